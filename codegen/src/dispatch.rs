@@ -1,0 +1,374 @@
+//! Plans how the members of each union are told apart, so that decoding never guesses.
+//!
+//! Takes a representation whose unions have their members; fills in the dispatch. First the kind of JSON value, then a
+//! required constant, then required members, then members that only one knows: most specific first, schema order among
+//! equals.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::Result;
+pub use crate::ir::Dispatch;
+use crate::ir::{Case, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union};
+use crate::load::Schema;
+use crate::names;
+
+/// Plans every union.
+///
+/// # Errors
+/// When two members cannot be told apart by anything.
+pub fn plan(schema: &Schema, ir: &mut Ir) -> Result<()> {
+    let before = ir.clone();
+    for definition in &mut ir.definitions {
+        let Shape::Union(union) = &mut definition.shape else {
+            continue;
+        };
+        let planner = Planner {
+            ir: &before,
+            schema,
+            pointer: &definition.pointers[0],
+        };
+        union.dispatch = planner.dispatch(union)?;
+        name_variants(union, &before);
+    }
+    Ok(())
+}
+
+/// What a value of some type can look like.
+enum Leaf<'i> {
+    String,
+    Number,
+    Boolean,
+    Null,
+    Array(&'i Type),
+    Object(&'i [Member]),
+}
+
+struct Planner<'i> {
+    ir: &'i Ir,
+    schema: &'i Schema,
+    pointer: &'i str,
+}
+
+impl<'i> Planner<'i> {
+    fn dispatch(&self, union: &'i Union) -> Result<Dispatch> {
+        let mut dispatch = Dispatch::default();
+        let (mut objects, mut arrays) = (Vec::new(), Vec::new());
+        for (index, variant) in union.variants.iter().enumerate() {
+            for leaf in self.leaves(&variant.value, 0)? {
+                match leaf {
+                    Leaf::String => _ = dispatch.string.get_or_insert(index),
+                    Leaf::Number => _ = dispatch.number.get_or_insert(index),
+                    Leaf::Boolean => _ = dispatch.boolean.get_or_insert(index),
+                    Leaf::Null => _ = dispatch.null.get_or_insert(index),
+                    Leaf::Array(items) => arrays.push((index, items)),
+                    Leaf::Object(members) => objects.push((index, members)),
+                }
+            }
+        }
+        dispatch.arrays = arrays.iter().map(|(index, _)| *index).collect();
+        if arrays.len() > 1 {
+            dispatch.items = Some(self.items(&arrays)?);
+        }
+        if !objects.is_empty() {
+            let objects = self.objects(&objects)?;
+            let all_tagged = objects.cases.iter().all(|case| case.tag != Tag::Any);
+            dispatch.open = objects.tag.is_some() && all_tagged;
+            dispatch.objects = Some(objects);
+        }
+        Ok(dispatch)
+    }
+
+    fn leaves(&self, value: &'i Type, depth: usize) -> Result<Vec<Leaf<'i>>> {
+        if depth > 32 {
+            let problem = "a union is a member of itself";
+            return Err(self.schema.error(
+                self.pointer,
+                problem,
+                "take the cycle out by an erratum",
+            ));
+        }
+        Ok(match value {
+            Type::String { .. } => vec![Leaf::String],
+            Type::Boolean => vec![Leaf::Boolean],
+            Type::Integer(_) | Type::Number(_) => vec![Leaf::Number],
+            Type::Array { items, .. } => vec![Leaf::Array(items)],
+            Type::JsonObject | Type::Map(_) => vec![Leaf::Object(&[])],
+            Type::Nullable(inner) => {
+                let mut leaves = self.leaves(inner, depth + 1)?;
+                leaves.push(Leaf::Null);
+                leaves
+            }
+            Type::Json => {
+                let problem =
+                    "any value is a member of this union, so that nothing tells the others apart";
+                return Err(self.schema.error(
+                    self.pointer,
+                    problem,
+                    "make the whole union open by an erratum",
+                ));
+            }
+            Type::Ref { name, .. } => self.definition_leaves(name, depth)?,
+        })
+    }
+
+    fn definition_leaves(&self, name: &str, depth: usize) -> Result<Vec<Leaf<'i>>> {
+        Ok(
+            match self.ir.get(name).map(|definition| &definition.shape) {
+                Some(Shape::Struct(members) | Shape::Document(members)) => {
+                    vec![Leaf::Object(members)]
+                }
+                Some(Shape::Enum(_) | Shape::Constant(_)) => vec![Leaf::String],
+                Some(Shape::Runtime(_)) => vec![Leaf::String, Leaf::Number],
+                Some(Shape::Alias(value)) => self.leaves(value, depth + 1)?,
+                Some(Shape::Union(union)) => {
+                    let mut leaves = Vec::new();
+                    for variant in &union.variants {
+                        leaves.extend(self.leaves(&variant.value, depth + 1)?);
+                    }
+                    leaves
+                }
+                None => Vec::new(),
+            },
+        )
+    }
+
+    /// Arrays whose items are objects: told apart by the first one.
+    fn items(&self, arrays: &[(usize, &'i Type)]) -> Result<ObjectDispatch> {
+        let mut objects = Vec::new();
+        for (index, items) in arrays {
+            for leaf in self.leaves(items, 0)? {
+                let Leaf::Object(members) = leaf else {
+                    let problem = "several arrays whose items are no objects cannot be told apart";
+                    return Err(self.schema.error(
+                        self.pointer,
+                        problem,
+                        "merge them by an erratum",
+                    ));
+                };
+                objects.push((*index, members));
+            }
+        }
+        self.objects(&objects)
+    }
+
+    fn objects(&self, objects: &[(usize, &'i [Member])]) -> Result<ObjectDispatch> {
+        let mut plan = ObjectDispatch {
+            tag: self.tag(objects),
+            ..ObjectDispatch::default()
+        };
+        let mut groups: BTreeMap<Tag, Vec<(usize, &[Member])>> = BTreeMap::new();
+        for (index, members) in objects {
+            for tag in self.tags_of(plan.tag.as_deref(), members) {
+                groups.entry(tag).or_default().push((*index, members));
+            }
+        }
+        for (tag, group) in groups {
+            for (variant, has) in self.order(&group) {
+                let has = has
+                    .into_iter()
+                    .map(|probe| probe_index(&mut plan.probes, probe));
+                plan.cases.push(Case {
+                    tag: tag.clone(),
+                    has: has.collect(),
+                    variant,
+                });
+            }
+        }
+        self.exclude(objects, &mut plan);
+        if plan.probes.len() > 32 || objects.len() > 200 {
+            let problem = "too many members of a union to tell apart";
+            return Err(self.schema.error(
+                self.pointer,
+                problem,
+                "widen `Case::has` in the runtime",
+            ));
+        }
+        Ok(plan)
+    }
+
+    /// The member whose constant tells the most variants apart.
+    fn tag(&self, objects: &[(usize, &[Member])]) -> Option<String> {
+        let mut values: BTreeMap<&str, (usize, BTreeSet<Vec<Tag>>)> = BTreeMap::new();
+        for (_, members) in objects {
+            for member in members.iter() {
+                let tags = self.tags(member);
+                if !tags.is_empty() {
+                    let entry = values.entry(&member.name).or_default();
+                    entry.0 += 1;
+                    entry.1.insert(tags);
+                }
+            }
+        }
+        let telling = values
+            .into_iter()
+            .filter(|(_, (_, values))| values.len() > 1);
+        let best = telling.max_by_key(|(name, (count, _))| (*count, std::cmp::Reverse(*name)));
+        best.map(|(name, _)| name.to_owned())
+    }
+
+    fn tags_of(&self, tag: Option<&str>, members: &[Member]) -> Vec<Tag> {
+        let member = tag.and_then(|tag| members.iter().find(|member| member.name == tag));
+        let tags = member.map(|member| self.tags(member)).unwrap_or_default();
+        if tags.is_empty() {
+            vec![Tag::Any]
+        } else {
+            tags
+        }
+    }
+
+    /// The values that a member can have, when they are few and known.
+    fn tags(&self, member: &Member) -> Vec<Tag> {
+        let mut tags = match &member.value {
+            MemberValue::ConstString(value) => vec![Tag::Is(value.clone())],
+            MemberValue::Type(Type::Ref { name, .. }) => {
+                match self.ir.get(name).map(|d| &d.shape) {
+                    Some(Shape::Enum(values)) if member.required => {
+                        values.iter().cloned().map(Tag::Is).collect()
+                    }
+                    Some(Shape::Constant(value)) => vec![Tag::Is(value.clone())],
+                    _ => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        };
+        if !member.required && !tags.is_empty() {
+            tags.push(Tag::Absent);
+        }
+        tags
+    }
+
+    /// The members of a group with the same discriminant, most specific first, with what has to be there.
+    fn order(&self, group: &[(usize, &'i [Member])]) -> Vec<(usize, Vec<Probe>)> {
+        if let [(variant, _)] = group {
+            return vec![(*variant, Vec::new())];
+        }
+        let mut needs = distinguish(group.iter().map(|(_, m)| required(m)).collect());
+        if has_equals(&needs) {
+            needs = distinguish(group.iter().map(|(_, m)| self.required_inside(m)).collect());
+        }
+        let mut cases: Vec<(usize, usize, Vec<Probe>)> = Vec::new();
+        for (at, (variant, members)) in group.iter().enumerate() {
+            let equals = group
+                .iter()
+                .zip(&needs)
+                .enumerate()
+                .filter(|(other, (_, need))| *other != at && **need == needs[at]);
+            let others: Vec<&[Member]> = equals.map(|(_, ((_, members), _))| *members).collect();
+            for only in known_to_one(members, &others) {
+                let mut need: Vec<Probe> = needs[at].iter().cloned().collect();
+                need.push((only.to_owned(), None));
+                cases.push((need.len(), *variant, need));
+            }
+            cases.push((
+                needs[at].len(),
+                *variant,
+                needs[at].iter().cloned().collect(),
+            ));
+        }
+        cases.sort_by_key(|(specific, _, _)| std::cmp::Reverse(*specific));
+        let mut taken = BTreeSet::new();
+        cases.retain(|(_, _, need)| taken.insert(need.clone()));
+        cases
+            .into_iter()
+            .map(|(_, variant, need)| (variant, need))
+            .collect()
+    }
+
+    fn required_inside(&self, members: &[Member]) -> BTreeSet<Probe> {
+        let mut probes = required(members);
+        for member in members.iter().filter(|member| member.required) {
+            let MemberValue::Type(Type::Ref { name, .. }) = &member.value else {
+                continue;
+            };
+            if let Some(Shape::Struct(inner)) = self.ir.get(name).map(|d| &d.shape) {
+                let inner = inner.iter().filter(|inner| inner.required);
+                probes.extend(inner.map(|inner| (member.name.clone(), Some(inner.name.clone()))));
+            }
+        }
+        probes
+    }
+
+    /// JSON-RPC 2.0, section 5: a response has a result or an error, never both.
+    fn exclude(&self, objects: &[(usize, &[Member])], plan: &mut ObjectDispatch) {
+        let needs = |name: &str| {
+            objects.iter().any(|(_, members)| {
+                let has = |name: &str| members.iter().any(|m| m.name == name && m.required);
+                has("jsonrpc") && has(name)
+            })
+        };
+        if needs("result") && needs("error") {
+            let result = probe_index(&mut plan.probes, ("result".into(), None));
+            let error = probe_index(&mut plan.probes, ("error".into(), None));
+            plan.exclusive.push((result, error));
+        }
+    }
+}
+
+type Probe = (String, Option<String>);
+
+fn probe_index(probes: &mut Vec<Probe>, probe: Probe) -> usize {
+    match probes.iter().position(|known| *known == probe) {
+        Some(at) => at,
+        None => {
+            probes.push(probe);
+            probes.len() - 1
+        }
+    }
+}
+
+fn required(members: &[Member]) -> BTreeSet<Probe> {
+    let required = members.iter().filter(|member| member.required);
+    required.map(|member| (member.name.clone(), None)).collect()
+}
+
+/// Each set without what all of them have.
+fn distinguish(sets: Vec<BTreeSet<Probe>>) -> Vec<BTreeSet<Probe>> {
+    let common = sets
+        .iter()
+        .skip(1)
+        .fold(sets[0].clone(), |common, set| &common & set);
+    sets.iter().map(|set| set - &common).collect()
+}
+
+fn has_equals(sets: &[BTreeSet<Probe>]) -> bool {
+    let distinct: BTreeSet<_> = sets.iter().collect();
+    distinct.len() < sets.len()
+}
+
+/// Members that none of the others knows.
+fn known_to_one<'m>(members: &'m [Member], others: &[&[Member]]) -> Vec<&'m str> {
+    let unknown = |name: &str| {
+        others
+            .iter()
+            .all(|other| other.iter().all(|m| m.name != name))
+    };
+    let only = members
+        .iter()
+        .filter(|m| !others.is_empty() && unknown(&m.name));
+    only.map(|member| member.name.as_str()).collect()
+}
+
+fn name_variants(union: &mut Union, ir: &Ir) {
+    let types: Vec<&str> = union
+        .variants
+        .iter()
+        .map(|variant| variant.name.as_str())
+        .collect();
+    let tags: Option<Vec<&str>> = types.iter().map(|name| only_tag(ir, name, union)).collect();
+    let names = names::variants(&types, tags.as_deref());
+    for (variant, name) in union.variants.iter_mut().zip(names) {
+        variant.name = name;
+    }
+}
+
+/// The one value of the union's discriminant that makes it this member.
+fn only_tag<'i>(ir: &'i Ir, name: &str, union: &Union) -> Option<&'i str> {
+    let tag = union.dispatch.objects.as_ref()?.tag.as_deref()?;
+    let Shape::Struct(members) = &ir.get(name)?.shape else {
+        return None;
+    };
+    match &members.iter().find(|member| member.name == tag)?.value {
+        MemberValue::ConstString(value) => Some(value),
+        _ => None,
+    }
+}

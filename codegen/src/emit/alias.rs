@@ -1,0 +1,22 @@
+//! Definitions that are other names for types.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::types::{ident, rust_type};
+use super::{Context, docs};
+use crate::ir::{Definition, Type};
+
+/// A type alias.
+pub fn emit(cx: &Context<'_>, definition: &Definition, value: &Type) -> TokenStream {
+    let (name, docs) = (ident(&definition.name), docs::definition(cx.ir, definition));
+    let value = rust_type(value);
+    quote!(#docs pub type #name = #value;)
+}
+
+/// A type of the runtime crate.
+pub fn emit_runtime(cx: &Context<'_>, definition: &Definition, runtime: &str) -> TokenStream {
+    let (name, docs) = (ident(&definition.name), docs::definition(cx.ir, definition));
+    let runtime = ident(runtime);
+    quote!(#docs pub type #name = mcp_exact_wire::#runtime;)
+}

@@ -1,0 +1,138 @@
+//! Rustdoc from the schema's descriptions.
+//!
+//! Turns JSDoc links into rustdoc links where the type exists, and keeps everything else from being read as markup.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::ir::{Definition, Ir};
+
+/// The documentation of a type.
+pub fn definition(ir: &Ir, definition: &Definition) -> TokenStream {
+    let place = if definition.official {
+        format!("Schema: `{}`.", definition.pointers[0])
+    } else {
+        let places: Vec<String> = definition
+            .pointers
+            .iter()
+            .map(|p| format!("`{p}`"))
+            .collect();
+        format!("Anonymous in the schema, at {}.", places.join(", "))
+    };
+    let words = match &definition.description {
+        Some(words) => format!("{}\n\n{place}", words.trim()),
+        None => format!("{}\n\n{place}", untold(ir, definition)),
+    };
+    lines(ir, &words)
+}
+
+/// Words for a type that the schema does not describe.
+fn untold(ir: &Ir, definition: &Definition) -> String {
+    let name = &definition.name;
+    match name.strip_suffix("Params") {
+        Some(of) if ir.get(of).is_some() => format!("The parameters of [`{of}`]."),
+        _ if definition.official => format!("`{name}` of the specification."),
+        _ => "A part of the specification that it leaves without a name.".to_owned(),
+    }
+}
+
+/// The documentation of a field.
+pub fn member(ir: &Ir, name: &str, description: Option<&str>) -> TokenStream {
+    match description {
+        Some(words) => lines(ir, words),
+        None => lines(ir, &format!("The member `{name}`.")),
+    }
+}
+
+/// Documentation attributes, one a line.
+pub fn lines(ir: &Ir, words: &str) -> TokenStream {
+    let text = markdown(ir, words);
+    let lines = text.lines().map(|line| match line.trim_end() {
+        "" => String::new(),
+        line => format!(" {line}"),
+    });
+    quote!(#(#[doc = #lines])*)
+}
+
+fn markdown(ir: &Ir, words: &str) -> String {
+    let mut out = String::new();
+    let mut rest = words.trim();
+    while let Some((before, after)) = rest.split_once("{@link ") {
+        out.push_str(&escaped(before));
+        let (inside, tail) = after.split_once('}').unwrap_or((after, ""));
+        out.push_str(&link(ir, inside));
+        rest = tail;
+    }
+    out.push_str(&escaped(rest));
+    out
+}
+
+/// A JSDoc link: a target, and perhaps words for it after a bar or a space.
+fn link(ir: &Ir, inside: &str) -> String {
+    let (target, label) = inside
+        .split_once('|')
+        .or_else(|| inside.split_once(' '))
+        .unwrap_or((inside, inside));
+    let (target, label) = (target.trim(), label.trim());
+    if ir.get(target).is_some() {
+        if label == target {
+            return format!("[`{target}`]");
+        }
+        return format!("[{}]({target})", label.replace(['[', ']'], ""));
+    }
+    if target.starts_with("http") {
+        return format!("[{}]({target})", label.replace(['[', ']'], ""));
+    }
+    format!("`{label}`")
+}
+
+/// Text that is not a link: code spans stay, the rest is kept from being markup where it is none.
+fn escaped(words: &str) -> String {
+    let mut out = String::new();
+    for (index, part) in words.split('`').enumerate() {
+        if index > 0 {
+            out.push('`');
+        }
+        if index % 2 == 1 {
+            out.push_str(part);
+        } else {
+            out.push_str(&plain(part));
+        }
+    }
+    out
+}
+
+fn plain(words: &str) -> String {
+    let mut out = String::new();
+    let mut rest = words;
+    while let Some(at) = rest.find(['[', '<', 'h']) {
+        out.push_str(&rest[..at]);
+        let from = &rest[at..];
+        let taken = if from.starts_with("http://") || from.starts_with("https://") {
+            let end = from.find([' ', ')', '\n', '>', ',']).unwrap_or(from.len());
+            let url = from[..end].trim_end_matches('.');
+            out.push_str(&format!("<{url}>"));
+            url.len()
+        } else if let Some(length) = markdown_link(from) {
+            out.push_str(&from[..length]);
+            length
+        } else {
+            let c = &from[..1];
+            out.push_str(if c == "h" { "" } else { "\\" });
+            out.push_str(c);
+            1
+        };
+        rest = &from[taken..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The length of a Markdown link with an absolute target at the start of the text.
+fn markdown_link(text: &str) -> Option<usize> {
+    let close = text.strip_prefix('[')?.find("](")? + 1;
+    let target = &text[close + 2..];
+    let end = target.find(')')?;
+    let absolute = target.starts_with("http://") || target.starts_with("https://");
+    (absolute && !text[..close].contains('\n')).then_some(close + 2 + end + 1)
+}

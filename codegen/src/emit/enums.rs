@@ -1,0 +1,92 @@
+//! Strings with known values.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::types::ident;
+use super::{Context, docs};
+use crate::ir::Definition;
+use crate::names::variant;
+
+/// A string enum; values that the revision does not define are kept.
+pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> TokenStream {
+    let name = ident(&definition.name);
+    let docs = docs::definition(cx.ir, definition);
+    let variants: Vec<_> = values.iter().map(|value| ident(&variant(value))).collect();
+    let variant_docs = values.iter().map(|value| format!(" `{value}`"));
+    quote! {
+        #docs
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        pub enum #name {
+            #(#[doc = #variant_docs] #variants,)*
+            /// A value that this revision does not define.
+            Unrecognized(UnknownName),
+        }
+        impl #name {
+            /// The value as it stands in JSON.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    #(Self::#variants => #values,)*
+                    Self::Unrecognized(name) => name.as_str(),
+                }
+            }
+        }
+        impl From<&str> for #name {
+            fn from(value: &str) -> Self {
+                match value {
+                    #(#values => Self::#variants,)*
+                    unknown => Self::Unrecognized(UnknownName::from_unknown(unknown)),
+                }
+            }
+        }
+        impl Decode for #name {
+            fn decode(r: &mut Reader<'_>) -> Read<Self> {
+                r.str().map(|value| Self::from(&*value))
+            }
+        }
+        impl Encode for #name {
+            fn encode(&self, w: &mut Writer<'_>) {
+                w.string(self.as_str());
+            }
+        }
+        impl Validate for #name {
+            fn check(&self, path: &Path<'_>, to: &mut Violations) {
+                if let Self::Unrecognized(name) = self {
+                    name.check(path, to);
+                }
+            }
+        }
+        mcp_exact_wire::serde_through_wire!(#name);
+    }
+}
+
+/// An optional constant: an enum of one value, because whether it is there matters.
+pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> TokenStream {
+    let name = ident(&definition.name);
+    let docs = docs::definition(cx.ir, definition);
+    let only = ident(&variant(value));
+    let variant_doc = format!(" `{value}`");
+    let text = serde_json::Value::from(value).to_string();
+    quote! {
+        #docs
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum #name {
+            #[doc = #variant_doc]
+            #only,
+        }
+        impl Decode for #name {
+            fn decode(r: &mut Reader<'_>) -> Read<Self> {
+                r.constant(#value).map(|()| Self::#only)
+            }
+        }
+        impl Encode for #name {
+            fn encode(&self, w: &mut Writer<'_>) {
+                w.put(#text);
+            }
+        }
+        impl Validate for #name {
+            fn check(&self, _: &Path<'_>, _: &mut Violations) {}
+        }
+        mcp_exact_wire::serde_through_wire!(#name);
+    }
+}

@@ -1,0 +1,85 @@
+//! Requests and notifications by method, and the types of the revision by direction.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::Context;
+use super::types::{ident, rust_type};
+use crate::ir::Method;
+
+/// The trait implementations of all methods, and the revision's marker.
+pub fn emit(cx: &Context<'_>) -> TokenStream {
+    let methods = cx.ir.methods.iter().map(method);
+    let marker = marker(cx);
+    quote!(#marker #(#methods)*)
+}
+
+fn method(method: &Method) -> TokenStream {
+    let (definition, name) = (ident(&method.definition), &method.method);
+    let params = match (&method.params, method.params_required) {
+        (None, _) => quote!(()),
+        (Some(params), true) => rust_type(params),
+        (Some(params), false) => {
+            let params = rust_type(params);
+            quote!(Option<#params>)
+        }
+    };
+    if !method.request {
+        return quote! {
+            impl mcp_exact_wire::Notification for #definition {
+                const METHOD: &'static str = #name;
+                type Params = #params;
+            }
+        };
+    }
+    let result = match &method.result {
+        Some(result) => {
+            let result = ident(result);
+            quote!(#result)
+        }
+        None => quote!(JsonObject),
+    };
+    quote! {
+        impl mcp_exact_wire::Request for #definition {
+            const METHOD: &'static str = #name;
+            type Params = #params;
+            type Result = #result;
+        }
+    }
+}
+
+fn marker(cx: &Context<'_>) -> TokenStream {
+    let revision = &cx.ir.revision;
+    let marker = ident(&marker_name(revision));
+    let docs = format!(" The types of revision {revision}, by direction.");
+    let directions = ["Client", "Server"].into_iter().flat_map(|side| {
+        ["Request", "Notification", "Result"].map(|kind| {
+            let name = format!("{side}{kind}");
+            let known = cx.ir.get(&name).is_some();
+            let name = ident(&name);
+            if known {
+                quote!(type #name = super::#name;)
+            } else {
+                quote!(type #name = Never;)
+            }
+        })
+    });
+    quote! {
+        #[doc = #docs]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub struct #marker;
+        impl mcp_exact_wire::private::Generated for #marker {}
+        impl RevisionTypes for #marker {
+            const REVISION: Revision = Revision::new(#revision);
+            #(#directions)*
+        }
+    }
+}
+
+/// `2025-06-18` gives `V2025_06_18`.
+pub fn marker_name(revision: &str) -> String {
+    format!(
+        "V{}",
+        revision.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+    )
+}

@@ -1,0 +1,267 @@
+//! Objects with known members: the struct, `new`, decoding and encoding.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::types::{ident, parameter, rust_type};
+use super::{Context, docs, validate};
+use crate::ir::{Definition, Member, MemberValue, Type};
+
+/// A struct and all that belongs to it.
+pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
+    let name = ident(&definition.name);
+    let struct_ = declaration(cx, definition, members);
+    let new = new(cx, definition, members);
+    let names = members.iter().map(|member| &member.name);
+    let decode = decode(&name, members);
+    let encode = encode(members);
+    let check = validate::members(cx, members);
+    quote! {
+        #struct_
+        #new
+        impl Members for #name {
+            const MEMBERS: &'static [&'static str] = &[#(#names),*];
+        }
+        impl Decode for #name {
+            fn decode(r: &mut Reader<'_>) -> Read<Self> { #decode }
+        }
+        impl Encode for #name {
+            fn encode(&self, w: &mut Writer<'_>) { #encode }
+        }
+        impl Validate for #name { #check }
+        mcp_exact_wire::serde_through_wire!(#name);
+    }
+}
+
+/// A JSON Schema document and its typed view.
+pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
+    let view = Definition {
+        name: format!("{}View", definition.name),
+        description: Some(format!(
+            "The members of [`{}`] that the protocol's schema speaks of.",
+            definition.name
+        )),
+        ..definition.clone()
+    };
+    let view_struct = emit(cx, &view, members);
+    let (name, view) = (ident(&definition.name), ident(&view.name));
+    let docs = docs::definition(cx.ir, definition);
+    let rules = members
+        .iter()
+        .map(|member| validate::document_rule(cx.ir, member));
+    let smallest = smallest(members);
+    quote! {
+        #docs
+        ///
+        /// A JSON Schema document: kept as the text that arrived, with a typed view on demand.
+        pub type #name = Document<#view>;
+        #view_struct
+        impl DocumentView for #view {
+            const RULES: &'static [DocumentRule] = &[#(#rules),*];
+            const SMALLEST: &'static str = #smallest;
+        }
+    }
+}
+
+/// The document that holds only the constants that have to be there.
+fn smallest(members: &[Member]) -> String {
+    let constants = members
+        .iter()
+        .filter(|member| member.required)
+        .filter_map(constant_text);
+    format!("{{{}}}", constants.collect::<Vec<_>>().join(","))
+}
+
+fn constant_text(member: &Member) -> Option<String> {
+    let name = json_string(&member.name);
+    match &member.value {
+        MemberValue::ConstString(value) => Some(format!("{name}:{}", json_string(value))),
+        MemberValue::ConstInteger(value) => Some(format!("{name}:{value}")),
+        MemberValue::Type(_) => None,
+    }
+}
+
+fn json_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The members that are fields, with their types.
+fn fields(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
+    members.iter().filter_map(|member| match &member.value {
+        MemberValue::Type(value) => Some((member, value)),
+        _ => None,
+    })
+}
+
+fn declaration(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
+    let name = ident(&definition.name);
+    let docs = docs::definition(cx.ir, definition);
+    let fields = fields(members).map(|(member, value)| {
+        let (field, docs) = (
+            ident(&member.field),
+            docs::member(cx.ir, &member.name, member.description.as_deref()),
+        );
+        let value = rust_type(value);
+        let value = if member.required {
+            value
+        } else {
+            quote!(Option<#value>)
+        };
+        quote!(#docs pub #field: #value)
+    });
+    quote! {
+        #docs
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct #name {
+            #(#fields,)*
+            /// Members that this revision does not define, in order of arrival.
+            pub extra: Extra<Self>,
+        }
+    }
+}
+
+fn new(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
+    let name = ident(&definition.name);
+    let mut parameters = Vec::new();
+    let mut values = Vec::new();
+    for (member, value) in fields(members) {
+        let field = ident(&member.field);
+        if !member.required {
+            values.push(quote!(#field: None));
+            continue;
+        }
+        let (parameter, converts) = parameter(cx.ir, value);
+        parameters.push(quote!(#field: #parameter));
+        values.push(if converts {
+            quote!(#field: #field.into())
+        } else {
+            quote!(#field)
+        });
+    }
+    let words = if parameters.is_empty() {
+        " A value without any optional member."
+    } else {
+        " A value with the members that have to be there, and no others."
+    };
+    let default = parameters.is_empty().then(|| {
+        quote! {
+            impl Default for #name {
+                fn default() -> Self {
+                    Self::new()
+                }
+            }
+        }
+    });
+    quote! {
+        impl #name {
+            #[doc = #words]
+            pub fn new(#(#parameters),*) -> Self {
+                Self { #(#values,)* extra: Extra::new() }
+            }
+        }
+        #default
+    }
+}
+
+fn decode(name: &Ident, members: &[Member]) -> TokenStream {
+    let required = members
+        .iter()
+        .enumerate()
+        .filter(|(_, member)| member.required)
+        .fold(0_u64, |bits, (index, _)| bits | 1 << index);
+    let required = proc_macro2::Literal::u64_unsuffixed(required);
+    let locals = fields(members).map(|(member, _)| ident(&member.field));
+    let arms = arms(members);
+    let needed: Vec<_> = fields(members)
+        .filter(|(m, _)| m.required)
+        .map(|(m, _)| ident(&m.field))
+        .collect();
+    let incomplete = quote!(else { return Err(object.incomplete(r)); };);
+    let unpack = match needed.as_slice() {
+        [] => TokenStream::new(),
+        [one] => quote!(let Some(#one) = #one #incomplete),
+        _ => quote!(let (#(Some(#needed)),*) = (#(#needed),*) #incomplete),
+    };
+    let all = fields(members).map(|(member, _)| ident(&member.field));
+    quote! {
+        static SHAPE: Shape = Shape { members: <#name as Members>::MEMBERS, required: #required };
+        let mut object = r.object(&SHAPE)?;
+        #(let mut #locals = None;)*
+        while let Some(member) = object.next(r)? {
+            #arms
+        }
+        #unpack
+        Ok(Self { #(#all,)* extra: object.extra() })
+    }
+}
+
+fn arms(members: &[Member]) -> TokenStream {
+    let last = members.len().saturating_sub(1);
+    let steps: Vec<TokenStream> = members.iter().map(step).collect();
+    if let [only] = steps.as_slice() {
+        return quote!(debug_assert_eq!(member, 0); #only;);
+    }
+    let arms = steps.iter().enumerate().map(|(index, step)| {
+        let index_literal = proc_macro2::Literal::usize_unsuffixed(index);
+        if index == last {
+            quote!(_ => { #step })
+        } else {
+            quote!(#index_literal => { #step })
+        }
+    });
+    quote!(match member { #(#arms)* })
+}
+
+fn step(member: &Member) -> TokenStream {
+    match &member.value {
+        MemberValue::ConstString(value) => quote!(r.constant(#value)?),
+        MemberValue::ConstInteger(value) => {
+            let words = value.to_string();
+            let value = proc_macro2::Literal::i64_unsuffixed(*value);
+            quote!(r.constant_integer(#value, #words)?)
+        }
+        MemberValue::Type(_) => {
+            let field = ident(&member.field);
+            quote!(#field = Some(Decode::decode(r)?))
+        }
+    }
+}
+
+/// Constants first, then what has to be there, then the rest: as much text as possible in one piece.
+fn encode(members: &[Member]) -> TokenStream {
+    let mut steps = Vec::new();
+    let mut text = "{".to_owned();
+    let constants = members
+        .iter()
+        .filter(|m| m.required)
+        .filter_map(constant_text);
+    for (index, constant) in constants.enumerate() {
+        text += if index == 0 { "" } else { "," };
+        text += &constant;
+    }
+    for (member, value) in fields(members).filter(|(member, _)| member.required) {
+        text += if text == "{" { "" } else { "," };
+        text += &format!("{}:", json_string(&member.name));
+        let field = ident(&member.field);
+        let write = encode_value(value, quote!(self.#field));
+        steps.push(quote!(w.put(#text); #write));
+        text = String::new();
+    }
+    if !text.is_empty() {
+        steps.push(quote!(w.put(#text);));
+    }
+    for (member, value) in fields(members).filter(|(member, _)| !member.required) {
+        let key = format!("{}:", json_string(&member.name));
+        let field = ident(&member.field);
+        let write = encode_value(value, quote!(value));
+        steps.push(quote!(if let Some(value) = &self.#field { w.key(#key); #write }));
+    }
+    quote!(#(#steps)* self.extra.encode(w); w.put("}");)
+}
+
+fn encode_value(value: &Type, place: TokenStream) -> TokenStream {
+    match value {
+        Type::String { .. } => quote!(w.string(&#place);),
+        _ => quote!(#place.encode(w);),
+    }
+}

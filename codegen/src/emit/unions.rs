@@ -1,0 +1,224 @@
+//! Unions: the enum, its conversions, and dispatch by static tables.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::types::{ident, rust_type};
+use super::{Context, docs, validate};
+use crate::ir::{Definition, ObjectDispatch, Tag, Union};
+
+/// An enum and all that belongs to it.
+pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenStream {
+    let name = ident(&definition.name);
+    let docs = docs::definition(cx.ir, definition);
+    let variants: Vec<_> = union
+        .variants
+        .iter()
+        .map(|variant| ident(&variant.name))
+        .collect();
+    let types: Vec<_> = union
+        .variants
+        .iter()
+        .map(|variant| rust_type(&variant.value))
+        .collect();
+    let variant_docs = union.variants.iter().map(|variant| match &variant.value {
+        crate::ir::Type::Ref { name, .. } => format!(" [`{name}`]"),
+        _ => format!(" The member of the kind `{}`.", variant.name),
+    });
+    let open = union.open_tag().is_some();
+    let unrecognized = open.then(|| {
+        quote! {
+            /// A member that this revision does not define, kept as it arrived.
+            Unrecognized(UnknownVariant),
+        }
+    });
+    let encode_unrecognized = open.then(|| quote!(Self::Unrecognized(value) => value.encode(w),));
+    let conversions = conversions(definition, union);
+    let decode = decode(definition, union);
+    let check = validate::union(cx, union);
+    quote! {
+        #docs
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum #name {
+            #(#[doc = #variant_docs] #variants(#types),)*
+            #unrecognized
+        }
+        #conversions
+        impl Decode for #name {
+            fn decode(r: &mut Reader<'_>) -> Read<Self> { #decode }
+        }
+        impl Encode for #name {
+            fn encode(&self, w: &mut Writer<'_>) {
+                match self {
+                    #(Self::#variants(value) => value.encode(w),)*
+                    #encode_unrecognized
+                }
+            }
+        }
+        impl Validate for #name { #check }
+        mcp_exact_wire::serde_through_wire!(#name);
+    }
+}
+
+/// `From` for each member whose type stands there once, and for `&str` where there is a string.
+fn conversions(definition: &Definition, union: &Union) -> TokenStream {
+    let name = ident(&definition.name);
+    let mut by_type: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, variant) in union.variants.iter().enumerate() {
+        let text = rust_type(&variant.value).to_string();
+        by_type.entry(text).or_default().push(index);
+    }
+    let once = by_type.into_iter().filter(|(_, at)| at.len() == 1);
+    let impls = once.map(|(text, at)| {
+        let variant = &union.variants[at[0]];
+        let (from, value) = (rust_type(&variant.value), ident(&variant.name));
+        let from_str = (text == "String").then(|| {
+            quote! {
+                impl From<&str> for #name {
+                    fn from(value: &str) -> Self {
+                        Self::#value(value.into())
+                    }
+                }
+            }
+        });
+        quote! {
+            impl From<#from> for #name {
+                fn from(value: #from) -> Self {
+                    Self::#value(value)
+                }
+            }
+            #from_str
+        }
+    });
+    quote!(#(#impls)*)
+}
+
+fn decode(definition: &Definition, union: &Union) -> TokenStream {
+    let dispatch = &union.dispatch;
+    let name = &definition.name;
+    let variant = |index: usize| ident(&union.variants[index].name);
+    let scalars = [
+        (dispatch.string, quote!(Kind::String)),
+        (dispatch.number, quote!(Kind::Number)),
+        (dispatch.boolean, quote!(Kind::Boolean)),
+        (dispatch.null, quote!(Kind::Null)),
+    ];
+    let mut arms: Vec<TokenStream> = Vec::new();
+    for (index, kind) in scalars {
+        let Some(index) = index else { continue };
+        let variant = variant(index);
+        arms.push(quote!(#kind => Decode::decode(r).map(Self::#variant),));
+    }
+    if let Some(array) = arrays(definition, union) {
+        arms.push(quote!(Kind::Array => { #array }));
+    }
+    let objects = dispatch
+        .objects
+        .as_ref()
+        .map(|objects| object_cases(definition, union, objects));
+    match objects {
+        Some(objects) if arms.is_empty() => objects,
+        objects => {
+            if let Some(objects) = objects {
+                arms.push(quote!(Kind::Object => { #objects }));
+            }
+            quote! {
+                match r.kind()? {
+                    #(#arms)*
+                    _ => Err(r.no_variant(#name)),
+                }
+            }
+        }
+    }
+}
+
+fn arrays(definition: &Definition, union: &Union) -> Option<TokenStream> {
+    let dispatch = &union.dispatch;
+    let first = ident(&union.variants[*dispatch.arrays.first()?].name);
+    let Some(items) = &dispatch.items else {
+        return Some(quote!(Decode::decode(r).map(Self::#first)));
+    };
+    let (table, name) = (table("ITEMS", &definition.name, items), &definition.name);
+    let cases = dispatch.arrays.iter().map(|&index| {
+        let (number, variant) = (
+            Literal::usize_unsuffixed(index),
+            ident(&union.variants[index].name),
+        );
+        quote!(Some(#number) => Decode::decode(r).map(Self::#variant),)
+    });
+    Some(quote! {
+        #table
+        match r.pick_item(&ITEMS)? {
+            None => Decode::decode(r).map(Self::#first),
+            #(#cases)*
+            Some(_) => Err(r.no_variant(#name)),
+        }
+    })
+}
+
+fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch) -> TokenStream {
+    let mut used: Vec<usize> = objects.cases.iter().map(|case| case.variant).collect();
+    used.sort_unstable();
+    used.dedup();
+    if let ([only], None) = (used.as_slice(), union.open_tag()) {
+        let variant = ident(&union.variants[*only].name);
+        return quote!(Decode::decode(r).map(Self::#variant));
+    }
+    let (table, name) = (table("CHOICE", &definition.name, objects), &definition.name);
+    let cases = used.iter().map(|&index| {
+        let (number, variant) = (
+            Literal::usize_unsuffixed(index),
+            ident(&union.variants[index].name),
+        );
+        quote!(#number => Decode::decode(r).map(Self::#variant),)
+    });
+    let otherwise = match union.open_tag() {
+        Some(tag) => quote!(_ => UnknownVariant::read(r, #tag).map(Self::Unrecognized),),
+        None => quote!(_ => Err(r.no_variant(#name)),),
+    };
+    quote! {
+        #table
+        match r.pick(&CHOICE)? {
+            #(#cases)*
+            #otherwise
+        }
+    }
+}
+
+fn table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream {
+    let table = ident(table);
+    let tag = objects.tag.as_deref().unwrap_or_default();
+    let probes = objects.probes.iter().map(|(name, inner)| {
+        let inner = inner.as_deref().unwrap_or_default();
+        quote!(Probe { name: #name, inner: #inner })
+    });
+    let cases = objects.cases.iter().map(|case| {
+        let tag = match &case.tag {
+            Tag::Is(value) => quote!(Tag::Is(#value)),
+            Tag::Absent => quote!(Tag::Absent),
+            Tag::Any => quote!(Tag::Any),
+        };
+        let has = bits(case.has.iter().copied());
+        let variant = Literal::usize_unsuffixed(case.variant);
+        quote!(Case { tag: #tag, has: #has, variant: #variant })
+    });
+    let exclusive = objects.exclusive.iter().map(|(a, b)| {
+        let (a, b) = (bits([*a]), bits([*b]));
+        quote!((#a, #b))
+    });
+    quote! {
+        static #table: Choice = Choice {
+            name: #union,
+            tag: #tag,
+            members: &[#(#probes),*],
+            cases: &[#(#cases),*],
+            exclusive: &[#(#exclusive),*],
+        };
+    }
+}
+
+fn bits(indices: impl IntoIterator<Item = usize>) -> Literal {
+    Literal::u32_unsuffixed(indices.into_iter().fold(0, |bits, index| bits | 1 << index))
+}

@@ -1,0 +1,243 @@
+//! Checks of what decoding tolerates: only for types that have something to report.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+
+use super::Context;
+use super::types::ident;
+use crate::ir::{Bounds, Ir, Member, MemberValue, Shape, Type, Union};
+
+/// Formats that the runtime can judge; others are annotations.
+const FORMATS: &[(&str, &str)] = &[
+    ("byte", "Byte"),
+    ("date", "Date"),
+    ("date-time", "DateTime"),
+    ("uri", "Uri"),
+    ("uri-template", "UriTemplate"),
+];
+
+/// The definitions whose values can deviate from the schema.
+pub fn checked(ir: &Ir) -> BTreeSet<&str> {
+    let mut checked = BTreeSet::new();
+    loop {
+        let before = checked.len();
+        for definition in &ir.definitions {
+            if shape_checked(&definition.shape, &checked) {
+                checked.insert(definition.name.as_str());
+            }
+        }
+        if checked.len() == before {
+            return checked;
+        }
+    }
+}
+
+fn shape_checked(shape: &Shape, checked: &BTreeSet<&str>) -> bool {
+    match shape {
+        Shape::Struct(members) => members.iter().any(|member| match &member.value {
+            MemberValue::Type(value) => type_checked(value, checked),
+            _ => false,
+        }),
+        Shape::Document(_) | Shape::Enum(_) => true,
+        Shape::Constant(_) | Shape::Runtime(_) => false,
+        Shape::Union(union) => {
+            union.open_tag().is_some()
+                || union
+                    .variants
+                    .iter()
+                    .any(|v| type_checked(&v.value, checked))
+        }
+        Shape::Alias(value) => type_checked(value, checked),
+    }
+}
+
+fn type_checked(value: &Type, checked: &BTreeSet<&str>) -> bool {
+    match value {
+        Type::Json | Type::JsonObject | Type::Boolean => false,
+        Type::String { format } => known_format(format.as_deref()).is_some(),
+        Type::Integer(bounds) | Type::Number(bounds) => *bounds != Bounds::default(),
+        Type::Ref { name, .. } => checked.contains(name.as_str()),
+        Type::Array {
+            items,
+            min_items,
+            max_items,
+        } => min_items.is_some() || max_items.is_some() || type_checked(items, checked),
+        Type::Map(inner) | Type::Nullable(inner) => type_checked(inner, checked),
+    }
+}
+
+fn known_format(format: Option<&str>) -> Option<&'static str> {
+    let known = FORMATS.iter().find(|(name, _)| Some(*name) == format);
+    known.map(|(_, variant)| *variant)
+}
+
+/// The `check` of a struct.
+pub fn members(cx: &Context<'_>, members: &[Member]) -> TokenStream {
+    let mut checks = Vec::new();
+    for member in members {
+        let MemberValue::Type(value) = &member.value else {
+            continue;
+        };
+        if !type_checked(value, &cx.checked) {
+            continue;
+        }
+        let (field, name) = (ident(&member.field), &member.name);
+        let check = check(cx, value, quote!(value), quote!(path));
+        let check = quote! {
+            let path = &path.member(#name);
+            #check
+        };
+        checks.push(if member.required {
+            quote!({ let value = &self.#field; #check })
+        } else {
+            quote!(if let Some(value) = &self.#field { #check })
+        });
+    }
+    function(checks)
+}
+
+/// The `check` of a union.
+pub fn union(cx: &Context<'_>, union: &Union) -> TokenStream {
+    let mut arms: Vec<TokenStream> = Vec::new();
+    for variant in union
+        .variants
+        .iter()
+        .filter(|v| type_checked(&v.value, &cx.checked))
+    {
+        let name = ident(&variant.name);
+        let check = check(cx, &variant.value, quote!(value), quote!(path));
+        arms.push(quote!(Self::#name(value) => { #check }));
+    }
+    let covered = arms.len() == union.variants.len();
+    if union.open_tag().is_some() {
+        arms.push(quote!(Self::Unrecognized(value) => { value.check(path, to); }));
+    }
+    if arms.is_empty() {
+        return function(Vec::new());
+    }
+    if !covered {
+        arms.push(quote!(_ => {}));
+    }
+    function(vec![quote!(match self { #(#arms)* })])
+}
+
+fn function(checks: Vec<TokenStream>) -> TokenStream {
+    if checks.is_empty() {
+        quote!(
+            fn check(&self, _: &Path<'_>, _: &mut Violations) {}
+        )
+    } else {
+        quote!(fn check(&self, path: &Path<'_>, to: &mut Violations) { #(#checks)* })
+    }
+}
+
+/// Checks one value at a path.
+fn check(cx: &Context<'_>, value: &Type, place: TokenStream, path: TokenStream) -> TokenStream {
+    match value {
+        Type::String { format } => match known_format(format.as_deref()) {
+            Some(format) => {
+                let format = ident(format);
+                quote!(check_format(#place, Format::#format, #path, to);)
+            }
+            None => TokenStream::new(),
+        },
+        Type::Integer(bounds) => check_bounds(*bounds, quote!(#place.as_number()), path),
+        Type::Number(bounds) => check_bounds(*bounds, place, path),
+        Type::Array {
+            items,
+            min_items,
+            max_items,
+        } => {
+            let bound = |bound: &Option<u64>, function: &str| {
+                let (bound, function) = (Literal::u64_unsuffixed((*bound)?), ident(function));
+                Some(quote!(#function(#place, #bound, #path, to);))
+            };
+            let (low, high) = (
+                bound(min_items, "check_min_items"),
+                bound(max_items, "check_max_items"),
+            );
+            let each = each(
+                cx,
+                items,
+                quote!(#place.iter().enumerate()),
+                quote!(index),
+                quote!(&#path.index(index)),
+            );
+            quote!(#low #high #each)
+        }
+        Type::Map(values) => each(
+            cx,
+            values,
+            quote!(#place.iter()),
+            quote!(name),
+            quote!(&#path.member(name)),
+        ),
+        Type::Nullable(inner) => {
+            let check = check(cx, inner, quote!(value), path);
+            quote!(if let Some(value) = #place.as_value() { #check })
+        }
+        _ => quote!(#place.check(#path, to);),
+    }
+}
+
+fn each(
+    cx: &Context<'_>,
+    inner: &Type,
+    iter: TokenStream,
+    key: TokenStream,
+    path: TokenStream,
+) -> TokenStream {
+    if !type_checked(inner, &cx.checked) {
+        return TokenStream::new();
+    }
+    let check = check(cx, inner, quote!(value), path);
+    quote!(for (#key, value) in #iter { #check })
+}
+
+fn check_bounds(bounds: Bounds, place: TokenStream, path: TokenStream) -> TokenStream {
+    let minimum = bounds.minimum.map(|bound| {
+        let bound = Literal::i64_unsuffixed(bound);
+        quote!(check_minimum(#place, #bound, #path, to);)
+    });
+    let maximum = bounds.maximum.map(|bound| {
+        let bound = Literal::i64_unsuffixed(bound);
+        quote!(check_maximum(#place, #bound, #path, to);)
+    });
+    quote!(#minimum #maximum)
+}
+
+/// What a document's table says of one member.
+pub fn document_rule(ir: &Ir, member: &Member) -> TokenStream {
+    let (name, required) = (&member.name, member.required);
+    let value = match &member.value {
+        MemberValue::ConstString(value) => quote!(DocumentValue::Const(#value)),
+        MemberValue::ConstInteger(_) => quote!(DocumentValue::Integer),
+        MemberValue::Type(value) => document_value(ir, value),
+    };
+    quote!(DocumentRule { name: #name, required: #required, value: #value })
+}
+
+fn document_value(ir: &Ir, value: &Type) -> TokenStream {
+    match value {
+        Type::Json | Type::Nullable(_) => quote!(DocumentValue::Any),
+        Type::JsonObject => quote!(DocumentValue::Object(&DocumentValue::Any)),
+        Type::String { .. } => quote!(DocumentValue::String),
+        Type::Boolean => quote!(DocumentValue::Boolean),
+        Type::Integer(_) => quote!(DocumentValue::Integer),
+        Type::Number(_) => quote!(DocumentValue::Number),
+        Type::Array { items, .. } => {
+            let items = document_value(ir, items);
+            quote!(DocumentValue::Array(&#items))
+        }
+        Type::Map(values) => {
+            let values = document_value(ir, values);
+            quote!(DocumentValue::Object(&#values))
+        }
+        Type::Ref { name, .. } => match ir.get(name).map(|definition| &definition.shape) {
+            Some(Shape::Alias(value)) => document_value(ir, value),
+            _ => quote!(DocumentValue::Any),
+        },
+    }
+}

@@ -1,0 +1,124 @@
+//! Corrections of the official schemas, as data with proof.
+//!
+//! Takes `schema/errata.toml` and a schema; gives the corrected schema. An erratum that does not find what it expects, or
+//! changes nothing, is an error: the official file has moved on, and a person has to look.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::load::Schema;
+
+/// One correction.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Erratum {
+    /// The name that messages use.
+    pub id: String,
+    /// The revisions that it corrects.
+    pub revisions: Vec<String>,
+    /// Where, as a JSON pointer.
+    #[serde(default)]
+    pub pointer: Option<String>,
+    /// Where, when the same is put at several places.
+    #[serde(default)]
+    pub pointers: Vec<String>,
+    /// What is expected there, as JSON text.
+    #[serde(default)]
+    pub expect: Option<String>,
+    /// That nothing is expected there.
+    #[serde(default)]
+    pub absent: bool,
+    /// What is put there, as JSON text.
+    pub put: String,
+    /// Why, in own words.
+    pub reason: String,
+    /// The upstream commit or page that proves it.
+    pub proof: String,
+}
+
+#[derive(Deserialize)]
+struct Errata {
+    #[serde(default)]
+    erratum: Vec<Erratum>,
+}
+
+/// The entries of `schema/errata.toml`.
+///
+/// # Errors
+/// When the text is not such a list.
+pub fn errata(text: &str) -> Result<Vec<Erratum>> {
+    let list: Errata = toml::from_str(text).map_err(|error| {
+        let remedy = "see the comment at the top of the file for its form";
+        Error::new("schema/errata.toml", "", error.to_string(), remedy)
+    })?;
+    for erratum in &list.erratum {
+        let blank = |text: &str| text.trim().is_empty();
+        if blank(&erratum.reason) || blank(&erratum.proof) {
+            let problem = format!("erratum `{}` lacks its reason or its proof", erratum.id);
+            let remedy = "say why it is needed and which upstream text proves it";
+            return Err(Error::new("schema/errata.toml", "", problem, remedy));
+        }
+    }
+    Ok(list.erratum)
+}
+
+/// Applies the errata of the schema's revision.
+///
+/// # Errors
+/// When one of them does not fit.
+pub fn correct(schema: &mut Schema, errata: &[Erratum]) -> Result<()> {
+    let revision = schema.revision.clone();
+    for erratum in errata.iter().filter(|e| e.revisions.contains(&revision)) {
+        let places = erratum.pointer.iter().chain(&erratum.pointers);
+        for pointer in places {
+            apply(schema, erratum, pointer)?;
+        }
+    }
+    schema.root.sort_all_objects();
+    Ok(())
+}
+
+fn apply(schema: &mut Schema, erratum: &Erratum, pointer: &str) -> Result<()> {
+    let remedy = format!(
+        "look at what upstream changed and amend erratum `{}`",
+        erratum.id
+    );
+    let fail = |problem: String| Error::new(&schema.revision, pointer, problem, &*remedy);
+    let json = |what: &str, text: &str| -> Result<Value> {
+        serde_json::from_str(text).map_err(|error| fail(format!("`{what}` is not JSON: {error}")))
+    };
+    let put = json("put", &erratum.put)?;
+    let expect = erratum
+        .expect
+        .as_deref()
+        .map(|text| json("expect", text))
+        .transpose()?;
+    if expect.is_none() != erratum.absent {
+        return Err(fail(
+            "an erratum says either `expect` or `absent = true`".into(),
+        ));
+    }
+    let found = schema.root.pointer(pointer);
+    if found == Some(&put) {
+        return Err(fail("the erratum changes nothing".into()));
+    }
+    if found != expect.as_ref() {
+        let found = found.map_or("nothing".into(), Value::to_string);
+        return Err(fail(format!(
+            "the erratum does not find what it expects but {found}"
+        )));
+    }
+    let Some((parent, name)) = split(&mut schema.root, pointer) else {
+        let problem = "the erratum points into nothing";
+        return Err(Error::new(&schema.revision, pointer, problem, &*remedy));
+    };
+    parent.insert(name, put);
+    Ok(())
+}
+
+fn split<'v>(root: &'v mut Value, pointer: &str) -> Option<(&'v mut Map<String, Value>, String)> {
+    let (parent, name) = pointer.rsplit_once('/')?;
+    let parent = root.pointer_mut(parent)?.as_object_mut()?;
+    Some((parent, name.replace("~1", "/").replace("~0", "~")))
+}

@@ -1,0 +1,44 @@
+//! What is wrong with an input of the generator: always with the revision, the JSON pointer and the remedy.
+
+/// A schema, an erratum or a list of revisions that the generator cannot work with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{revision}{}: {problem}; {remedy}", at(.pointer))]
+#[non_exhaustive]
+pub struct Error {
+    /// The revision whose input it is.
+    pub revision: String,
+    /// The JSON pointer into the input, empty when it is about the whole.
+    pub pointer: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// What a pass gives.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of `revision` at `pointer`.
+    pub fn new(
+        revision: &str,
+        pointer: &str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            revision: revision.into(),
+            pointer: pointer.into(),
+            problem: problem.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+fn at(pointer: &str) -> String {
+    if pointer.is_empty() {
+        String::new()
+    } else {
+        format!(" at {pointer}")
+    }
+}

@@ -1,0 +1,74 @@
+//! The generator of the type crates: bytes in, a tree of files out.
+//!
+//! Pure and deterministic: no clock, no network, no environment. Equal input gives equal bytes.
+
+mod build;
+mod dispatch;
+mod emit;
+mod errata;
+mod error;
+mod format;
+pub mod ir;
+mod keywords;
+mod lift;
+mod load;
+mod model;
+mod names;
+mod normalise;
+
+use std::collections::BTreeMap;
+
+pub use error::{Error, Result};
+pub use load::{Revision, revisions, sha256};
+
+/// What the generator works from besides the schema files: the text of the tables beside them.
+#[derive(Debug, Clone, Copy)]
+pub struct Tables<'t> {
+    /// `schema/errata.toml`
+    pub errata: &'t str,
+    /// `schema/names.toml`
+    pub names: &'t str,
+}
+
+/// Generated files by path from the root of the workspace.
+pub type Files = BTreeMap<String, String>;
+
+/// The intermediate representation of one revision.
+///
+/// # Errors
+/// For any input that the generator does not understand, with revision, pointer and remedy.
+pub fn represent(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<ir::Ir> {
+    let mut schema = corrected_schema(revision, schema, tables)?;
+    keywords::check(&schema)?;
+    normalise::normalise(&mut schema)?;
+    let lifted = lift::lift(&mut schema, &lift::names(tables.names)?)?;
+    let model = model::model(&schema)?;
+    build::build(&schema, &lifted, &model)
+}
+
+/// The crate of one revision.
+///
+/// # Errors
+/// As [`represent`].
+pub fn generate(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<Files> {
+    let ir = represent(revision, schema, tables)?;
+    emit::emit(&ir, revision)
+}
+
+/// The official schema of one revision with its errata applied: what the generated types are held against.
+///
+/// # Errors
+/// As [`represent`].
+pub fn corrected(
+    revision: &Revision,
+    schema: &[u8],
+    tables: Tables<'_>,
+) -> Result<serde_json::Value> {
+    corrected_schema(revision, schema, tables).map(|schema| schema.root)
+}
+
+fn corrected_schema(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<load::Schema> {
+    let mut schema = load::load(revision, bytes)?;
+    errata::correct(&mut schema, &errata::errata(tables.errata)?)?;
+    Ok(schema)
+}

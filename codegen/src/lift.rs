@@ -1,0 +1,335 @@
+//! Gives every anonymous object, union and enum a name and a definition of its own.
+//!
+//! Takes a normalised schema and the table of names; gives one in which every member is a scalar, a reference, an open
+//! value, or an array or map of such. Anonymous schemas that are equal share one name: the one that the table says, or the
+//! shortest of the places where they stand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::load::{Schema, escape};
+use crate::names::{is_type_name, type_word, variant};
+
+/// One entry of `schema/names.toml`: a better name than the automatic one.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Name {
+    /// The revisions that it is for.
+    pub revisions: Vec<String>,
+    /// Where the anonymous schema stands first.
+    pub pointer: String,
+    /// Its name.
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+struct Names {
+    #[serde(default)]
+    name: Vec<Name>,
+}
+
+/// The entries of `schema/names.toml`.
+///
+/// # Errors
+/// When the text is not such a list.
+pub fn names(text: &str) -> Result<Vec<Name>> {
+    let list: Names = toml::from_str(text).map_err(|error| {
+        let remedy = "give each entry revisions, a pointer and a name";
+        Error::new("schema/names.toml", "", error.to_string(), remedy)
+    })?;
+    Ok(list.name)
+}
+
+/// A definition that had no name in the schema.
+#[derive(Debug, Clone)]
+pub struct Lifted {
+    /// Its name now.
+    pub name: String,
+    /// Where it stands, once or several times.
+    pub pointers: Vec<String>,
+}
+
+/// Lifts what is anonymous; gives what was lifted.
+///
+/// # Errors
+/// When two different things would have the same name, or a name cannot be a Rust type.
+pub fn lift(schema: &mut Schema, names: &[Name]) -> Result<Vec<Lifted>> {
+    let mut pass = Pass::new(schema);
+    let mut scratch = schema.root[schema.definitions].clone();
+    pass.walk_all(schema, &mut scratch);
+    pass.choose(schema, names)?;
+    pass.replacing = true;
+    let mut definitions = schema.root[schema.definitions].clone();
+    pass.walk_all(schema, &mut definitions);
+    let Some(all) = definitions.as_object_mut() else {
+        return Ok(Vec::new());
+    };
+    for (name, definition) in pass.made {
+        all.insert(name, definition);
+    }
+    definitions.sort_all_objects();
+    schema.root[schema.definitions] = definitions;
+    let groups = pass.groups.into_values();
+    let lifted = groups.map(|group| Lifted {
+        name: group.name,
+        pointers: group.pointers,
+    });
+    Ok(lifted.collect())
+}
+
+#[derive(Default)]
+struct Group {
+    name: String,
+    proposals: BTreeSet<String>,
+    pointers: Vec<String>,
+}
+
+struct Pass {
+    /// What a `$ref` starts with.
+    prefix: String,
+    /// Definitions of the schema by what they say.
+    official: BTreeMap<String, String>,
+    groups: BTreeMap<String, Group>,
+    replacing: bool,
+    made: BTreeMap<String, Value>,
+}
+
+/// Where a walk is: the name that an anonymous schema would get here, and the pointer.
+#[derive(Clone)]
+struct Place {
+    name: String,
+    pointer: String,
+    required: bool,
+}
+
+impl Place {
+    fn below(&self, name: &str, tokens: &str, required: bool) -> Self {
+        Self {
+            name: format!("{}{name}", self.name),
+            pointer: format!("{}/{tokens}", self.pointer),
+            required,
+        }
+    }
+}
+
+impl Pass {
+    fn new(schema: &Schema) -> Self {
+        let definitions = schema.root[schema.definitions].as_object();
+        let official = definitions
+            .into_iter()
+            .flatten()
+            .map(|(name, definition)| (meaning(definition, ""), name.clone()))
+            .rev()
+            .collect();
+        Self {
+            prefix: format!("#/{}/", schema.definitions),
+            official,
+            groups: BTreeMap::new(),
+            replacing: false,
+            made: BTreeMap::new(),
+        }
+    }
+
+    fn walk_all(&mut self, schema: &Schema, definitions: &mut Value) {
+        for (name, definition) in definitions.as_object_mut().into_iter().flatten() {
+            let place = Place {
+                name: name.clone(),
+                pointer: schema.pointer(name),
+                required: true,
+            };
+            self.children(definition, &place, "Item");
+        }
+    }
+
+    fn children(&mut self, at: &mut Value, place: &Place, item: &str) {
+        if let Some(items) = at.get_mut("items") {
+            self.visit(items, &place.below(item, "items", true));
+        }
+        if let Some(values) = at.get_mut("additionalProperties") {
+            self.visit(values, &place.below("Value", "additionalProperties", true));
+        }
+        let required = at["required"].clone();
+        let is_required = |name: &str| {
+            required
+                .as_array()
+                .is_some_and(|all| all.iter().any(|n| n == name))
+        };
+        for (name, property) in at
+            .get_mut("properties")
+            .and_then(Value::as_object_mut)
+            .into_iter()
+            .flatten()
+        {
+            let tokens = format!("properties/{}", escape(name));
+            let below = place.below(&type_word(name), &tokens, is_required(name));
+            self.visit(property, &below);
+        }
+        for (index, member) in at
+            .get_mut("anyOf")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            let below = place.below(&member_word(member), &format!("anyOf/{index}"), true);
+            self.union_member(member, &below);
+        }
+    }
+
+    fn union_member(&mut self, at: &mut Value, place: &Place) {
+        if let Some(name) = self
+            .official
+            .get(&meaning(at, ""))
+            .filter(|_| at["type"] == "array")
+        {
+            *at = json!({"$ref": format!("{}{name}", self.prefix)});
+            return;
+        }
+        if at["type"].is_array() {
+            return;
+        }
+        self.visit(at, place);
+    }
+
+    fn visit(&mut self, at: &mut Value, place: &Place) {
+        if !is_liftable(at, place.required) {
+            self.children(at, place, "");
+            return;
+        }
+        let own = if is_document(at, place) {
+            place.name.as_str()
+        } else {
+            ""
+        };
+        let meaning = meaning(at, own);
+        if self.replacing {
+            self.replace(at, place, &meaning);
+        } else {
+            if !self.official.contains_key(&meaning) {
+                let group = self.groups.entry(meaning).or_default();
+                group.proposals.insert(place.name.clone());
+                group.pointers.push(place.pointer.clone());
+            }
+            self.children(at, place, "Item");
+        }
+    }
+
+    fn replace(&mut self, at: &mut Value, place: &Place, meaning: &str) {
+        let name = match (self.official.get(meaning), self.groups.get(meaning)) {
+            (Some(name), _) => name.clone(),
+            (None, Some(group)) => group.name.clone(),
+            (None, None) => return,
+        };
+        let description = at.get("description").cloned();
+        self.children(at, place, "Item");
+        if !self.official.contains_key(meaning) && !self.made.contains_key(&name) {
+            if is_document(at, place) {
+                at["x-document"] = json!(true);
+            }
+            self.made.insert(name.clone(), at.take());
+        }
+        *at = json!({"$ref": format!("{}{name}", self.prefix)});
+        if let Some(description) = description {
+            at["description"] = description;
+        }
+    }
+
+    /// Fixes the name of each group.
+    fn choose(&mut self, schema: &Schema, names: &[Name]) -> Result<()> {
+        let mut used: BTreeMap<&str, &str> = BTreeMap::new();
+        let wanted: Vec<&Name> = names
+            .iter()
+            .filter(|name| name.revisions.contains(&schema.revision))
+            .collect();
+        for name in &wanted {
+            if !self
+                .groups
+                .values()
+                .any(|group| group.pointers.contains(&name.pointer))
+            {
+                let problem = format!(
+                    "there is nothing anonymous here to be named `{}`",
+                    name.name
+                );
+                return Err(schema.error(&name.pointer, problem, "amend schema/names.toml"));
+            }
+        }
+        for group in self.groups.values_mut() {
+            let given = wanted
+                .iter()
+                .find(|name| group.pointers.contains(&name.pointer));
+            group.name = match given {
+                Some(name) => name.name.clone(),
+                None => shortest(&group.proposals),
+            };
+        }
+        for group in self.groups.values() {
+            let pointer = &group.pointers[0];
+            let taken = schema.root[schema.definitions].get(&group.name).is_some()
+                || used.insert(&group.name, pointer).is_some();
+            if taken || !is_type_name(&group.name) {
+                let why = if taken {
+                    "is taken"
+                } else {
+                    "can be no Rust type"
+                };
+                let problem = format!("the name `{}` {why}", group.name);
+                return Err(schema.error(pointer, problem, "add a name to schema/names.toml"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shortest(proposals: &BTreeSet<String>) -> String {
+    let shortest = proposals.iter().min_by_key(|name| name.len());
+    shortest.cloned().unwrap_or_default()
+}
+
+/// What a schema says, without its own description.
+fn meaning(schema: &Value, own: &str) -> String {
+    let mut schema = schema.clone();
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("description");
+    }
+    format!("{own}{schema}")
+}
+
+/// A word for an anonymous member of a union: the value of its constant.
+fn member_word(member: &Value) -> String {
+    let properties = member["properties"].as_object().into_iter().flatten();
+    properties
+        .filter_map(|(_, property)| property["const"].as_str())
+        .map(variant)
+        .next()
+        .unwrap_or_default()
+}
+
+fn is_liftable(at: &Value, required: bool) -> bool {
+    let has_properties = at["properties"].as_object().is_some_and(|p| !p.is_empty());
+    let constant = at.get("const").is_some();
+    let several = at["type"]
+        .as_array()
+        .is_some_and(|types| !is_nullable(types));
+    has_properties
+        || at.get("anyOf").is_some()
+        || (at.get("enum").is_some() && !constant)
+        || (constant && !required)
+        || several
+}
+
+/// Whether a list of types is one type and null.
+pub fn is_nullable(types: &[Value]) -> bool {
+    types.len() == 2 && types.iter().any(|t| t == "null")
+}
+
+/// JSON Schema documents inside messages: members called `…Schema` that refer to nothing of the protocol.
+fn is_document(at: &Value, place: &Place) -> bool {
+    at["properties"].is_object()
+        && place.pointer.ends_with("Schema")
+        && place.pointer.contains("/properties/")
+        && !at.to_string().contains("\"$ref\"")
+}

@@ -1,0 +1,153 @@
+//! From the bytes of a schema file to a checked JSON document with sorted members.
+//!
+//! Takes bytes and the list entry of the revision; gives the document, or says why the bytes are no schema of the
+//! protocol. Never repairs anything.
+
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+
+/// One entry of `schema/revisions.toml`, as far as the generator needs it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Revision {
+    /// The identifier, such as `2025-06-18`.
+    pub id: String,
+    /// `release` or `draft`.
+    pub status: String,
+    /// The sha256 of the vendored file, in hexadecimal digits.
+    pub sha256: String,
+}
+
+#[derive(Deserialize)]
+struct Revisions {
+    revision: Vec<Revision>,
+}
+
+/// The entries of `schema/revisions.toml`.
+///
+/// # Errors
+/// When the text is not such a list.
+pub fn revisions(text: &str) -> Result<Vec<Revision>> {
+    let list: Revisions = toml::from_str(text).map_err(|error| {
+        let remedy = "give each revision an id, a status and a sha256";
+        Error::new("schema/revisions.toml", "", error.message(), remedy)
+    })?;
+    Ok(list.revision)
+}
+
+/// The schema of one revision.
+#[derive(Debug, Clone)]
+pub struct Schema {
+    /// The revision.
+    pub revision: String,
+    /// The document.
+    pub root: Value,
+    /// The member that holds the definitions: `definitions` or `$defs`.
+    pub definitions: &'static str,
+}
+
+impl Schema {
+    /// An error in this schema.
+    pub fn error(
+        &self,
+        pointer: &str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Error {
+        Error::new(&self.revision, pointer, problem, remedy)
+    }
+
+    /// The pointer of the definition `name`.
+    pub fn pointer(&self, name: &str) -> String {
+        format!("/{}/{}", self.definitions, escape(name))
+    }
+
+    /// The definition that a `$ref` names.
+    pub fn target<'r>(&self, reference: &'r str) -> Option<&'r str> {
+        reference
+            .strip_prefix("#/")?
+            .strip_prefix(self.definitions)?
+            .strip_prefix('/')
+    }
+}
+
+/// A name as a token of a JSON pointer.
+pub fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// The sha256 of some bytes, in hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Reads a schema file.
+///
+/// # Errors
+/// When the hash differs, or the bytes are not a JSON Schema document with definitions of the protocol.
+pub fn load(revision: &Revision, bytes: &[u8]) -> Result<Schema> {
+    let found = sha256(bytes);
+    if found != revision.sha256 {
+        let problem = format!(
+            "the schema file has sha256 {found}, not {}",
+            revision.sha256
+        );
+        let remedy = format!("run `cargo xtask schema fetch {}`", revision.id);
+        return Err(Error::new(&revision.id, "", problem, remedy));
+    }
+    let schema = parse(&revision.id, bytes)?;
+    check_dialect(&schema)?;
+    check_protocol(&schema)?;
+    Ok(schema)
+}
+
+fn parse(revision: &str, bytes: &[u8]) -> Result<Schema> {
+    let remedy = "take the file `schema.json` of the official repository, whole";
+    let fail = |problem: String| Error::new(revision, "", problem, remedy);
+    let mut root: Value = serde_json::from_slice(bytes)
+        .map_err(|error| fail(format!("the schema file is not JSON: {error}")))?;
+    root.sort_all_objects();
+    let definitions = ["$defs", "definitions"]
+        .into_iter()
+        .find(|key| root.get(key).is_some_and(Value::is_object))
+        .ok_or_else(|| fail("the file has no `definitions` and no `$defs`".into()))?;
+    Ok(Schema {
+        revision: revision.into(),
+        root,
+        definitions,
+    })
+}
+
+fn check_dialect(schema: &Schema) -> Result<()> {
+    let dialect = schema.root["$schema"].as_str().unwrap_or_default();
+    let known = ["draft-07", "2020-12"]
+        .iter()
+        .any(|known| dialect.contains(known));
+    if !known {
+        let problem = format!("the dialect {dialect:?} is not known");
+        return Err(schema.error("/$schema", problem, "use draft-07 or 2020-12"));
+    }
+    jsonschema::meta::validate(&schema.root).map_err(|error| {
+        let pointer = error.instance_path().to_string();
+        let problem = format!("the file breaks the rules of its dialect: {error}");
+        schema.error(&pointer, problem, "take the official file, unchanged")
+    })
+}
+
+/// A schema of something else would generate types that nobody wants.
+fn check_protocol(schema: &Schema) -> Result<()> {
+    for name in ["JSONRPCMessage", "ClientRequest", "ServerResult"] {
+        if schema.root[schema.definitions].get(name).is_none() {
+            let problem =
+                format!("there is no definition `{name}`, so this is no schema of the protocol");
+            let remedy = "take the file `schema.json` of the official repository";
+            return Err(schema.error(&format!("/{}", schema.definitions), problem, remedy));
+        }
+    }
+    Ok(())
+}

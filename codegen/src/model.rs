@@ -1,0 +1,170 @@
+//! typify's view of a schema: which types there are, their members, and where one contains itself.
+//!
+//! Takes the lifted schema; gives what the representation takes from typify, and refuses to go on where typify and the
+//! schema disagree about the members of a type. Never uses typify's code, only its model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use heck::ToUpperCamelCase;
+use schemars08::schema::RootSchema;
+use serde_json::{Value, json};
+use typify_impl::{Type, TypeDetails, TypeSpace, TypeSpaceSettings};
+
+use crate::error::Result;
+use crate::load::Schema;
+use crate::names;
+
+/// What typify says of the definitions of a schema.
+#[derive(Debug, Default)]
+pub struct Model {
+    boxed: BTreeSet<(String, String)>,
+}
+
+impl Model {
+    /// Whether the member `member` of the definition `owner` has to be behind a pointer.
+    pub fn is_boxed(&self, owner: &str, member: &str) -> bool {
+        let key = (owner.to_owned(), names::field(member));
+        self.boxed.contains(&key)
+    }
+}
+
+/// Models a schema.
+///
+/// # Errors
+/// When typify cannot model it, or models other members than the schema has.
+pub fn model(schema: &Schema) -> Result<Model> {
+    let space = space(schema)?;
+    let types: BTreeMap<String, Type<'_>> = space.iter_types().map(|t| (t.name(), t)).collect();
+    let mut model = Model::default();
+    for (name, definition) in schema.root[schema.definitions]
+        .as_object()
+        .into_iter()
+        .flatten()
+    {
+        let Some(members) = definition["properties"]
+            .as_object()
+            .filter(|p| !p.is_empty())
+        else {
+            continue;
+        };
+        let modelled = types.get(&name.to_upper_camel_case()).map(Type::details);
+        let Some(TypeDetails::Struct(modelled)) = modelled else {
+            let problem = format!("typify models no struct for `{name}`");
+            return Err(disagree(schema, name, problem));
+        };
+        let found: BTreeMap<String, bool> = modelled
+            .properties_info()
+            .map(|info| {
+                (
+                    info.name
+                        .trim_start_matches("r#")
+                        .trim_end_matches('_')
+                        .to_owned(),
+                    info.required,
+                )
+            })
+            .filter(|(field, _)| field != "extra")
+            .collect();
+        let wanted = fields(members, &definition["required"]);
+        if found.keys().ne(wanted.keys()) {
+            let problem = format!("typify sees the members {found:?}, the schema has {wanted:?}");
+            return Err(disagree(schema, name, problem));
+        }
+        if let Some((field, _)) = wanted
+            .iter()
+            .find(|(field, required)| **required && !found[*field])
+        {
+            let problem = format!("typify takes the required member `{field}` for an optional one");
+            return Err(disagree(schema, name, problem));
+        }
+        for info in modelled.properties_info() {
+            if is_boxed(&space, &info.type_id) {
+                model
+                    .boxed
+                    .insert((name.clone(), info.name.trim_end_matches('_').to_owned()));
+            }
+        }
+    }
+    Ok(model)
+}
+
+fn fields(members: &serde_json::Map<String, Value>, required: &Value) -> BTreeMap<String, bool> {
+    let is_required = |name: &str| {
+        required
+            .as_array()
+            .is_some_and(|all| all.iter().any(|n| n == name))
+    };
+    members
+        .keys()
+        .map(|name| (field(name), is_required(name)))
+        .collect()
+}
+
+/// The name that typify gives to a field.
+fn field(name: &str) -> String {
+    use heck::ToSnakeCase;
+    name.replace('$', "").to_snake_case()
+}
+
+fn is_boxed(space: &TypeSpace, id: &typify_impl::TypeId) -> bool {
+    match space.get_type(id).map(|t| match t.details() {
+        TypeDetails::Box(_) => (true, None),
+        TypeDetails::Option(inner) => (false, Some(inner)),
+        _ => (false, None),
+    }) {
+        Ok((boxed, None)) => boxed,
+        Ok((_, Some(inner))) => is_boxed(space, &inner),
+        Err(_) => false,
+    }
+}
+
+fn disagree(schema: &Schema, name: &str, problem: String) -> crate::Error {
+    let remedy = "look at the definition; if it is right, teach the passes before typify about it";
+    schema.error(&schema.pointer(name), problem, remedy)
+}
+
+/// Runs typify. It panics on some inputs that it does not support; that is an error like others.
+fn space(schema: &Schema) -> Result<TypeSpace> {
+    let mut document = json!({ "definitions": schema.root[schema.definitions] });
+    rewrite_references(&mut document, &format!("#/{}/", schema.definitions));
+    let fail = |problem: String| {
+        let remedy = "teach the passes before typify to write it in another way";
+        schema.error(
+            "",
+            format!("typify cannot model the schema: {problem}"),
+            remedy,
+        )
+    };
+    let root: RootSchema =
+        serde_json::from_value(document).map_err(|error| fail(error.to_string()))?;
+    let run = std::panic::catch_unwind(|| {
+        let mut space = TypeSpace::new(&TypeSpaceSettings::default());
+        space.add_root_schema(root).map(|_| space)
+    });
+    match run {
+        Ok(Ok(space)) => Ok(space),
+        Ok(Err(error)) => Err(fail(error.to_string())),
+        Err(_) => Err(fail("it panicked".into())),
+    }
+}
+
+/// Draft-07 references, without what typify does not know.
+fn rewrite_references(at: &mut Value, prefix: &str) {
+    match at {
+        Value::Object(object) => {
+            object.remove("x-document");
+            if let Some(Value::String(reference)) = object.get_mut("$ref")
+                && let Some(name) = reference.strip_prefix(prefix)
+            {
+                *reference = format!("#/definitions/{name}");
+            }
+            object
+                .values_mut()
+                .for_each(|value| rewrite_references(value, prefix));
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| rewrite_references(item, prefix)),
+        _ => {}
+    }
+}

@@ -1,0 +1,216 @@
+//! One form for everything that the dialects can say in several ways.
+//!
+//! Takes a checked schema; gives one without `allOf`, without unions of one member, with `anyOf` for `oneOf`, and with
+//! open objects spelt in one way. Instances that were valid stay valid, and no others become so.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::Result;
+use crate::load::Schema;
+
+/// Rewrites every definition.
+///
+/// # Errors
+/// When the members of an `allOf` cannot be merged, or definitions refer to themselves without end.
+pub fn normalise(schema: &mut Schema) -> Result<()> {
+    let names: Vec<String> = definitions(schema).map(|(name, _)| name.clone()).collect();
+    for name in names {
+        let pointer = schema.pointer(&name);
+        let definition = schema.root[schema.definitions][&name].clone();
+        let mut seen = BTreeSet::from([name.clone()]);
+        let rewritten = Pass { schema }.rewrite(definition, &pointer, &mut seen)?;
+        schema.root[schema.definitions][&name] = rewritten;
+    }
+    Ok(())
+}
+
+fn definitions(schema: &Schema) -> impl Iterator<Item = (&String, &Value)> {
+    schema.root[schema.definitions]
+        .as_object()
+        .into_iter()
+        .flatten()
+}
+
+/// Whether a schema says nothing.
+pub fn is_open(schema: &Value) -> bool {
+    match schema {
+        Value::Bool(open) => *open,
+        Value::Object(object) => object.keys().all(|key| ANNOTATIONS.contains(&key.as_str())),
+        _ => false,
+    }
+}
+
+const ANNOTATIONS: &[&str] = &[
+    "$comment",
+    "default",
+    "deprecated",
+    "description",
+    "examples",
+    "title",
+];
+
+struct Pass<'s> {
+    schema: &'s Schema,
+}
+
+impl Pass<'_> {
+    fn rewrite(&self, at: Value, pointer: &str, seen: &mut BTreeSet<String>) -> Result<Value> {
+        let Value::Object(mut object) = at else {
+            return Ok(json!({}));
+        };
+        if let Some(any) = object.remove("oneOf") {
+            object.insert("anyOf".into(), any);
+        }
+        if let Some(Value::Array(all)) = object.remove("allOf") {
+            object = self.merge_all(object, all, pointer, seen)?;
+        }
+        if let Some(Value::Array(any)) = object.get_mut("anyOf")
+            && any.len() == 1
+        {
+            let one = any.remove(0);
+            object.remove("anyOf");
+            object = self.merge(object, as_object(one), pointer)?;
+        }
+        for key in ["items", "additionalProperties"] {
+            if let Some(inner) = object.remove(key) {
+                let inner = self.rewrite(inner, &format!("{pointer}/{key}"), seen)?;
+                object.insert(key.into(), inner);
+            }
+        }
+        if object.get("additionalProperties").is_some_and(is_open) {
+            object.remove("additionalProperties");
+        }
+        if let Some(Value::Object(properties)) = object.get_mut("properties") {
+            for (name, property) in properties.iter_mut() {
+                let pointer = format!("{pointer}/properties/{}", crate::load::escape(name));
+                *property = self.rewrite(property.take(), &pointer, seen)?;
+            }
+        }
+        if let Some(Value::Array(any)) = object.get_mut("anyOf") {
+            for (index, member) in any.iter_mut().enumerate() {
+                *member = self.rewrite(member.take(), &format!("{pointer}/anyOf/{index}"), seen)?;
+            }
+        }
+        Ok(Value::Object(object))
+    }
+
+    /// What is beside an `allOf` and all that is in it, as one object.
+    fn merge_all(
+        &self,
+        beside: Map<String, Value>,
+        all: Vec<Value>,
+        pointer: &str,
+        seen: &mut BTreeSet<String>,
+    ) -> Result<Map<String, Value>> {
+        let description = beside.get("description").cloned();
+        let mut merged = beside;
+        for (index, member) in all.into_iter().enumerate() {
+            let pointer = format!("{pointer}/allOf/{index}");
+            let resolved = self.resolve(member, &pointer, seen)?;
+            let resolved = as_object(self.rewrite(resolved, &pointer, seen)?);
+            merged = self.merge(merged, resolved, &pointer)?;
+        }
+        match description {
+            Some(description) => merged.insert("description".into(), description),
+            None => merged.remove("description"),
+        };
+        Ok(merged)
+    }
+
+    fn resolve(&self, member: Value, pointer: &str, seen: &mut BTreeSet<String>) -> Result<Value> {
+        let Some(name) = member["$ref"].as_str().and_then(|r| self.schema.target(r)) else {
+            return Ok(member);
+        };
+        if !seen.insert(name.into()) {
+            let problem = format!("`{name}` is a part of itself");
+            let remedy = "take the cycle out of `allOf` by an erratum";
+            return Err(self.schema.error(pointer, problem, remedy));
+        }
+        let definition = self.schema.root[self.schema.definitions][name].clone();
+        let resolved = self.rewrite(definition, pointer, seen);
+        seen.remove(name);
+        resolved
+    }
+
+    /// An object schema that says what both say.
+    fn merge(
+        &self,
+        mut a: Map<String, Value>,
+        b: Map<String, Value>,
+        pointer: &str,
+    ) -> Result<Map<String, Value>> {
+        for (key, from_b) in b {
+            let from_a = a.get(&key).cloned();
+            let merged = match (key.as_str(), from_a) {
+                (_, None) => from_b,
+                (_, Some(from_a)) if from_a == from_b => from_a,
+                (key, Some(from_a)) if ANNOTATIONS.contains(&key) => from_a,
+                ("required", Some(from_a)) => union(&from_a, &from_b),
+                ("properties", Some(from_a)) => self.merge_properties(from_a, from_b, pointer)?,
+                (key, Some(_)) => {
+                    let problem = format!("two schemas disagree about `{key}` of the same value");
+                    let remedy = "say one of them by an erratum";
+                    return Err(self.schema.error(pointer, problem, remedy));
+                }
+            };
+            a.insert(key, merged);
+        }
+        Ok(a)
+    }
+
+    fn merge_properties(&self, a: Value, b: Value, pointer: &str) -> Result<Value> {
+        let mut merged = as_object(a);
+        for (name, from_b) in as_object(b) {
+            let pointer = format!("{pointer}/properties/{}", crate::load::escape(&name));
+            let both = match merged.remove(&name) {
+                None => from_b,
+                Some(from_a) if is_open(&from_a) => with_description(from_b, &from_a),
+                Some(from_a) if is_open(&from_b) => from_a,
+                Some(from_a) if narrows(&from_b, &from_a) => with_description(from_b, &from_a),
+                Some(from_a) => {
+                    Value::Object(self.merge(as_object(from_a), as_object(from_b), &pointer)?)
+                }
+            };
+            merged.insert(name, both);
+        }
+        Ok(Value::Object(merged))
+    }
+}
+
+/// Whether `a` is a constant of the type that `b` asks for.
+fn narrows(a: &Value, b: &Value) -> bool {
+    let wanted = b["type"].as_str();
+    let only_type = as_object(b.clone())
+        .keys()
+        .all(|key| key == "type" || ANNOTATIONS.contains(&key.as_str()));
+    only_type
+        && match &a["const"] {
+            Value::Number(number) => {
+                wanted == Some("number") || (wanted == Some("integer") && number.is_i64())
+            }
+            Value::String(_) => wanted == Some("string"),
+            _ => false,
+        }
+}
+
+fn with_description(mut schema: Value, from: &Value) -> Value {
+    if let (Some(object), Some(words)) = (schema.as_object_mut(), from.get("description")) {
+        object.entry("description").or_insert(words.clone());
+    }
+    schema
+}
+
+fn union(a: &Value, b: &Value) -> Value {
+    let names = a.as_array().into_iter().chain(b.as_array()).flatten();
+    let names: BTreeSet<_> = names.filter_map(Value::as_str).collect();
+    json!(names)
+}
+
+fn as_object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}

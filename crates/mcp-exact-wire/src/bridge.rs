@@ -1,0 +1,314 @@
+//! The way between serde and the reader and writer of this crate.
+//!
+//! Exact in text through serde_json's own (de)serialisers, because values cross as raw JSON. Through layers that buffer
+//! (`flatten`, untagged enums, `serde_json::Value`) values cross as those layers kept them.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{self, Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use crate::error::Failed;
+use crate::reader::{Kind, Reader};
+use crate::traits::{Decode, Encode, from_str, to_string};
+use crate::writer::Writer;
+use crate::{Document, Integer, Json, JsonObject, Map, Number, ProgressToken, RequestId};
+
+/// Deserialises any decodable type: for generated code.
+#[doc(hidden)]
+pub fn deserialize<'de, T: Decode, D: Deserializer<'de>>(d: D) -> Result<T, D::Error> {
+    from_str(&deserialize_text(d)?).map_err(de::Error::custom)
+}
+
+/// Serialises any encodable type: for generated code. Objects reach serde as maps, which `flatten` needs.
+#[doc(hidden)]
+pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Error> {
+    let text = to_string(value);
+    match Reader::new(&text).kind() {
+        Ok(Kind::Object) => serialize_object(&text, s),
+        Ok(Kind::String) => match from_str::<String>(&text) {
+            Ok(string) => s.serialize_str(&string),
+            Err(error) => Err(ser::Error::custom(error)),
+        },
+        _ => serialize_raw(&text, s),
+    }
+}
+
+fn serialize_object<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {
+    let mut map = s.serialize_map(None)?;
+    let mut r = Reader::new(text);
+    let lost = |Failed| ser::Error::custom("an encoder wrote text that is not JSON");
+    r.open_object().map_err(lost)?;
+    let mut first = true;
+    while r.next_member(&mut first).map_err(lost)?.is_some() {
+        let name = r.str().map_err(lost)?;
+        r.colon().map_err(lost)?;
+        map.serialize_entry(&name, &Raw(r.raw().map_err(lost)?))?;
+    }
+    map.end()
+}
+
+/// The text of one value, serialised as it is.
+struct Raw<'a>(&'a str);
+
+impl Serialize for Raw<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        serialize_raw(self.0, s)
+    }
+}
+
+fn serialize_raw<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {
+    let raw: &RawValue = serde_json::from_str(text).map_err(ser::Error::custom)?;
+    raw.serialize(s)
+}
+
+/// The text of the next value of a deserialiser: raw where it can give that, written out again where it cannot.
+fn deserialize_text<'de, D: Deserializer<'de>>(d: D) -> Result<Box<str>, D::Error> {
+    let raw = Box::<RawValue>::deserialize(OrWritten(d))?;
+    Ok(Box::<str>::from(raw))
+}
+
+/// A deserialiser that `RawValue` can be asked of, wherever serde has got to. `RawValue` names the newtype that it
+/// wants; a deserialiser that does not know the name passes its own content on, which is then written out as text.
+struct OrWritten<D>(D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for OrWritten<D> {
+    type Error = D::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_any(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0
+            .deserialize_newtype_struct(name, RawOr { visitor, name })
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+struct RawOr<V> {
+    visitor: V,
+    name: &'static str,
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for RawOr<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
+        self.visitor.visit_map(map)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, d: D) -> Result<V::Value, D::Error> {
+        let mut text = Vec::new();
+        let writer = WriteOut(&mut Writer::new(&mut text));
+        de::DeserializeSeed::deserialize(writer, d)?;
+        let text = String::from_utf8(text).map_err(de::Error::custom)?;
+        let one = std::iter::once((self.name, text));
+        self.visitor.visit_map(de::value::MapDeserializer::new(one))
+    }
+}
+
+/// Writes whatever a deserialiser holds as JSON text, members in its order.
+struct WriteOut<'w, 'b>(&'w mut Writer<'b>);
+
+impl<'de> de::DeserializeSeed<'de> for WriteOut<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
+        d.deserialize_any(self)
+    }
+}
+
+impl WriteOut<'_, '_> {
+    fn put(self, json: &str) {
+        self.0.put(json);
+    }
+}
+
+impl<'de> Visitor<'de> for WriteOut<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
+        self.put(if value { "true" } else { "false" });
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
+        self.put(&value.to_string());
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
+        self.put(&value.to_string());
+        Ok(())
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<(), E> {
+        let number = Number::try_from(value).map_err(E::custom)?;
+        number.encode(self.0);
+        Ok(())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<(), E> {
+        self.0.string(value);
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.put("null");
+        Ok(())
+    }
+
+    fn visit_none<E>(self) -> Result<(), E> {
+        self.put("null");
+        Ok(())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
+        d.deserialize_any(self)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
+        d.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        self.0.put("[");
+        let mut first = true;
+        loop {
+            let mut item = Vec::new();
+            if seq
+                .next_element_seed(WriteOut(&mut Writer::new(&mut item)))?
+                .is_none()
+            {
+                break;
+            }
+            if !first {
+                self.0.put(",");
+            }
+            first = false;
+            self.0
+                .put(std::str::from_utf8(&item).map_err(de::Error::custom)?);
+        }
+        self.0.put("]");
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Some(first) = map.next_key::<String>()? else {
+            self.0.put("{}");
+            return Ok(());
+        };
+        if first == NUMBER && keeps_number_text() {
+            let text: String = map.next_value()?;
+            return match text.parse::<Number>() {
+                Ok(number) => Ok(number.encode(self.0)),
+                Err(error) => Err(de::Error::custom(error)),
+            };
+        }
+        self.0.put("{");
+        let mut name = Some(first);
+        while let Some(known) = name {
+            self.0.name(&known);
+            map.next_value_seed(WriteOut(self.0))?;
+            name = map.next_key()?;
+        }
+        self.0.put("}");
+        Ok(())
+    }
+}
+
+/// How serde_json hands a number over to other visitors when its feature `arbitrary_precision` is on.
+const NUMBER: &str = "$serde_json::private::Number";
+
+/// Whether that feature is on in this build: any crate of it can switch it on.
+fn keeps_number_text() -> bool {
+    serde_json::from_str::<serde_json::Number>("1e400").is_ok()
+}
+
+/// Implements serde's traits by way of the exact reader and writer.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! serde_through_wire {
+    ($($type:ty),* $(,)?) => {$(
+        impl<'de> $crate::private_serde::Deserialize<'de> for $type {
+            fn deserialize<D: $crate::private_serde::Deserializer<'de>>(
+                d: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                $crate::bridge::deserialize(d)
+            }
+        }
+
+        impl $crate::private_serde::Serialize for $type {
+            fn serialize<S: $crate::private_serde::Serializer>(
+                &self,
+                s: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                $crate::bridge::serialize(self, s)
+            }
+        }
+    )*};
+}
+
+serde_through_wire!(Number, Integer, RequestId, ProgressToken, JsonObject);
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        deserialize_text(d).map(|text| Self::from_checked(&text))
+    }
+}
+
+/// Byte for byte.
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        serialize_raw(self.text(), s)
+    }
+}
+
+impl<'de, V> Deserialize<'de> for Document<V> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        deserialize(d)
+    }
+}
+
+impl<V> Serialize for Document<V> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        serialize(self, s)
+    }
+}
+
+impl<'de, V: Decode> Deserialize<'de> for Map<V> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        deserialize(d)
+    }
+}
+
+impl<V: Encode> Serialize for Map<V> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        serialize(self, s)
+    }
+}
+
+/// What the bridge promises of every type.
+#[expect(dead_code, reason = "checked by the compiler only")]
+fn bridged(json: Json) -> impl DeserializeOwned + Serialize {
+    json
+}

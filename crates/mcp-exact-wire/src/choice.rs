@@ -1,0 +1,198 @@
+//! Dispatch of unions of objects, by static tables and one function.
+//!
+//! Takes a reader at an object and looks ahead: which member it is is decided by its discriminant and by which members
+//! are there, never by what decodes. Leaves the reader where it was; reads each member at most once.
+
+use std::borrow::Cow;
+
+use crate::error::{DecodeErrorKind, Detail, Failed, Read};
+use crate::reader::{Kind, Reader};
+
+/// How the objects of a union are told apart.
+#[derive(Debug)]
+pub struct Choice {
+    /// The name of the union, for messages.
+    pub name: &'static str,
+    /// The discriminant, or an empty string where there is none.
+    pub tag: &'static str,
+    /// Members whose presence is asked for by `has`, in the order of its bits.
+    pub members: &'static [Probe],
+    /// The first case whose tag and members are there wins.
+    pub cases: &'static [Case],
+    /// Pairs of members, as bits of `members`, that exclude each other.
+    pub exclusive: &'static [(u32, u32)],
+}
+
+/// A member whose presence decides.
+#[derive(Debug)]
+pub struct Probe {
+    /// Its name.
+    pub name: &'static str,
+    /// The name of a member of its value that has to be there too, or an empty string.
+    pub inner: &'static str,
+}
+
+/// One way to be a certain member of a union.
+#[derive(Debug)]
+pub struct Case {
+    /// What the discriminant has to be.
+    pub tag: Tag,
+    /// The members that have to be there, as bits of [`Choice::members`].
+    pub has: u32,
+    /// Which member of the union it is.
+    pub variant: u8,
+}
+
+/// What a discriminant has to be.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// This value.
+    Is(&'static str),
+    /// Not there.
+    Absent,
+    /// It does not decide.
+    Any,
+}
+
+/// What [`Reader::pick`] gives when the discriminant has a value that the union does not know.
+pub const UNRECOGNIZED: u8 = u8::MAX;
+
+#[derive(Default)]
+struct Found<'a> {
+    tag: Option<Cow<'a, str>>,
+    has: u32,
+}
+
+impl<'a> Reader<'a> {
+    /// Which member of a union the next object is: the number of its case, or [`UNRECOGNIZED`].
+    pub fn pick(&mut self, choice: &Choice) -> Read<u8> {
+        let start = self.peek_at();
+        if self.kind()? != Kind::Object {
+            return Err(self.expected("an object"));
+        }
+        let found = if choice.members.is_empty() {
+            Found {
+                tag: self.tag(choice.tag)?,
+                has: 0,
+            }
+        } else {
+            self.probe(choice)?
+        };
+        self.exclude(choice, start, found.has)?;
+        self.decide(choice, start, &found)
+    }
+
+    /// Which member of a union the first item of the next array belongs to; `None` when the array is empty.
+    pub fn pick_item(&mut self, choice: &Choice) -> Read<Option<u8>> {
+        let (start, depth) = (self.peek_at(), self.depth());
+        let picked = if self.begin_array()? {
+            Some(self.pick(choice)?)
+        } else {
+            None
+        };
+        self.rewind(start, depth);
+        Ok(picked)
+    }
+
+    /// The value of a discriminant of the next object, when it is there.
+    pub fn tag(&mut self, name: &'static str) -> Read<Option<Cow<'a, str>>> {
+        let (start, depth) = (self.peek_at(), self.depth());
+        self.open_object()?;
+        let mut first = true;
+        let mut tag = None;
+        while self.next_member(&mut first)?.is_some() {
+            let member = self.name()?;
+            self.colon()?;
+            if member == name {
+                tag = Some(self.str()?);
+                break;
+            }
+            self.skip()?;
+        }
+        self.rewind(start, depth);
+        Ok(tag)
+    }
+
+    fn probe(&mut self, choice: &Choice) -> Read<Found<'a>> {
+        let (start, depth) = (self.peek_at(), self.depth());
+        self.open_object()?;
+        let mut found = Found::default();
+        let mut first = true;
+        while self.next_member(&mut first)?.is_some() {
+            let member = self.name()?;
+            self.colon()?;
+            for (bit, probe) in choice.members.iter().enumerate() {
+                if member == probe.name && (probe.inner.is_empty() || self.has(probe.inner)?) {
+                    found.has |= 1 << bit;
+                }
+            }
+            if found.tag.is_none() && !choice.tag.is_empty() && member == choice.tag {
+                found.tag = Some(self.str()?);
+            } else {
+                self.skip()?;
+            }
+        }
+        self.rewind(start, depth);
+        Ok(found)
+    }
+
+    /// Whether the next value is an object that has a member of that name.
+    fn has(&mut self, name: &str) -> Read<bool> {
+        if self.kind()? != Kind::Object {
+            return Ok(false);
+        }
+        let (start, depth) = (self.peek_at(), self.depth());
+        self.open_object()?;
+        let mut first = true;
+        let mut has = false;
+        while !has && self.next_member(&mut first)?.is_some() {
+            has = self.name()? == name;
+            self.colon()?;
+            self.skip()?;
+        }
+        self.rewind(start, depth);
+        Ok(has)
+    }
+
+    fn exclude(&mut self, choice: &Choice, start: usize, has: u32) -> Read<()> {
+        for &(a, b) in choice.exclusive {
+            if has & a != 0 && has & b != 0 {
+                let name = |bit: u32| choice.members[bit.trailing_zeros() as usize].name;
+                let detail = Detail::Exclusive(name(a), name(b));
+                return Err(self.fault(start, DecodeErrorKind::Exclusive, detail));
+            }
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self, choice: &Choice, start: usize, found: &Found<'_>) -> Read<u8> {
+        let tag = found.tag.as_deref();
+        let fits = |case: &&Case| found.has & case.has == case.has;
+        let mut known = false;
+        for case in choice.cases {
+            let right = match case.tag {
+                Tag::Is(value) => tag == Some(value),
+                Tag::Absent => tag.is_none(),
+                Tag::Any => !known,
+            };
+            known |= right;
+            if right && fits(&case) {
+                return Ok(case.variant);
+            }
+        }
+        match tag {
+            Some(_) if !known => Ok(UNRECOGNIZED),
+            _ => Err(self.undecided(choice, start, tag)),
+        }
+    }
+
+    #[cold]
+    fn undecided(&mut self, choice: &Choice, start: usize, tag: Option<&str>) -> Failed {
+        if tag.is_none() && !choice.tag.is_empty() {
+            let detail = Detail::Missing(choice.tag);
+            return self.fault(start, DecodeErrorKind::Required, detail);
+        }
+        let detail = Detail::Union(choice.name);
+        self.fault(start, DecodeErrorKind::Union, detail)
+    }
+}

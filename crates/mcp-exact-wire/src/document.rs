@@ -1,0 +1,259 @@
+//! JSON Schema documents inside messages: raw objects with a typed view on demand.
+//!
+//! Decoding checks only that they are objects. What the protocol's schema says of their members is checked by
+//! `validate()`, by a static table, and reported member by member.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use crate::error::{DecodeError, Failed, Read};
+use crate::reader::{Kind, Reader};
+use crate::traits::{Decode, Encode};
+use crate::validate::{Path, Validate, ViolationKind, Violations};
+use crate::writer::Writer;
+use crate::{Json, JsonObject, Number, from_str};
+
+/// What the protocol's schema says of a document of this kind.
+pub trait DocumentView: Decode + Encode {
+    /// The members that it speaks of.
+    const RULES: &'static [DocumentRule];
+    /// The smallest document that breaks no rule, as text.
+    const SMALLEST: &'static str;
+}
+
+/// A member that the protocol's schema speaks of.
+#[derive(Debug)]
+pub struct DocumentRule {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it has to be there.
+    pub required: bool,
+    /// What its value has to be.
+    pub value: DocumentValue,
+}
+
+/// What a value in a document has to be.
+#[derive(Debug)]
+pub enum DocumentValue {
+    /// Anything.
+    Any,
+    /// A string.
+    String,
+    /// A number whose value is whole.
+    Integer,
+    /// A number.
+    Number,
+    /// A boolean.
+    Boolean,
+    /// This string.
+    Const(&'static str),
+    /// An array of such values.
+    Array(&'static DocumentValue),
+    /// An object whose members have such values.
+    Object(&'static DocumentValue),
+}
+
+/// A JSON Schema document, kept as the text that arrived; `V` is its typed view.
+pub struct Document<V>(JsonObject, PhantomData<fn() -> V>);
+
+impl<V: DocumentView> Document<V> {
+    /// The smallest document that the protocol's schema allows.
+    pub fn new() -> Self {
+        Self::from(
+            Json::from_checked(V::SMALLEST)
+                .try_into()
+                .unwrap_or(JsonObject::new()),
+        )
+    }
+
+    /// The members that the protocol's schema speaks of, decoded.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when one of them is not what the schema says; its pointer starts at this document.
+    pub fn view(&self) -> Result<V, DecodeError> {
+        from_str(self.0.text())
+    }
+}
+
+impl<V> Document<V> {
+    /// The text.
+    pub fn text(&self) -> &str {
+        self.0.text()
+    }
+
+    /// The document as an open object.
+    pub fn as_object(&self) -> &JsonObject {
+        &self.0
+    }
+
+    /// The document as an open object.
+    pub fn into_object(self) -> JsonObject {
+        self.0
+    }
+}
+
+impl<V> From<JsonObject> for Document<V> {
+    fn from(object: JsonObject) -> Self {
+        Self(object, PhantomData)
+    }
+}
+
+impl<V: DocumentView> From<V> for Document<V> {
+    fn from(view: V) -> Self {
+        let json = Json::from_encode(&view);
+        Self::from(JsonObject::try_from(json).unwrap_or_default())
+    }
+}
+
+impl<V> TryFrom<serde_json::Value> for Document<V> {
+    type Error = serde_json::Value;
+
+    /// Gives the value back when it is not an object.
+    fn try_from(value: serde_json::Value) -> Result<Self, serde_json::Value> {
+        match value {
+            serde_json::Value::Object(map) => Ok(Self::from(JsonObject::from(map))),
+            other => Err(other),
+        }
+    }
+}
+
+impl<V> FromStr for Document<V> {
+    type Err = DecodeError;
+
+    fn from_str(text: &str) -> Result<Self, DecodeError> {
+        from_str(text)
+    }
+}
+
+impl<V: DocumentView> Default for Document<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V> Clone for Document<V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<V> PartialEq for Document<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<V> Eq for Document<V> {}
+
+impl<V> fmt::Debug for Document<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<V> Decode for Document<V> {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        JsonObject::decode(r).map(Self::from)
+    }
+}
+
+impl<V> Encode for Document<V> {
+    #[inline]
+    fn encode(&self, w: &mut Writer<'_>) {
+        self.0.encode(w);
+    }
+}
+
+impl<V: DocumentView> Validate for Document<V> {
+    fn check(&self, path: &Path<'_>, to: &mut Violations) {
+        check_members(V::RULES, self.text(), path, to);
+    }
+}
+
+/// Checks the members of a document in one pass. The text was scanned when it came in, so no step can fail.
+fn check_members(rules: &[DocumentRule], text: &str, path: &Path<'_>, to: &mut Violations) {
+    let mut seen = vec![false; rules.len()];
+    let walked = each_member(text, |name, value| {
+        if let Some(at) = rules.iter().position(|rule| rule.name == name) {
+            seen[at] = true;
+            check_value(&rules[at].value, value, &path.member(name), to);
+        }
+    });
+    debug_assert_eq!(walked, Ok(()), "a document is a scanned object");
+    for (rule, _) in rules
+        .iter()
+        .zip(seen)
+        .filter(|(rule, seen)| rule.required && !seen)
+    {
+        to.report(path, ViolationKind::Required, || {
+            format!("missing member `{}`", rule.name)
+        });
+    }
+}
+
+fn check_value(rule: &DocumentValue, text: &str, path: &Path<'_>, to: &mut Violations) {
+    let kind = Reader::new(text).kind();
+    let (fits, what) = match rule {
+        DocumentValue::Any => (true, ""),
+        DocumentValue::String => (kind == Ok(Kind::String), "a string"),
+        DocumentValue::Number => (kind == Ok(Kind::Number), "a number"),
+        DocumentValue::Integer => (
+            from_str(text).is_ok_and(|number: Number| number.is_integer()),
+            "an integer",
+        ),
+        DocumentValue::Boolean => (kind == Ok(Kind::Boolean), "a boolean"),
+        DocumentValue::Const(expected) => {
+            if !from_str(text).is_ok_and(|value: String| value == *expected) {
+                to.report(path, ViolationKind::Const, || {
+                    format!("expected the constant {expected:?}")
+                });
+            }
+            return;
+        }
+        DocumentValue::Array(_) => (kind == Ok(Kind::Array), "an array"),
+        DocumentValue::Object(_) => (kind == Ok(Kind::Object), "an object"),
+    };
+    if !fits {
+        to.report(path, ViolationKind::Type, || format!("expected {what}"));
+        return;
+    }
+    match rule {
+        DocumentValue::Object(inner) => {
+            let _ = each_member(text, |name, value| {
+                check_value(inner, value, &path.member(name), to)
+            });
+        }
+        DocumentValue::Array(inner) => {
+            let _ = each_item(text, |at, value| {
+                check_value(inner, value, &path.index(at), to)
+            });
+        }
+        _ => {}
+    }
+}
+
+fn each_member(text: &str, mut f: impl FnMut(&str, &str)) -> Read<()> {
+    let mut r = Reader::new(text);
+    r.open_object()?;
+    let mut first = true;
+    while r.next_member(&mut first)?.is_some() {
+        let name = r.name()?;
+        r.colon()?;
+        f(&name, r.raw()?);
+    }
+    Ok::<(), Failed>(())
+}
+
+fn each_item(text: &str, mut f: impl FnMut(usize, &str)) -> Read<()> {
+    let mut r = Reader::new(text);
+    let mut more = r.begin_array()?;
+    let mut index = 0;
+    while more {
+        f(index, r.raw()?);
+        index += 1;
+        more = r.next_item()?;
+    }
+    Ok(())
+}

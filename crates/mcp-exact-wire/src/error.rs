@@ -1,0 +1,171 @@
+//! Why a document was not decoded, and where.
+//!
+//! A decoder only notes a byte offset; the JSON pointer is worked out from the text when somebody asks for the error,
+//! so that decoding pays nothing for it. Never allocates while a document decodes well.
+
+use std::fmt;
+
+use crate::locate::locate;
+
+/// The decoder stopped; the [`Reader`](crate::Reader) that it was given knows why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed;
+
+/// What a decoding step gives.
+pub type Read<T> = Result<T, Failed>;
+
+/// What kind of rule a document breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DecodeErrorKind {
+    /// The bytes are not UTF-8.
+    Utf8,
+    /// The text is not JSON (RFC 8259).
+    Syntax,
+    /// Typed values are nested deeper than [`MAX_DEPTH`](crate::MAX_DEPTH).
+    Depth,
+    /// A string that has to be decoded holds a lone surrogate.
+    Surrogate,
+    /// A value has another JSON type than the schema says.
+    Type,
+    /// A constant has another value than the schema says.
+    Const,
+    /// A required member is missing.
+    Required,
+    /// A member is there twice in an object of a known type.
+    Duplicate,
+    /// No member of a union fits.
+    Union,
+    /// Two members exclude each other.
+    Exclusive,
+}
+
+impl DecodeErrorKind {
+    /// A short stable name, the JSON Schema keyword where there is one.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Utf8 => "utf8",
+            Self::Syntax => "syntax",
+            Self::Depth => "depth",
+            Self::Surrogate => "surrogate",
+            Self::Type => "type",
+            Self::Const => "const",
+            Self::Required => "required",
+            Self::Duplicate => "duplicate",
+            Self::Union => "anyOf",
+            Self::Exclusive => "exclusive",
+        }
+    }
+}
+
+/// A document that does not decode as the type that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodeError {
+    kind: DecodeErrorKind,
+    pointer: String,
+    offset: usize,
+    detail: String,
+}
+
+impl DecodeError {
+    /// The kind of rule that is broken.
+    pub fn kind(&self) -> DecodeErrorKind {
+        self.kind
+    }
+
+    /// The JSON pointer (RFC 6901) of the value that breaks it: for a missing member the object that lacks it.
+    pub fn pointer(&self) -> &str {
+        &self.pointer
+    }
+
+    /// Where in the text, in bytes.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// What is wrong, in words, without the place.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    pub(crate) fn utf8(offset: usize) -> Self {
+        Self {
+            kind: DecodeErrorKind::Utf8,
+            pointer: String::new(),
+            offset,
+            detail: "the bytes are not UTF-8".into(),
+        }
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} at {:?} (byte {})",
+            self.detail, self.pointer, self.offset
+        )
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// What the reader notes when a step fails.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) at: usize,
+    pub(crate) kind: DecodeErrorKind,
+    pub(crate) detail: Detail,
+    pub(crate) member: Option<Box<str>>,
+}
+
+/// Words of a fault, put together only when they are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Detail {
+    Plain(&'static str),
+    Expected(&'static str),
+    Const(&'static str),
+    Missing(&'static str),
+    Union(&'static str),
+    Exclusive(&'static str, &'static str),
+}
+
+impl Fault {
+    pub(crate) fn into_error(self, text: &str) -> DecodeError {
+        let mut pointer = locate(text, self.at);
+        if let Some(member) = &self.member {
+            push_segment(&mut pointer, member);
+        }
+        DecodeError {
+            kind: self.kind,
+            pointer,
+            offset: self.at,
+            detail: self.detail.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(words) => f.write_str(words),
+            Self::Expected(what) => write!(f, "expected {what}"),
+            Self::Const(value) => write!(f, "expected the constant {value}"),
+            Self::Missing(member) => write!(f, "missing member `{member}`"),
+            Self::Union(name) => write!(f, "no member of `{name}` fits"),
+            Self::Exclusive(a, b) => write!(f, "`{a}` and `{b}` exclude each other"),
+        }
+    }
+}
+
+/// Appends one reference token to a JSON pointer (RFC 6901 section 3).
+pub(crate) fn push_segment(pointer: &mut String, segment: &str) {
+    pointer.push('/');
+    for c in segment.chars() {
+        match c {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            c => pointer.push(c),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Unknown members of a known type: kept in arrival order, closed to the names that the type knows.
+//!
+//! One pointer when there are none. Decoders fill it without a search, because they find duplicates by one sort.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::Json;
+use crate::writer::Writer;
+
+/// A type that knows the names of its members.
+pub trait Members {
+    /// Every name that the schema gives a meaning, discriminants included.
+    const MEMBERS: &'static [&'static str];
+}
+
+pub(crate) type Unknown = Option<Box<Vec<(Box<str>, Json)>>>;
+
+/// The members of an object that its type does not know.
+///
+/// A closed map: it refuses every name that `T` knows, so that a member is never written twice. Members keep the order
+/// of arrival and are written after the known ones.
+pub struct Extra<T>(Unknown, PhantomData<fn() -> T>);
+
+/// The refusal of [`Extra::insert`]: the type knows a member of that name; set the field instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownMember;
+
+impl fmt::Display for KnownMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the type knows a member of this name; set the field instead")
+    }
+}
+
+impl std::error::Error for KnownMember {}
+
+impl<T: Members> Extra<T> {
+    /// Sets a member and gives the value that it had.
+    ///
+    /// # Errors
+    /// [`KnownMember`] when `T` has a member of that name.
+    pub fn insert(
+        &mut self,
+        name: impl Into<Box<str>>,
+        value: impl Into<Json>,
+    ) -> Result<Option<Json>, KnownMember> {
+        let (name, value) = (name.into(), value.into());
+        if T::MEMBERS.contains(&&*name) {
+            return Err(KnownMember);
+        }
+        let members = self.0.get_or_insert_default();
+        if let Some((_, old)) = members.iter_mut().find(|(known, _)| *known == name) {
+            return Ok(Some(std::mem::replace(old, value)));
+        }
+        members.push((name, value));
+        Ok(None)
+    }
+
+    /// Hands the members over to another type: those that `U` does not know either, and those that it knows, which
+    /// have to be decoded as such.
+    pub fn retype<U: Members>(self) -> (Extra<U>, Vec<(Box<str>, Json)>) {
+        let all = self.0.map_or_else(Vec::new, |members| *members);
+        let (known, unknown): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|(name, _)| U::MEMBERS.contains(&&**name));
+        let unknown = (!unknown.is_empty()).then(|| Box::new(unknown));
+        (Extra(unknown, PhantomData), known)
+    }
+}
+
+impl<T> Extra<T> {
+    /// No unknown members.
+    pub const fn new() -> Self {
+        Self(None, PhantomData)
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |members| members.len())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a member.
+    pub fn get(&self, name: &str) -> Option<&Json> {
+        self.iter()
+            .find_map(|(known, value)| (known == name).then_some(value))
+    }
+
+    /// Takes a member out.
+    pub fn remove(&mut self, name: &str) -> Option<Json> {
+        let members = self.0.as_mut()?;
+        let at = members.iter().position(|(known, _)| **known == *name)?;
+        let (_, value) = members.remove(at);
+        if members.is_empty() {
+            self.0 = None;
+        }
+        Some(value)
+    }
+
+    /// All members in order of arrival.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0
+            .iter()
+            .flat_map(|members| members.iter().map(|(name, value)| (&**name, value)))
+    }
+
+    pub(crate) fn from_unknown(unknown: Unknown) -> Self {
+        Self(unknown, PhantomData)
+    }
+
+    /// Writes the members into an object that is being written.
+    #[inline]
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        if let Some(members) = &self.0 {
+            for (name, value) in members.iter() {
+                w.name(name);
+                w.put(value.text());
+            }
+        }
+    }
+}
+
+impl<T> Default for Extra<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Clone for Extra<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<T> PartialEq for Extra<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<T> Eq for Extra<T> {}
+
+impl<T> fmt::Debug for Extra<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}

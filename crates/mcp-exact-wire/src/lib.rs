@@ -1,0 +1,75 @@
+//! The runtime of the generated Model Context Protocol types: an exact JSON reader and writer, open JSON, numbers that
+//! keep their kind, ids, unknown members and names, union dispatch, and violations of the schema.
+//!
+//! The type crates (`mcp-2024-11-05`, `mcp-2025-03-26`, `mcp-2025-06-18`) re-export what their users need. This crate
+//! knows no list of revisions: a new one never forces a release of it.
+//!
+//! What it promises: nothing that arrives is lost. Unknown members, unknown enum values and unknown members of tagged
+//! unions survive; open JSON survives byte for byte; numbers keep value and kind; absent, null, empty object and empty
+//! array stay four different things.
+//!
+//! Where the text itself is the trouble:
+//!
+//! | document | outcome |
+//! |---|---|
+//! | open JSON nested 100,000 deep | comes back byte for byte; no stack is used |
+//! | values of known types nested deeper than [`MAX_DEPTH`] | error `depth` |
+//! | a member twice in an object of a known type or a typed map | error `duplicate` |
+//! | a member twice inside open JSON | comes back byte for byte |
+//! | a lone surrogate in a typed string or a member name of a typed object | error `surrogate` |
+//! | a lone surrogate inside open JSON | comes back byte for byte |
+//! | a number of any length | comes back in its spelling |
+//! | bytes that are not UTF-8, or a byte order mark | error `utf8` or `syntax` |
+//! | a line break between the tokens of open JSON | comes back; [`to_line`] writes a space instead |
+
+#[doc(hidden)]
+pub mod bridge;
+mod choice;
+mod document;
+mod error;
+mod extra;
+mod format;
+mod id;
+mod json;
+mod locate;
+mod map;
+mod nullable;
+mod number;
+mod object;
+mod reader;
+mod registry;
+mod scan;
+mod traits;
+mod unescape;
+mod unknown;
+mod validate;
+mod writer;
+
+#[doc(hidden)]
+pub use serde as private_serde;
+
+pub use choice::{Case, Choice, Probe, Tag, UNRECOGNIZED};
+pub use document::{Document, DocumentRule, DocumentValue, DocumentView};
+pub use error::{DecodeError, DecodeErrorKind, Failed, Read};
+pub use extra::{Extra, KnownMember, Members};
+pub use format::Format;
+pub use id::{ProgressToken, RequestId};
+pub use json::{Json, JsonObject};
+pub use map::Map;
+pub use nullable::Nullable;
+pub use number::{Integer, NotFinite, Number};
+pub use object::{ObjectReader, Shape};
+pub use reader::{Kind, MAX_DEPTH, Reader};
+pub use registry::{Definition, Inspected};
+#[doc(hidden)]
+pub use traits::private;
+pub use traits::{
+    Decode, Encode, Never, Notification, Request, Revision, RevisionTypes, encode_into, from_slice,
+    from_str, to_line, to_string, to_vec, to_writer,
+};
+pub use unknown::{UnknownName, UnknownVariant};
+pub use validate::{
+    MAX_LISTED, Path, Validate, Violation, ViolationKind, Violations, check_format,
+    check_max_items, check_maximum, check_min_items, check_minimum,
+};
+pub use writer::Writer;

@@ -1,0 +1,147 @@
+//! Maps whose values have a type: ordered as they arrived, each name once.
+
+use std::fmt;
+
+use crate::error::Read;
+use crate::object::{duplicate_in, duplicate_name};
+use crate::reader::Reader;
+use crate::traits::{Decode, Encode};
+use crate::writer::Writer;
+
+/// A JSON object of values of one type, in order of arrival.
+///
+/// Looking a name up walks the entries: the maps of the protocol are small.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Map<V>(Vec<(String, V)>);
+
+impl<V> Map<V> {
+    /// The empty map.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value of `name`.
+    pub fn get(&self, name: &str) -> Option<&V> {
+        self.0
+            .iter()
+            .find_map(|(known, value)| (known == name).then_some(value))
+    }
+
+    /// The value of `name`, to change it.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
+        self.0
+            .iter_mut()
+            .find_map(|(known, value)| (known == name).then_some(value))
+    }
+
+    /// Sets the value of `name` and gives the one that it had. A new name goes to the end.
+    pub fn insert(&mut self, name: impl Into<String>, value: V) -> Option<V> {
+        let name = name.into();
+        match self.get_mut(&name) {
+            Some(old) => Some(std::mem::replace(old, value)),
+            None => {
+                self.0.push((name, value));
+                None
+            }
+        }
+    }
+
+    /// Takes an entry out; the others keep their order.
+    pub fn remove(&mut self, name: &str) -> Option<V> {
+        let at = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// All entries in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &V)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+impl<V> Default for Map<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V: fmt::Debug> fmt::Debug for Map<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<N: Into<String>, V> FromIterator<(N, V)> for Map<V> {
+    /// A name that comes twice has its last value.
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(entries: I) -> Self {
+        let mut map = Self::new();
+        map.extend(entries);
+        map
+    }
+}
+
+impl<N: Into<String>, V> Extend<(N, V)> for Map<V> {
+    fn extend<I: IntoIterator<Item = (N, V)>>(&mut self, entries: I) {
+        let mut places: std::collections::HashMap<String, usize> = self
+            .iter()
+            .enumerate()
+            .map(|(at, (name, _))| (name.to_owned(), at))
+            .collect();
+        for (name, value) in entries {
+            let name = name.into();
+            if let Some(&at) = places.get(&name) {
+                self.0[at].1 = value;
+            } else {
+                places.insert(name.clone(), self.0.len());
+                self.0.push((name, value));
+            }
+        }
+    }
+}
+
+impl<V> IntoIterator for Map<V> {
+    type Item = (String, V);
+    type IntoIter = std::vec::IntoIter<(String, V)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<V: Decode> Decode for Map<V> {
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        r.open_object()?;
+        let start = r.at() - 1;
+        let mut entries = Vec::new();
+        let mut first = true;
+        while r.next_member(&mut first)?.is_some() {
+            let name = r.string()?;
+            r.colon()?;
+            entries.push((name, V::decode(r)?));
+        }
+        if let Some(name) = duplicate_name(entries.iter().map(|(name, _)| name.as_str())) {
+            return Err(duplicate_in(r, start, name));
+        }
+        Ok(Self(entries))
+    }
+}
+
+impl<V: Encode> Encode for Map<V> {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put("{");
+        for (name, value) in &self.0 {
+            w.name(name);
+            value.encode(w);
+        }
+        w.put("}");
+    }
+}

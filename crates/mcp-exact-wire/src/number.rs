@@ -1,0 +1,410 @@
+//! Numbers that keep their value and their kind: `1`, `1.0`, `1e400` and an id of thirty digits all come back as they
+//! came.
+//!
+//! Equality is of text, so `1` and `1.0` differ. Never rounds.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{DecodeError, DecodeErrorKind, Detail, Read};
+use crate::from_str;
+use crate::reader::Reader;
+use crate::traits::{Decode, Encode};
+use crate::writer::Writer;
+
+/// A JSON number.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Number(Text);
+
+/// Invariant: a text that `i64` writes in the same way is `Int`; the others are `Short` where they fit.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Text {
+    Int(i64),
+    Short(u8, [u8; 14]),
+    Long(Box<str>),
+}
+
+impl Number {
+    /// The value, when it is a whole number in plain spelling or any other, within `i64`.
+    pub fn as_i64(&self) -> Option<i64> {
+        match &self.0 {
+            Text::Int(value) => Some(*value),
+            _ => self
+                .with_text(|text| Decimal::parse(text).to_i128())?
+                .try_into()
+                .ok(),
+        }
+    }
+
+    /// The value, when it is a whole number within `u64`.
+    pub fn as_u64(&self) -> Option<u64> {
+        match &self.0 {
+            Text::Int(value) => u64::try_from(*value).ok(),
+            _ => self
+                .with_text(|text| Decimal::parse(text).to_i128())?
+                .try_into()
+                .ok(),
+        }
+    }
+
+    /// The nearest `f64`; infinite where the number is larger than any.
+    pub fn as_f64(&self) -> f64 {
+        match &self.0 {
+            #[expect(clippy::cast_precision_loss, reason = "documented: the nearest")]
+            Text::Int(value) => *value as f64,
+            _ => self.with_text(|text| text.parse().unwrap_or(f64::NAN)),
+        }
+    }
+
+    /// Whether the value is whole, in whichever spelling (JSON Schema's `integer`).
+    pub fn is_integer(&self) -> bool {
+        match &self.0 {
+            Text::Int(_) => true,
+            _ => self.with_text(|text| Decimal::parse(text).is_integer()),
+        }
+    }
+
+    /// How the value compares with an integer, exactly.
+    pub fn compare(&self, with: i64) -> Ordering {
+        match &self.0 {
+            Text::Int(value) => value.cmp(&with),
+            _ => self.with_text(|text| Decimal::parse(text).compare(i128::from(with))),
+        }
+    }
+
+    fn from_text(text: &str) -> Self {
+        if let Some(value) = plain_i64(text) {
+            return Self(Text::Int(value));
+        }
+        let mut short = [0; 14];
+        match (short.get_mut(..text.len()), u8::try_from(text.len())) {
+            (Some(place), Ok(length)) => {
+                place.copy_from_slice(text.as_bytes());
+                Self(Text::Short(length, short))
+            }
+            _ => Self(Text::Long(text.into())),
+        }
+    }
+
+    fn with_text<T>(&self, f: impl FnOnce(&str) -> T) -> T {
+        match &self.0 {
+            Text::Int(value) => f(Decimals::new(*value).as_str()),
+            Text::Short(length, bytes) => {
+                f(std::str::from_utf8(&bytes[..usize::from(*length)]).unwrap_or_default())
+            }
+            Text::Long(text) => f(text),
+        }
+    }
+}
+
+/// The value of a text that `i64` would write in the same way.
+fn plain_i64(text: &str) -> Option<i64> {
+    if text.len() > 20 || text == "-0" || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// The digits of an `i64` without allocation.
+struct Decimals {
+    buffer: [u8; 20],
+    start: usize,
+}
+
+impl Decimals {
+    fn new(value: i64) -> Self {
+        let mut buffer = [0; 20];
+        let mut start = buffer.len();
+        let mut rest = value.unsigned_abs();
+        loop {
+            start -= 1;
+            buffer[start] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if value < 0 {
+            start -= 1;
+            buffer[start] = b'-';
+        }
+        Self { buffer, start }
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.buffer[self.start..]).unwrap_or_default()
+    }
+}
+
+/// A number as digits and a power of ten.
+struct Decimal<'a> {
+    negative: bool,
+    whole: &'a str,
+    fraction: &'a str,
+    exponent: i64,
+}
+
+impl<'a> Decimal<'a> {
+    /// Takes a text that is a JSON number.
+    fn parse(text: &'a str) -> Self {
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        Self {
+            negative,
+            whole,
+            fraction,
+            exponent: saturating_exponent(exponent),
+        }
+    }
+
+    fn digits(&self) -> impl DoubleEndedIterator<Item = u8> {
+        self.whole
+            .bytes()
+            .chain(self.fraction.bytes())
+            .map(|b| b - b'0')
+    }
+
+    /// The power of ten of the last digit.
+    fn scale(&self) -> i64 {
+        self.exponent
+            .saturating_sub(i64::try_from(self.fraction.len()).unwrap_or(i64::MAX))
+    }
+
+    fn is_integer(&self) -> bool {
+        let trailing_zeros = self.digits().rev().take_while(|d| *d == 0).count();
+        let all_zero = trailing_zeros == self.whole.len() + self.fraction.len();
+        all_zero || self.scale().saturating_add_unsigned(trailing_zeros as u64) >= 0
+    }
+
+    fn to_i128(&self) -> Option<i128> {
+        if self.is_integer() {
+            self.truncated()
+        } else {
+            None
+        }
+    }
+
+    /// The value without its fraction; `None` when it is too large.
+    fn truncated(&self) -> Option<i128> {
+        let scale = self.scale();
+        let digits = self.whole.len() + self.fraction.len();
+        let dropped = usize::try_from(scale.min(0).unsigned_abs()).unwrap_or(usize::MAX);
+        let mut value: i128 = 0;
+        for digit in self.digits().take(digits.saturating_sub(dropped)) {
+            value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
+        }
+        if value != 0 {
+            value = value.checked_mul(10_i128.checked_pow(u32::try_from(scale.max(0)).ok()?)?)?;
+        }
+        Some(if self.negative { -value } else { value })
+    }
+
+    fn compare(&self, with: i128) -> Ordering {
+        let beyond = if self.negative {
+            Ordering::Less
+        } else {
+            Ordering::Greater
+        };
+        match self.truncated() {
+            None => beyond,
+            Some(value) if value == with && !self.is_integer() => beyond,
+            Some(value) => value.cmp(&with),
+        }
+    }
+}
+
+fn saturating_exponent(text: &str) -> i64 {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    // Far beyond any length that a text can have, and far from overflow.
+    const LIMIT: i64 = 1 << 60;
+    let value = digits.bytes().fold(0_i64, |value, b| {
+        (value.saturating_mul(10).saturating_add(i64::from(b - b'0'))).min(LIMIT)
+    });
+    if negative { -value } else { value }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.with_text(|text| f.write_str(text))
+    }
+}
+
+impl FromStr for Number {
+    type Err = DecodeError;
+
+    /// Takes the text of a JSON number.
+    fn from_str(text: &str) -> Result<Self, DecodeError> {
+        from_str(text)
+    }
+}
+
+/// A floating-point value that JSON has no number for: infinite, or not a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotFinite;
+
+impl fmt::Display for NotFinite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON has no number for an infinite value or for `NaN`")
+    }
+}
+
+impl std::error::Error for NotFinite {}
+
+impl TryFrom<f64> for Number {
+    type Error = NotFinite;
+
+    /// The shortest text that reads back as the same value; always with a fraction or an exponent.
+    fn try_from(value: f64) -> Result<Self, NotFinite> {
+        if value.is_finite() {
+            Ok(Self::from_text(&format!("{value:?}")))
+        } else {
+            Err(NotFinite)
+        }
+    }
+}
+
+impl Decode for Number {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        r.number().map(Self::from_text)
+    }
+}
+
+impl Encode for Number {
+    #[inline]
+    fn encode(&self, w: &mut Writer<'_>) {
+        self.with_text(|text| w.put(text));
+    }
+}
+
+/// A JSON number whose value is whole: JSON Schema's `integer`, in the spelling that arrived (`7`, `7.0`, `1e20`).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Integer(Number);
+
+impl Integer {
+    /// The value, within `i64`.
+    pub fn as_i64(&self) -> Option<i64> {
+        self.0.as_i64()
+    }
+
+    /// The value, within `u64`.
+    pub fn as_u64(&self) -> Option<u64> {
+        self.0.as_u64()
+    }
+
+    /// The integer as a number.
+    pub fn as_number(&self) -> &Number {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Integer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Integer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for Integer {
+    type Err = DecodeError;
+
+    /// Takes the text of a JSON number whose value is whole.
+    fn from_str(text: &str) -> Result<Self, DecodeError> {
+        from_str(text)
+    }
+}
+
+impl From<Integer> for Number {
+    fn from(integer: Integer) -> Self {
+        integer.0
+    }
+}
+
+impl TryFrom<Number> for Integer {
+    type Error = Number;
+
+    /// Gives the number back when it is not whole.
+    fn try_from(number: Number) -> Result<Self, Number> {
+        if number.is_integer() {
+            Ok(Self(number))
+        } else {
+            Err(number)
+        }
+    }
+}
+
+macro_rules! from_integers {
+    ($($small:ty),* ; $($large:ty),*) => {
+        $(impl From<$small> for Number {
+            fn from(value: $small) -> Self {
+                Self(Text::Int(i64::from(value)))
+            }
+        })*
+        $(impl From<$large> for Number {
+            fn from(value: $large) -> Self {
+                Self::from_text(&value.to_string())
+            }
+        })*
+        $(impl From<$small> for Integer {
+            fn from(value: $small) -> Self {
+                Self(value.into())
+            }
+        })*
+        $(impl From<$large> for Integer {
+            fn from(value: $large) -> Self {
+                Self(value.into())
+            }
+        })*
+        $(impl From<$small> for crate::Json {
+            fn from(value: $small) -> Self {
+                Self::from_checked(&value.to_string())
+            }
+        })*
+        $(impl From<$large> for crate::Json {
+            fn from(value: $large) -> Self {
+                Self::from_checked(&value.to_string())
+            }
+        })*
+    };
+}
+
+from_integers!(i8, i16, i32, i64, u8, u16, u32 ; u64, i128, u128, usize, isize);
+
+impl Decode for Integer {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        let at = r.peek_at();
+        let number = Number::decode(r)?;
+        if number.is_integer() {
+            Ok(Self(number))
+        } else {
+            Err(r.fault(at, DecodeErrorKind::Type, Detail::Expected("an integer")))
+        }
+    }
+}
+
+impl Encode for Integer {
+    #[inline]
+    fn encode(&self, w: &mut Writer<'_>) {
+        self.0.encode(w);
+    }
+}

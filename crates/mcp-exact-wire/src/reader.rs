@@ -1,0 +1,390 @@
+//! The one reader that all generated decoders call: a cursor over JSON text.
+//!
+//! Takes text, gives strings, numbers, raw values and the items of arrays; objects are in `object.rs`, unions in
+//! `choice.rs`. Never builds a tree, never recurses by itself, allocates only what it returns.
+
+use std::borrow::Cow;
+
+use crate::error::{DecodeError, DecodeErrorKind, Detail, Failed, Fault, Read};
+use crate::scan::{self, NotJson};
+use crate::unescape::{unescape, unescape_lossy};
+use crate::{Decode, Json};
+
+/// How deep values of known types may be nested in each other; open JSON may be nested as deep as it likes.
+pub const MAX_DEPTH: u32 = 128;
+
+/// The six kinds of JSON values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Boolean,
+    /// A number.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// A cursor over the text of one document.
+///
+/// Generated code drives it; programs use [`from_str`](crate::from_str) and the like. After a [`Failed`] the reader is
+/// only good for [`into_error`](Self::into_error).
+#[derive(Debug)]
+pub struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: u32,
+    fault: Option<Box<Fault>>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of `text`.
+    pub fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+            fault: None,
+        }
+    }
+
+    /// Checks that nothing but white space is left.
+    pub fn end(&mut self) -> Read<()> {
+        self.at = scan::skip_space(self.bytes(), self.at);
+        if self.at == self.text.len() {
+            Ok(())
+        } else {
+            Err(self.not_json(self.at))
+        }
+    }
+
+    /// The error behind a [`Failed`] that a step on this reader gave.
+    pub fn into_error(self) -> DecodeError {
+        let fault = self.fault.map_or_else(
+            || Fault {
+                at: self.at,
+                kind: DecodeErrorKind::Syntax,
+                detail: Detail::Plain("the decoder stopped"),
+                member: None,
+            },
+            |fault| *fault,
+        );
+        fault.into_error(self.text)
+    }
+
+    /// The kind of the next value, judged by its first character.
+    #[inline]
+    pub fn kind(&mut self) -> Read<Kind> {
+        match self.peek() {
+            Some(b'{') => Ok(Kind::Object),
+            Some(b'"') => Ok(Kind::String),
+            Some(b'[') => Ok(Kind::Array),
+            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
+            Some(b't' | b'f') => Ok(Kind::Boolean),
+            Some(b'n') => Ok(Kind::Null),
+            _ => Err(self.not_json(self.at)),
+        }
+    }
+
+    /// A string.
+    #[inline]
+    pub fn string(&mut self) -> Read<String> {
+        let (inside, plain) = self.string_inside()?;
+        if plain {
+            Ok(inside.to_owned())
+        } else {
+            self.unescaped(inside)
+        }
+    }
+
+    /// A string, borrowed where it holds no escape sequence.
+    #[inline]
+    pub fn str(&mut self) -> Read<Cow<'a, str>> {
+        let (inside, plain) = self.string_inside()?;
+        if plain {
+            Ok(Cow::Borrowed(inside))
+        } else {
+            self.unescaped(inside).map(Cow::Owned)
+        }
+    }
+
+    /// A string that has to be `expected`.
+    pub fn constant(&mut self, expected: &'static str) -> Read<()> {
+        let at = self.peek_at();
+        if *self.str()? == *expected {
+            Ok(())
+        } else {
+            Err(self.fault(at, DecodeErrorKind::Const, Detail::Const(expected)))
+        }
+    }
+
+    /// A number that has to be the integer `expected`, in whichever spelling.
+    pub fn constant_integer(&mut self, expected: i64, words: &'static str) -> Read<()> {
+        let at = self.peek_at();
+        if crate::Number::decode(self)?.as_i64() == Some(expected) {
+            Ok(())
+        } else {
+            Err(self.fault(at, DecodeErrorKind::Const, Detail::Const(words)))
+        }
+    }
+
+    /// `true` or `false`.
+    #[inline]
+    pub fn boolean(&mut self) -> Read<bool> {
+        let (word, value): (&[u8], bool) = match self.peek() {
+            Some(b't') => (b"true", true),
+            Some(b'f') => (b"false", false),
+            _ => return Err(self.expected("a boolean")),
+        };
+        self.at = self.scanned(scan::word_end(self.bytes(), self.at, word))?;
+        Ok(value)
+    }
+
+    /// `null`.
+    pub fn null(&mut self) -> Read<()> {
+        if self.peek() != Some(b'n') {
+            return Err(self.expected("null"));
+        }
+        self.at = self.scanned(scan::word_end(self.bytes(), self.at, b"null"))?;
+        Ok(())
+    }
+
+    /// The text of a number.
+    #[inline]
+    pub fn number(&mut self) -> Read<&'a str> {
+        let Some(b'-' | b'0'..=b'9') = self.peek() else {
+            return Err(self.expected("a number"));
+        };
+        let start = self.at;
+        self.at = self.scanned(scan::number_end(self.bytes(), start))?;
+        Ok(&self.text[start..self.at])
+    }
+
+    /// The text of the next value, whatever it is, checked to be JSON.
+    #[inline]
+    pub fn raw(&mut self) -> Read<&'a str> {
+        let start = self.peek_at();
+        self.skip()?;
+        Ok(&self.text[start..self.at])
+    }
+
+    /// Open JSON.
+    #[inline]
+    pub fn json(&mut self) -> Read<Json> {
+        self.raw().map(Json::from_checked)
+    }
+
+    /// Passes over the next value.
+    #[inline]
+    pub fn skip(&mut self) -> Read<()> {
+        let start = self.peek_at();
+        self.at = self.scanned(scan::value_end(self.bytes(), start))?;
+        Ok(())
+    }
+
+    /// An array of values of one type.
+    pub fn array<T: Decode>(&mut self) -> Read<Vec<T>> {
+        let mut items = Vec::new();
+        let mut more = self.begin_array()?;
+        while more {
+            items.push(T::decode(self)?);
+            more = self.next_item()?;
+        }
+        Ok(items)
+    }
+
+    /// Opens an array; whether it has a first item.
+    pub fn begin_array(&mut self) -> Read<bool> {
+        if self.peek() != Some(b'[') {
+            return Err(self.expected("an array"));
+        }
+        self.enter()?;
+        self.at += 1;
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            self.leave();
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// After an item: whether another one follows; otherwise the array is closed.
+    pub fn next_item(&mut self) -> Read<bool> {
+        match self.peek() {
+            Some(b',') => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(b']') => {
+                self.at += 1;
+                self.leave();
+                Ok(false)
+            }
+            _ => Err(self.not_json(self.at)),
+        }
+    }
+
+    /// Notes that the next value is of another type than `what`.
+    #[cold]
+    pub fn expected(&mut self, what: &'static str) -> Failed {
+        let at = self.peek_at();
+        match scan::value_end(self.bytes(), at) {
+            Ok(_) => self.fault(at, DecodeErrorKind::Type, Detail::Expected(what)),
+            Err(NotJson(at)) => self.not_json(at),
+        }
+    }
+
+    /// Notes that the next value fits no member of the union `name`.
+    #[cold]
+    pub fn no_variant(&mut self, name: &'static str) -> Failed {
+        let at = self.peek_at();
+        match scan::value_end(self.bytes(), at) {
+            Ok(_) => self.fault(at, DecodeErrorKind::Union, Detail::Union(name)),
+            Err(NotJson(at)) => self.not_json(at),
+        }
+    }
+
+    // What `object.rs`, `choice.rs` and the value types need.
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+
+    #[inline]
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    #[inline]
+    pub(crate) fn set_at(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Skips white space and gives the next byte without taking it.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        let bytes = self.bytes();
+        match bytes.get(self.at) {
+            Some(&b) if b > b' ' => Some(b),
+            _ => {
+                self.at = scan::skip_space(bytes, self.at);
+                bytes.get(self.at).copied()
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn peek_at(&mut self) -> usize {
+        self.peek();
+        self.at
+    }
+
+    /// The inside of a string, and whether it holds no escape sequence.
+    #[inline]
+    fn string_inside(&mut self) -> Read<(&'a str, bool)> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a string"));
+        }
+        let start = self.at + 1;
+        let end = scan::plain_end(self.bytes(), start);
+        if self.bytes().get(end) == Some(&b'"') {
+            self.at = end + 1;
+            return Ok((&self.text[start..end], true));
+        }
+        self.at = self.scanned(scan::string_end(self.bytes(), end))?;
+        Ok((&self.text[start..self.at - 1], false))
+    }
+
+    #[cold]
+    fn unescaped(&mut self, inside: &str) -> Read<String> {
+        match unescape(inside) {
+            Some(text) => Ok(text),
+            None => {
+                let at = self.at - inside.len() - 2;
+                let words = Detail::Plain("a string holds a lone surrogate");
+                Err(self.fault(at, DecodeErrorKind::Surrogate, words))
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn scanned(&mut self, end: Result<usize, NotJson>) -> Read<usize> {
+        end.map_err(|NotJson(at)| self.not_json(at))
+    }
+
+    pub(crate) fn enter(&mut self) -> Read<()> {
+        self.depth += 1;
+        if self.depth <= MAX_DEPTH {
+            return Ok(());
+        }
+        let words = Detail::Plain("typed values are nested deeper than 128 levels");
+        Err(self.fault(self.at, DecodeErrorKind::Depth, words))
+    }
+
+    #[inline]
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Goes back to where a look ahead began.
+    #[inline]
+    pub(crate) fn rewind(&mut self, at: usize, depth: u32) {
+        self.at = at;
+        self.depth = depth;
+    }
+
+    /// The name of a member, for comparison only: one with a lone surrogate in it equals no name that is known.
+    #[inline]
+    pub(crate) fn name(&mut self) -> Read<Cow<'a, str>> {
+        let (inside, plain) = self.string_inside()?;
+        Ok(if plain {
+            Cow::Borrowed(inside)
+        } else {
+            Cow::Owned(unescape_lossy(inside))
+        })
+    }
+
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    #[cold]
+    pub(crate) fn not_json(&mut self, at: usize) -> Failed {
+        let words = if at >= self.text.len() {
+            "the text ends too early"
+        } else {
+            "the text is not JSON"
+        };
+        self.fault(at, DecodeErrorKind::Syntax, Detail::Plain(words))
+    }
+
+    #[cold]
+    pub(crate) fn fault(&mut self, at: usize, kind: DecodeErrorKind, detail: Detail) -> Failed {
+        self.fault_in(at, kind, detail, None)
+    }
+
+    /// A fault of the member `member` of the object at `at`.
+    #[cold]
+    pub(crate) fn fault_in(
+        &mut self,
+        at: usize,
+        kind: DecodeErrorKind,
+        detail: Detail,
+        member: Option<Box<str>>,
+    ) -> Failed {
+        self.fault = Some(Box::new(Fault {
+            at,
+            kind,
+            detail,
+            member,
+        }));
+        Failed
+    }
+}

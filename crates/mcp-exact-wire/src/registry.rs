@@ -1,0 +1,42 @@
+//! The definitions of a revision by name, for tools and tests.
+//!
+//! Behind the feature `registry` of the type crates, so that programs that do not need it do not compile it.
+
+use crate::traits::{Decode, Encode, to_string};
+use crate::{DecodeError, Validate, Violations, from_slice};
+
+/// One definition of a revision's schema.
+#[derive(Debug, Clone, Copy)]
+pub struct Definition {
+    /// The name in the schema.
+    pub name: &'static str,
+    /// Decodes a document as this definition.
+    pub inspect: fn(&[u8]) -> Result<Inspected, DecodeError>,
+}
+
+/// What decoding a document as some definition gives.
+#[derive(Debug, Clone)]
+pub struct Inspected {
+    /// What the type encodes.
+    pub encoded: String,
+    /// How the value deviates from the schema.
+    pub violations: Violations,
+}
+
+impl Definition {
+    /// The definition `name`, whose type is `T`.
+    pub const fn of<T: Decode + Encode + Validate>(name: &'static str) -> Self {
+        Self {
+            name,
+            inspect: inspect::<T>,
+        }
+    }
+}
+
+fn inspect<T: Decode + Encode + Validate>(bytes: &[u8]) -> Result<Inspected, DecodeError> {
+    let value: T = from_slice(bytes)?;
+    Ok(Inspected {
+        encoded: to_string(&value),
+        violations: value.validate(),
+    })
+}

@@ -1,0 +1,252 @@
+//! Scanning of JSON text: where a string, a number or a whole value ends.
+//!
+//! Takes bytes and a position, gives the position after what was scanned or the offset of the first byte that is not
+//! JSON. Never allocates for values nested less than 64 deep, never recurses, never decodes.
+
+/// The text is not JSON at this offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotJson(pub(crate) usize);
+
+const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
+const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
+const SPACES: u64 = u64::from_ne_bytes([0x20; 8]);
+
+/// Bytes that are compared at a time once a string turns out to be long.
+const BLOCK: usize = 32;
+
+/// The position of the first byte from `at` on that ends or interrupts the plain run of a string: a quote, a
+/// backslash or a control character; the length of the input when there is none.
+#[inline]
+pub(crate) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
+    for _ in 0..BLOCK / 8 {
+        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+            return plain_end_bytewise(bytes, at);
+        };
+        let special = special_bytes(u64::from_le_bytes(*word));
+        if special != 0 {
+            return at + (special.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    plain_end_long(bytes, at)
+}
+
+/// The high bit of the lowest byte that is special is set; bytes above it may be wrong, bytes below it are not.
+#[inline]
+fn special_bytes(word: u64) -> u64 {
+    let quote = word ^ QUOTES;
+    let backslash = word ^ BACKSLASHES;
+    let zero = (quote.wrapping_sub(LOW) & !quote) | (backslash.wrapping_sub(LOW) & !backslash);
+    (zero | (word.wrapping_sub(SPACES) & !word)) & HIGH
+}
+
+#[inline(never)]
+fn plain_end_long(bytes: &[u8], mut at: usize) -> usize {
+    let (blocks, _) = bytes[at..].as_chunks::<BLOCK>();
+    for block in blocks {
+        let mut special = 0;
+        for &b in block {
+            special |= u8::from(is_special(b));
+        }
+        if special != 0 {
+            break;
+        }
+        at += BLOCK;
+    }
+    plain_end_bytewise(bytes, at)
+}
+
+fn plain_end_bytewise(bytes: &[u8], at: usize) -> usize {
+    bytes[at..]
+        .iter()
+        .position(|&b| is_special(b))
+        .map_or(bytes.len(), |n| at + n)
+}
+
+#[inline]
+const fn is_special(b: u8) -> bool {
+    b == b'"' || b == b'\\' || b < 0x20
+}
+
+/// Skips white space (RFC 8259 section 2).
+#[inline]
+pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
+        at += 1;
+    }
+    at
+}
+
+/// Scans the rest of a string whose opening quote was read; gives the position after the closing one.
+#[inline]
+pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
+    loop {
+        at = plain_end(bytes, at);
+        match bytes.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => at = escape_end(bytes, at)?,
+            _ => return Err(NotJson(at)),
+        }
+    }
+}
+
+/// Scans one escape sequence that starts at `at`. Surrogates are not paired up here: open JSON keeps them as they are.
+fn escape_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+    match bytes.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
+        Some(b'u') => match bytes.get(at + 2..at + 6) {
+            Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => Ok(at + 6),
+            _ => Err(NotJson(at)),
+        },
+        _ => Err(NotJson(at)),
+    }
+}
+
+/// Scans a number (RFC 8259 section 6) that starts at `at`.
+pub(crate) fn number_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+    let start = at + usize::from(bytes.get(at) == Some(&b'-'));
+    let mut end = digits_end(bytes, start);
+    let leading_zero = bytes.get(start) == Some(&b'0') && end > start + 1;
+    if end == start || leading_zero {
+        return Err(NotJson(start));
+    }
+    if bytes.get(end) == Some(&b'.') {
+        let fraction = end + 1;
+        end = digits_end(bytes, fraction);
+        if end == fraction {
+            return Err(NotJson(end));
+        }
+    }
+    if let Some(b'e' | b'E') = bytes.get(end) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let exponent = end + 1 + sign;
+        end = digits_end(bytes, exponent);
+        if end == exponent {
+            return Err(NotJson(end));
+        }
+    }
+    Ok(end)
+}
+
+#[inline]
+fn digits_end(bytes: &[u8], mut at: usize) -> usize {
+    while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+        at += 1;
+    }
+    at
+}
+
+/// Which kind of container is open at each level: one bit a level, so that depth costs memory of an eighth of a byte.
+#[derive(Default)]
+struct Nesting {
+    top: u64,
+    depth: usize,
+    below: Vec<u64>,
+}
+
+impl Nesting {
+    #[inline]
+    fn open(&mut self, object: bool) {
+        if self.depth != 0 && self.depth.is_multiple_of(64) {
+            self.below.push(self.top);
+        }
+        self.top = self.top << 1 | u64::from(object);
+        self.depth += 1;
+    }
+
+    /// Closes the innermost container and says whether the one around it is an object; `None` at the outside.
+    #[inline]
+    fn close(&mut self) -> Option<bool> {
+        self.depth -= 1;
+        self.top >>= 1;
+        if self.depth == 0 {
+            return None;
+        }
+        if self.depth.is_multiple_of(64) {
+            self.top = self.below.pop().unwrap_or_default();
+        }
+        Some(self.top & 1 == 1)
+    }
+}
+
+/// Scans one whole value that starts at `at` (no white space before it).
+pub(crate) fn value_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+    match bytes.get(at) {
+        Some(b'{' | b'[') => container_end(bytes, at),
+        _ => scalar_end(bytes, at),
+    }
+}
+
+pub(crate) fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+    match bytes.get(at) {
+        Some(b'"') => string_end(bytes, at + 1),
+        Some(b'-' | b'0'..=b'9') => number_end(bytes, at),
+        Some(b't') => word_end(bytes, at, b"true"),
+        Some(b'f') => word_end(bytes, at, b"false"),
+        Some(b'n') => word_end(bytes, at, b"null"),
+        _ => Err(NotJson(at)),
+    }
+}
+
+pub(crate) fn word_end(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, NotJson> {
+    if bytes[at..].starts_with(word) {
+        Ok(at + word.len())
+    } else {
+        Err(NotJson(at))
+    }
+}
+
+fn container_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+    let mut nesting = Nesting::default();
+    let mut object = bytes[at] == b'{';
+    nesting.open(object);
+    let mut at = skip_space(bytes, at + 1);
+    loop {
+        if bytes.get(at) != Some(&closing(object)) {
+            if object {
+                at = member_value(bytes, at)?;
+            }
+            if let Some(&open @ (b'{' | b'[')) = bytes.get(at) {
+                object = open == b'{';
+                nesting.open(object);
+                at = skip_space(bytes, at + 1);
+                continue;
+            }
+            at = skip_space(bytes, scalar_end(bytes, at)?);
+        }
+        while bytes.get(at) != Some(&b',') {
+            if bytes.get(at) != Some(&closing(object)) {
+                return Err(NotJson(at));
+            }
+            match nesting.close() {
+                None => return Ok(at + 1),
+                Some(outer) => object = outer,
+            }
+            at = skip_space(bytes, at + 1);
+        }
+        at = skip_space(bytes, at + 1);
+        if bytes.get(at) == Some(&closing(object)) {
+            return Err(NotJson(at));
+        }
+    }
+}
+
+#[inline]
+const fn closing(object: bool) -> u8 {
+    if object { b'}' } else { b']' }
+}
+
+/// Scans a member's name and colon; gives the start of its value.
+#[inline]
+fn member_value(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+    if bytes.get(at) != Some(&b'"') {
+        return Err(NotJson(at));
+    }
+    let colon = skip_space(bytes, string_end(bytes, at + 1)?);
+    if bytes.get(colon) != Some(&b':') {
+        return Err(NotJson(colon));
+    }
+    Ok(skip_space(bytes, colon + 1))
+}

@@ -1,0 +1,249 @@
+//! The traits that generated types implement, and the functions that use them.
+
+use std::{fmt, io};
+
+use crate::error::{DecodeError, Failed, Read};
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// A type that can be decoded from JSON text.
+pub trait Decode: Sized {
+    /// Reads one value.
+    ///
+    /// # Errors
+    /// [`Failed`]; the reader knows why.
+    fn decode(r: &mut Reader<'_>) -> Read<Self>;
+}
+
+/// A type that can be encoded as JSON text.
+pub trait Encode {
+    /// Writes the value.
+    fn encode(&self, w: &mut Writer<'_>);
+}
+
+/// Decodes a document.
+///
+/// # Errors
+/// [`DecodeError`], with the JSON pointer of what does not fit.
+pub fn from_str<T: Decode>(text: &str) -> Result<T, DecodeError> {
+    let mut r = Reader::new(text);
+    let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
+    decoded.map_err(|Failed| r.into_error())
+}
+
+/// Decodes a document from bytes.
+///
+/// # Errors
+/// [`DecodeError`], also when the bytes are not UTF-8.
+pub fn from_slice<T: Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => from_str(text),
+        Err(error) => Err(DecodeError::utf8(error.valid_up_to())),
+    }
+}
+
+/// Encodes a value as text. Open JSON in it is written byte for byte, line breaks between its tokens included.
+pub fn to_string<T: Encode + ?Sized>(value: &T) -> String {
+    // Everything that is written comes from `str`.
+    String::from_utf8(to_vec(value)).unwrap_or_default()
+}
+
+/// Encodes a value as bytes, as [`to_string`].
+pub fn to_vec<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128);
+    value.encode(&mut Writer::new(&mut out));
+    out
+}
+
+/// Appends the encoded value to a buffer that the caller keeps.
+pub fn encode_into<T: Encode + ?Sized>(value: &T, out: &mut Vec<u8>) {
+    value.encode(&mut Writer::new(out));
+}
+
+/// Encodes a value as one line without its end, for transports that frame messages by lines.
+///
+/// A raw CR or LF can only stand between the tokens of open JSON, as white space; each leaves as a space, so that
+/// nothing can smuggle a second message into a line.
+pub fn to_line<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
+    let mut out = to_vec(value);
+    for byte in &mut out {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    out
+}
+
+/// Encodes a value straight to a writer, in pieces of some kilobytes.
+///
+/// # Errors
+/// The first error of `to`.
+pub fn to_writer<T: Encode + ?Sized>(to: &mut dyn io::Write, value: &T) -> io::Result<()> {
+    let mut buffer = Vec::new();
+    let mut w = Writer::streaming(&mut buffer, to);
+    value.encode(&mut w);
+    w.finish()
+}
+
+impl Decode for String {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        r.string()
+    }
+}
+
+impl Encode for String {
+    #[inline]
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.string(self);
+    }
+}
+
+impl Encode for str {
+    #[inline]
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.string(self);
+    }
+}
+
+impl Decode for bool {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        r.boolean()
+    }
+}
+
+impl Encode for bool {
+    #[inline]
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put(if *self { "true" } else { "false" });
+    }
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        r.array()
+    }
+}
+
+impl<T: Encode> Encode for Vec<T> {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put("[");
+        let mut items = self.iter();
+        if let Some(first) = items.next() {
+            first.encode(w);
+        }
+        for item in items {
+            w.put(",");
+            item.encode(w);
+        }
+        w.put("]");
+    }
+}
+
+impl<T: Decode> Decode for Box<T> {
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        T::decode(r).map(Self::new)
+    }
+}
+
+impl<T: Encode + ?Sized> Encode for Box<T> {
+    fn encode(&self, w: &mut Writer<'_>) {
+        (**self).encode(w);
+    }
+}
+
+impl<T: Encode + ?Sized> Encode for &T {
+    fn encode(&self, w: &mut Writer<'_>) {
+        (**self).encode(w);
+    }
+}
+
+/// The identifier of a revision of the specification, such as `2025-06-18`.
+///
+/// An identifier and not a list: nothing here changes when a revision comes out. There is no order, because an
+/// identifier that is not known is neither older nor newer than another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Revision(&'static str);
+
+impl Revision {
+    /// The revision that the specification calls `id`.
+    pub const fn new(id: &'static str) -> Self {
+        Self(id)
+    }
+
+    /// The identifier.
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// A request: its method, and the types of its parameters and of the result that answers it.
+///
+/// Open: programs implement it for the methods of extensions and vendors.
+pub trait Request {
+    /// The method.
+    const METHOD: &'static str;
+    /// The parameters; an `Option` where the schema lets them be absent.
+    type Params;
+    /// The result.
+    type Result;
+}
+
+/// A notification: its method and the type of its parameters.
+///
+/// Open: programs implement it for the methods of extensions and vendors.
+pub trait Notification {
+    /// The method.
+    const METHOD: &'static str;
+    /// The parameters; an `Option` where the schema lets them be absent.
+    type Params;
+}
+
+/// For generated crates only; outside semantic versioning.
+#[doc(hidden)]
+pub mod private {
+    /// What [`RevisionTypes`](super::RevisionTypes) is sealed with.
+    pub trait Generated {}
+}
+
+/// The types of one revision, by direction.
+pub trait RevisionTypes: private::Generated + Copy + 'static {
+    /// The revision.
+    const REVISION: Revision;
+    /// Requests that a client sends.
+    type ClientRequest: Decode + Encode;
+    /// Notifications that a client sends.
+    type ClientNotification: Decode + Encode;
+    /// Results that a client sends.
+    type ClientResult: Decode + Encode;
+    /// Requests that a server sends.
+    type ServerRequest: Decode + Encode;
+    /// Notifications that a server sends.
+    type ServerNotification: Decode + Encode;
+    /// Results that a server sends.
+    type ServerResult: Decode + Encode;
+}
+
+/// The type of what a revision does not have; it has no values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Never {}
+
+impl Decode for Never {
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        Err(r.no_variant("Never"))
+    }
+}
+
+impl Encode for Never {
+    fn encode(&self, _: &mut Writer<'_>) {
+        match *self {}
+    }
+}

@@ -1,0 +1,285 @@
+//! Deviations from the schema that decoding tolerates: bounds, formats, values and tags that the revision does not know.
+//!
+//! Takes a value, gives a list with a JSON pointer for each; never changes the value, never fails.
+
+use std::fmt;
+
+use crate::error::push_segment;
+use crate::format::Format;
+use crate::{Json, Map, Number, UnknownName, UnknownVariant};
+
+/// How many violations are listed; the others are counted.
+pub const MAX_LISTED: usize = 100;
+
+/// What kind of rule a value breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ViolationKind {
+    /// A string enum has a value that the revision does not define.
+    Enum,
+    /// A tagged union has a member that the revision does not define.
+    Tag,
+    /// A number is smaller than the schema allows.
+    Minimum,
+    /// A number is larger than the schema allows.
+    Maximum,
+    /// An array has more items than the schema allows.
+    MaxItems,
+    /// An array has fewer items than the schema allows.
+    MinItems,
+    /// A string does not have its format.
+    Format,
+    /// A value inside a JSON Schema document has another type than the schema says.
+    Type,
+    /// A constant inside a JSON Schema document has another value.
+    Const,
+    /// A member that is required inside a JSON Schema document is missing.
+    Required,
+}
+
+impl ViolationKind {
+    /// A short stable name, the JSON Schema keyword where there is one.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enum => "enum",
+            Self::Tag => "tag",
+            Self::Minimum => "minimum",
+            Self::Maximum => "maximum",
+            Self::MaxItems => "maxItems",
+            Self::MinItems => "minItems",
+            Self::Format => "format",
+            Self::Type => "type",
+            Self::Const => "const",
+            Self::Required => "required",
+        }
+    }
+}
+
+/// One deviation from the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The JSON pointer (RFC 6901) of the value, from the one that was validated.
+    pub pointer: String,
+    /// The kind of rule.
+    pub kind: ViolationKind,
+    /// The rule, in words.
+    pub message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:?}", self.message, self.pointer)
+    }
+}
+
+/// All deviations of one value: the first [`MAX_LISTED`], and how many there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Violations {
+    listed: Vec<Violation>,
+    count: usize,
+}
+
+impl Violations {
+    /// Whether the value is what the schema says.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many violations there are, listed or not.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The first violations.
+    pub fn listed(&self) -> &[Violation] {
+        &self.listed
+    }
+
+    /// Adds one; `message` is only asked for when it will be listed.
+    pub fn report(
+        &mut self,
+        path: &Path<'_>,
+        kind: ViolationKind,
+        message: impl FnOnce() -> String,
+    ) {
+        self.count += 1;
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(Violation {
+                pointer: path.pointer(),
+                kind,
+                message: message(),
+            });
+        }
+    }
+}
+
+/// Where in a value a check is: a list on the stack, turned into text only for a violation.
+#[derive(Debug, Clone, Copy)]
+pub struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    segment: Segment<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Segment<'a> {
+    Root,
+    Member(&'a str),
+    Index(usize),
+}
+
+impl<'a> Path<'a> {
+    /// The value that is validated.
+    pub const ROOT: Path<'static> = Path {
+        parent: None,
+        segment: Segment::Root,
+    };
+
+    /// A member of the object at this place.
+    pub fn member(&'a self, name: &'a str) -> Self {
+        Self {
+            parent: Some(self),
+            segment: Segment::Member(name),
+        }
+    }
+
+    /// An item of the array at this place.
+    pub fn index(&'a self, index: usize) -> Self {
+        Self {
+            parent: Some(self),
+            segment: Segment::Index(index),
+        }
+    }
+
+    fn pointer(&self) -> String {
+        let mut pointer = self.parent.map(Path::pointer).unwrap_or_default();
+        match self.segment {
+            Segment::Root => {}
+            Segment::Member(name) => push_segment(&mut pointer, name),
+            Segment::Index(index) => push_segment(&mut pointer, &index.to_string()),
+        }
+        pointer
+    }
+}
+
+/// A type that can say how a value deviates from the schema of its revision.
+pub trait Validate {
+    /// Reports the deviations of a value that stands at `path`.
+    fn check(&self, path: &Path<'_>, to: &mut Violations);
+
+    /// All deviations from the schema that decoding tolerates.
+    fn validate(&self) -> Violations {
+        let mut violations = Violations::default();
+        self.check(&Path::ROOT, &mut violations);
+        violations
+    }
+}
+
+impl<T: Validate> Validate for Vec<T> {
+    fn check(&self, path: &Path<'_>, to: &mut Violations) {
+        for (index, item) in self.iter().enumerate() {
+            item.check(&path.index(index), to);
+        }
+    }
+}
+
+impl<V: Validate> Validate for Map<V> {
+    fn check(&self, path: &Path<'_>, to: &mut Violations) {
+        for (name, value) in self.iter() {
+            value.check(&path.member(name), to);
+        }
+    }
+}
+
+impl<T: Validate> Validate for Box<T> {
+    fn check(&self, path: &Path<'_>, to: &mut Violations) {
+        (**self).check(path, to);
+    }
+}
+
+impl<T: Validate> Validate for Option<T> {
+    fn check(&self, path: &Path<'_>, to: &mut Violations) {
+        if let Some(value) = self {
+            value.check(path, to);
+        }
+    }
+}
+
+macro_rules! always_valid {
+    ($($type:ty),*) => {
+        $(impl Validate for $type {
+            fn check(&self, _: &Path<'_>, _: &mut Violations) {}
+        })*
+    };
+}
+
+always_valid!(
+    bool,
+    String,
+    Json,
+    crate::JsonObject,
+    Number,
+    crate::Integer,
+    crate::RequestId,
+    crate::ProgressToken
+);
+
+impl Validate for UnknownName {
+    fn check(&self, path: &Path<'_>, to: &mut Violations) {
+        to.report(path, ViolationKind::Enum, || {
+            format!("{:?} is not a value of this revision", self.as_str())
+        });
+    }
+}
+
+impl Validate for UnknownVariant {
+    fn check(&self, path: &Path<'_>, to: &mut Violations) {
+        to.report(path, ViolationKind::Tag, || {
+            format!("{:?} is not known to this revision", self.tag())
+        });
+    }
+}
+
+/// Checks the format of a string.
+pub fn check_format(text: &str, format: Format, path: &Path<'_>, to: &mut Violations) {
+    if !format.accepts(text) {
+        to.report(path, ViolationKind::Format, || {
+            format!("the string is not of the format `{}`", format.name())
+        });
+    }
+}
+
+/// Checks that a number is not below `minimum`.
+pub fn check_minimum(value: &Number, minimum: i64, path: &Path<'_>, to: &mut Violations) {
+    if value.compare(minimum).is_lt() {
+        to.report(path, ViolationKind::Minimum, || {
+            format!("{value} is less than {minimum}")
+        });
+    }
+}
+
+/// Checks that a number is not above `maximum`.
+pub fn check_maximum(value: &Number, maximum: i64, path: &Path<'_>, to: &mut Violations) {
+    if value.compare(maximum).is_gt() {
+        to.report(path, ViolationKind::Maximum, || {
+            format!("{value} is greater than {maximum}")
+        });
+    }
+}
+
+/// Checks that an array does not have more than `maximum` items.
+pub fn check_max_items<T>(items: &[T], maximum: usize, path: &Path<'_>, to: &mut Violations) {
+    if items.len() > maximum {
+        to.report(path, ViolationKind::MaxItems, || {
+            format!("{} items are more than {maximum}", items.len())
+        });
+    }
+}
+
+/// Checks that an array has at least `minimum` items.
+pub fn check_min_items<T>(items: &[T], minimum: usize, path: &Path<'_>, to: &mut Violations) {
+    if items.len() < minimum {
+        to.report(path, ViolationKind::MinItems, || {
+            format!("{} items are fewer than {minimum}", items.len())
+        });
+    }
+}

@@ -1,0 +1,132 @@
+//! The one writer that all generated encoders call.
+//!
+//! Takes pieces of JSON text and appends them to a byte vector, or passes them on to an [`io::Write`] in large pieces.
+//! Never builds a tree; long strings are scanned for characters to escape many bytes at a time.
+
+use std::io;
+
+use crate::scan::plain_end;
+
+/// How much is gathered before it is passed on to an [`io::Write`].
+const PIECE: usize = 16 * 1024;
+
+/// Appends JSON text to a buffer.
+pub struct Writer<'a> {
+    out: &'a mut Vec<u8>,
+    sink: Option<Sink<'a>>,
+}
+
+struct Sink<'a> {
+    to: &'a mut dyn io::Write,
+    result: io::Result<()>,
+}
+
+impl std::fmt::Debug for Writer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Writer<'a> {
+    /// A writer that appends to `out`.
+    pub fn new(out: &'a mut Vec<u8>) -> Self {
+        Self { out, sink: None }
+    }
+
+    /// A writer that passes everything on to `to`, gathered in the empty `buffer`.
+    pub(crate) fn streaming(buffer: &'a mut Vec<u8>, to: &'a mut dyn io::Write) -> Self {
+        let sink = Some(Sink { to, result: Ok(()) });
+        Self { out: buffer, sink }
+    }
+
+    /// Passes on what is left and gives the first error of the sink.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.pass_on(0);
+        self.sink.map_or(Ok(()), |sink| sink.result)
+    }
+
+    /// Appends text that is JSON, or a part of it.
+    #[inline]
+    pub fn put(&mut self, json: &str) {
+        self.out.extend_from_slice(json.as_bytes());
+        if self.sink.is_some() {
+            self.pass_on(PIECE);
+        }
+    }
+
+    /// Appends a prepared member name with its quotes and colon, and a comma before it unless it is the first one.
+    #[inline]
+    pub fn key(&mut self, quoted: &str) {
+        self.comma();
+        self.put(quoted);
+    }
+
+    /// The same for a name that is not known to need no escaping.
+    pub fn name(&mut self, name: &str) {
+        self.comma();
+        self.string(name);
+        self.put(":");
+    }
+
+    /// Appends a string.
+    pub fn string(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        self.out.reserve(bytes.len().min(PIECE) + 2);
+        self.out.push(b'"');
+        let mut start = 0;
+        loop {
+            let end = plain_end(bytes, start);
+            self.out.extend_from_slice(&bytes[start..end]);
+            match bytes.get(end) {
+                None => break,
+                Some(&b) => self.escape(b),
+            }
+            start = end + 1;
+        }
+        self.out.push(b'"');
+        if self.sink.is_some() {
+            self.pass_on(PIECE);
+        }
+    }
+
+    #[inline]
+    fn comma(&mut self) {
+        if self.out.last() != Some(&b'{') {
+            self.out.push(b',');
+        }
+    }
+
+    fn escape(&mut self, b: u8) {
+        let short = match b {
+            b'"' => b"\\\"",
+            b'\\' => b"\\\\",
+            0x08 => b"\\b",
+            b'\t' => b"\\t",
+            b'\n' => b"\\n",
+            0x0c => b"\\f",
+            b'\r' => b"\\r",
+            _ => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                let digits = [HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]];
+                self.out.extend_from_slice(b"\\u00");
+                self.out.extend_from_slice(&digits);
+                return;
+            }
+        };
+        self.out.extend_from_slice(short);
+    }
+
+    /// Passes on all but the last byte, which the next member looks at, once there is more than `limit`.
+    fn pass_on(&mut self, limit: usize) {
+        let Some(sink) = &mut self.sink else { return };
+        if self.out.len() <= limit {
+            return;
+        }
+        let keep = usize::from(limit > 0);
+        let end = self.out.len() - keep;
+        if sink.result.is_ok() {
+            sink.result = sink.to.write_all(&self.out[..end]);
+        }
+        self.out.drain(..end);
+    }
+}

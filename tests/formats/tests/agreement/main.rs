@@ -1,0 +1,243 @@
+//! Compares the verdicts of `mcp_exact_wire::Format` with those of `jsonschema`, and of `base64`.
+//! Takes hand-made cases, which also state the verdict, and seeded mutations of the valid ones.
+//! Never draws a random number that another run would not draw.
+#![allow(
+    clippy::print_stdout,
+    reason = "how much was compared is worth reading"
+)]
+
+mod cases;
+mod mutate;
+mod oracle;
+
+use cases::Cases;
+use mcp_exact_wire::Format;
+use mutate::Mutator;
+use oracle::Oracle;
+
+const MUTATIONS: usize = 250_000;
+const MEGABYTE: usize = 1 << 20;
+
+#[test]
+fn names_round_trip() {
+    for format in Cases::all().map(|cases| cases.format) {
+        assert_eq!(Format::from_name(format.name()), Some(format));
+    }
+    for unknown in [
+        "",
+        "URI",
+        "uri ",
+        "uri-reference",
+        "email",
+        "time",
+        "base64",
+    ] {
+        assert_eq!(Format::from_name(unknown), None, "{unknown}");
+    }
+}
+
+#[test]
+fn uri_cases() {
+    check_cases(&cases::uri::CASES);
+}
+
+#[test]
+fn uri_template_cases() {
+    check_cases(&cases::uri_template::CASES);
+}
+
+#[test]
+fn byte_cases() {
+    check_cases(&cases::byte::CASES);
+}
+
+#[test]
+fn date_cases() {
+    check_cases(&cases::date::CASES);
+}
+
+#[test]
+fn date_time_cases() {
+    check_cases(&cases::date_time::CASES);
+}
+
+#[test]
+fn uri_mutations() {
+    check_mutations(&cases::uri::CASES, 0x3986);
+}
+
+#[test]
+fn uri_template_mutations() {
+    check_mutations(&cases::uri_template::CASES, 0x6570);
+}
+
+#[test]
+fn byte_mutations() {
+    check_mutations(&cases::byte::CASES, 0x4648);
+}
+
+#[test]
+fn date_mutations() {
+    check_mutations(&cases::date::CASES, 0x3339);
+}
+
+#[test]
+fn date_time_mutations() {
+    check_mutations(&cases::date_time::CASES, 0x5321);
+}
+
+/// A check that is not linear would be noticed here by anybody who waits for it.
+#[test]
+fn megabytes() {
+    let parts = [
+        "A", "=", "%", "%41", "{", "}", "{a}", "{a,", "a,", "a.", "/", ":", "@", "[", "]", "#",
+        "?", "0", "-", "é", "\0",
+    ];
+    let heads = [
+        "",
+        "a:",
+        "a://",
+        "a://[",
+        "a://[v1.",
+        "a://@",
+        "a:?",
+        "a:#",
+        "{",
+        "2024-02-29T23:59:59.",
+    ];
+    let tails = ["", "}", "]", "Z", "="];
+    for cases in Cases::all() {
+        let oracle = Oracle::new(cases.format);
+        for (head, part) in heads.iter().flat_map(|head| parts.map(|part| (head, part))) {
+            for tail in tails {
+                let text = format!("{head}{}{tail}", part.repeat(MEGABYTE / 16 / part.len()));
+                compare(cases.format, &oracle, &text);
+            }
+        }
+    }
+}
+
+/// Every place of a whole chunk, and of the rest behind it, is looked at.
+#[test]
+fn byte_finds_one_bad_symbol_anywhere() {
+    let oracle = Oracle::new(Format::Byte);
+    let valid = "0aZ/".repeat(200);
+    assert!(compare(Format::Byte, &oracle, &valid));
+    for bad in [
+        '=', '-', '_', ' ', '\n', '\0', '@', '[', '`', '{', ':', '.', '*', ',', '\x7f',
+    ] {
+        for at in 0..valid.len() {
+            let mut text = valid.clone();
+            text.replace_range(at..=at, bad.encode_utf8(&mut [0; 4]));
+            compare(Format::Byte, &oracle, &text);
+        }
+    }
+}
+
+/// Every last symbol, in front of every padding: which bits must be zero (RFC 4648 section 3.5).
+#[test]
+fn byte_last_groups() {
+    let oracle = Oracle::new(Format::Byte);
+    for last in '\0'..='\u{ff}' {
+        for text in [
+            format!("QUJDA{last}=="),
+            format!("QUJDAA{last}="),
+            format!("QUJDAAA{last}"),
+            format!("{last}==="),
+        ] {
+            compare(Format::Byte, &oracle, &text);
+        }
+    }
+}
+
+/// Every day that two digits can write, in years of every kind (RFC 3339 appendix C).
+#[test]
+fn date_whole_calendar() {
+    let oracle = Oracle::new(Format::Date);
+    for year in [
+        "0000", "0001", "0004", "0100", "0400", "1900", "2000", "2023", "2024", "2100", "9999",
+    ] {
+        for (month, day) in (0..100).flat_map(|month| (0..100).map(move |day| (month, day))) {
+            compare(
+                Format::Date,
+                &oracle,
+                &format!("{year}-{month:02}-{day:02}"),
+            );
+        }
+    }
+}
+
+/// Every offset around every minute that could be 23:59 UTC (RFC 3339 section 5.7).
+#[test]
+fn date_time_leap_seconds() {
+    let oracle = Oracle::new(Format::DateTime);
+    let mut accepted = 0;
+    for (hour, minute) in
+        (0..25).flat_map(|hour| [0, 1, 29, 30, 58, 59, 60].map(|minute| (hour, minute)))
+    {
+        for (sign, offset_hour, offset_minute) in ['+', '-']
+            .into_iter()
+            .flat_map(|s| (0..25).flat_map(move |h| [0, 1, 29, 30, 58, 59, 60].map(|m| (s, h, m))))
+        {
+            let text = format!(
+                "1990-12-31T{hour:02}:{minute:02}:60{sign}{offset_hour:02}:{offset_minute:02}"
+            );
+            accepted += usize::from(compare(Format::DateTime, &oracle, &text));
+        }
+    }
+    assert!(accepted > 100, "{accepted} leap seconds were accepted");
+}
+
+/// Holds the stated verdict, ours and the oracle's against each other.
+fn check_cases(cases: &Cases) {
+    let oracle = Oracle::new(cases.format);
+    let verdicts = [(cases.accepted, true), (cases.rejected, false)];
+    for (text, expected) in verdicts
+        .into_iter()
+        .flat_map(|(texts, verdict)| texts.iter().map(move |text| (text, verdict)))
+    {
+        let name = cases.format.name();
+        assert_eq!(
+            compare(cases.format, &oracle, text),
+            expected,
+            "{name}, stated for {text:?}"
+        );
+    }
+    println!(
+        "{}: {} accepted, {} rejected",
+        cases.format.name(),
+        cases.accepted.len(),
+        cases.rejected.len()
+    );
+}
+
+/// Compares mutations of the valid cases, enough of them on each side.
+fn check_mutations(cases: &Cases, seed: u64) {
+    let oracle = Oracle::new(cases.format);
+    let mut mutator = Mutator::new(cases, seed);
+    let accepted = (0..MUTATIONS)
+        .filter(|_| compare(cases.format, &oracle, &mutator.next_text()))
+        .count();
+    let rejected = MUTATIONS - accepted;
+    println!(
+        "{}: {accepted} accepted, {rejected} rejected of {MUTATIONS} mutations",
+        cases.format.name()
+    );
+    assert!(
+        accepted.min(rejected) * 20 >= MUTATIONS,
+        "one verdict is too rare to tell anything"
+    );
+}
+
+/// The common verdict.
+fn compare(format: Format, oracle: &Oracle, text: &str) -> bool {
+    let ours = format.accepts(text);
+    let start: String = text.chars().take(200).collect();
+    assert_eq!(
+        ours,
+        oracle.accepts(text),
+        "{}: ours (left) against theirs for {start:?}",
+        format.name()
+    );
+    ours
+}

@@ -1,0 +1,78 @@
+//! Makes strings that are almost in a format, or still are.
+//! Takes valid texts and a seed, gives a text at a time. Never depends on anything but the seed.
+
+use crate::cases::Cases;
+
+/// What no format likes, or what some parser somewhere took for something else.
+#[rustfmt::skip]
+const HOSTILE: &[char] = &[
+    '\0', '\t', '\n', '\r', ' ', '!', '"', '#', '$', '%', '&', '\'', '(', ')', '*', '+',
+    ',', '-', '.', '/', '0', '1', '2', '3', '5', '6', '9', ':', ';', '<', '=', '>', '?', '@',
+    'A', 'F', 'G', 'T', 'V', 'Z', '[', '\\', ']', '^', '_', '`', 'a', 'f', 'g', 't', 'v', 'z',
+    '{', '|', '}', '~', '\x7f', '\u{80}', '\u{a0}', 'é', 'ſ', '\u{212a}', '\u{0660}',
+    '\u{200b}', '\u{2028}', '\u{feff}', '０', '／', '\u{e000}', '\u{fffe}', '😀', '\u{10ffff}',
+];
+
+pub(crate) struct Mutator<'a> {
+    cases: &'a Cases,
+    state: u64,
+}
+
+impl<'a> Mutator<'a> {
+    pub(crate) fn new(cases: &'a Cases, seed: u64) -> Self {
+        Self { cases, state: seed }
+    }
+
+    /// A valid text after one to four changes; two in three new characters are ones that the format
+    /// is fond of.
+    pub(crate) fn next_text(&mut self) -> String {
+        let valid = self.pick(self.cases.accepted);
+        let mut text: Vec<char> = valid.chars().collect();
+        let changes = [1, 1, 1, 2, 3, 4];
+        for _ in 0..self.pick(&changes) {
+            self.change(&mut text);
+        }
+        text.into_iter().collect()
+    }
+
+    fn change(&mut self, text: &mut Vec<char>) {
+        let at = self.below(text.len() + 1);
+        let alphabet = if self.below(3) == 0 {
+            HOSTILE
+        } else {
+            self.cases.fond_of
+        };
+        let new = self.pick(alphabet);
+        match self.below(12) {
+            0 => text.insert(at, new),
+            1 if at < text.len() => drop(text.remove(at)),
+            2 if at < text.len() => {
+                let other = self.below(text.len());
+                text.swap(at, other);
+            }
+            3 => {
+                let other: Vec<char> = self.pick(self.cases.accepted).chars().collect();
+                text.truncate(at);
+                text.extend(&other[self.below(other.len() + 1)..]);
+            }
+            _ if at < text.len() => text[at] = new,
+            _ => text.push(new),
+        }
+    }
+
+    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit as u64).expect("less than a usize")
+    }
+
+    /// SplitMix64 (Steele, Lea and Flood, 2014).
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,184 @@
+//! Takes the places that a walk over an instance passes; gives the changes that could be made there, and each one
+//! applied to a copy of the instance.
+//!
+//! It never draws a choice: which changes are made is up to the mutator.
+
+use crate::mutate::{Mutant, MutationKind};
+use crate::schema::{Parts, Types, is_integer};
+use crate::text::Doc;
+use crate::values;
+
+/// One change that could be made to an instance.
+pub(crate) struct Edit {
+    /// The index of each item or member on the way to the changed value, or to the object that it is put into.
+    path: Vec<usize>,
+    pointer: String,
+    pub(crate) kind: MutationKind,
+    change: Change,
+}
+
+pub(crate) enum Change {
+    Replace(Doc),
+    Remove(usize),
+    Insert(usize, String, Doc),
+}
+
+/// Where the walk stands, and what it has found.
+#[derive(Default)]
+pub(crate) struct Walk {
+    path: Vec<usize>,
+    pointer: String,
+    pub(crate) edits: Vec<Edit>,
+}
+
+impl Walk {
+    pub(crate) fn replace(&mut self, kind: MutationKind, doc: Doc) {
+        self.edits.push(Edit {
+            path: self.path.clone(),
+            pointer: self.pointer.clone(),
+            kind,
+            change: Change::Replace(doc),
+        });
+    }
+
+    pub(crate) fn edit_member(&mut self, kind: MutationKind, name: &str, change: Change) {
+        self.edits.push(Edit {
+            path: self.path.clone(),
+            pointer: format!("{}/{}", self.pointer, escaped(name)),
+            kind,
+            change,
+        });
+    }
+
+    pub(crate) fn step(&mut self, index: usize, token: &str, visit: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        self.path.push(index);
+        self.pointer.push('/');
+        self.pointer.push_str(&escaped(token));
+        visit(self);
+        self.pointer.truncate(length);
+        self.path.pop();
+    }
+}
+
+impl Edit {
+    pub(crate) fn applied(self, doc: &Doc) -> Mutant {
+        let mut doc = doc.clone();
+        let mut place = &mut doc;
+        for index in self.path {
+            place = match place {
+                Doc::Array(items) => &mut items[index],
+                Doc::Object(members) => &mut members[index].1,
+                scalar => panic!("a path leads into {scalar}"),
+            };
+        }
+        match (self.change, place) {
+            (Change::Replace(value), place) => *place = value,
+            (Change::Remove(index), Doc::Object(members)) => _ = members.remove(index),
+            (Change::Insert(index, name, value), Doc::Object(members)) => {
+                members.insert(index, (name, value))
+            }
+            (_, other) => panic!("a member change leads to {other}"),
+        }
+        Mutant {
+            doc,
+            kind: self.kind,
+            pointer: self.pointer,
+        }
+    }
+}
+
+pub(crate) fn change_number(walk: &mut Walk, parts: &Parts<'_>, text: &str) {
+    if parts.is_open() {
+        return;
+    }
+    let types = parts.types();
+    if types.meets(Types::INTEGER) && !types.meets(Types::FRACTION) {
+        walk.replace(
+            MutationKind::FractionForInteger,
+            Doc::Number("1.5".to_owned()),
+        );
+        walk.replace(
+            MutationKind::FractionForInteger,
+            Doc::Number("25e-1".to_owned()),
+        );
+    }
+    let has_digits_only = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'-');
+    if has_digits_only && is_integer(text) {
+        walk.replace(
+            MutationKind::RespelledInteger,
+            Doc::Number(format!("{text}.0")),
+        );
+        walk.replace(
+            MutationKind::RespelledInteger,
+            Doc::Number(format!("{text}e0")),
+        );
+    }
+    let low = parts.lower("minimum").or(parts.lower("exclusiveMinimum"));
+    let high = parts.upper("maximum").or(parts.upper("exclusiveMaximum"));
+    let below = low
+        .into_iter()
+        .flat_map(|low| [low - 1.0, low - 0.5, low.next_down(), low]);
+    let above = high
+        .into_iter()
+        .flat_map(|high| [high + 1.0, high + 0.5, high.next_up(), high]);
+    for value in below.chain(above) {
+        let text = format!("{value:?}");
+        if !parts.admits_number(&text) {
+            walk.replace(MutationKind::OutOfBounds, Doc::Number(text));
+        }
+    }
+    if high.is_some_and(|high| high < 1e300) {
+        walk.replace(MutationKind::OutOfBounds, Doc::Number("1e300".to_owned()));
+    }
+}
+
+pub(crate) fn change_string(walk: &mut Walk, parts: &Parts<'_>, text: &str) {
+    if parts.literals().is_some() && !parts.has_const() {
+        for wrong in other_strings(&Doc::String(text.to_owned())) {
+            walk.replace(MutationKind::WrongEnum, wrong);
+        }
+    }
+    for format in parts.formats() {
+        for bad in values::misformatted(format) {
+            walk.replace(MutationKind::BadFormat, Doc::String((*bad).to_owned()));
+        }
+    }
+    if let Some(min) = parts.lower("minLength").filter(|min| *min >= 1.0) {
+        let shorter = text.chars().take(min as usize - 1).collect();
+        walk.replace(MutationKind::OutOfBounds, Doc::String(shorter));
+    }
+    if let Some(max) = parts.upper("maxLength") {
+        let missing = (max as usize + 1).saturating_sub(text.chars().count());
+        let longer = format!("{text}{}", "x".repeat(missing));
+        walk.replace(MutationKind::OutOfBounds, Doc::String(longer));
+    }
+}
+
+/// Strings that look like the given one, and a few values that do not.
+pub(crate) fn other_strings(value: &Doc) -> Vec<Doc> {
+    let Doc::String(text) = value else {
+        return vec![
+            Doc::String("x-unknown".to_owned()),
+            Doc::Number("12345".to_owned()),
+        ];
+    };
+    let others = [
+        "x-unknown".to_owned(),
+        String::new(),
+        text.to_uppercase(),
+        format!("{text} "),
+        format!("{text}\u{0}"),
+    ];
+    others
+        .into_iter()
+        .filter(|other| other != text)
+        .map(Doc::String)
+        .collect()
+}
+
+fn escaped(token: &str) -> String {
+    token.replace('~', "~0").replace('/', "~1")
+}

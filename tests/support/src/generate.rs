@@ -1,0 +1,386 @@
+//! Takes a schema document and a source of choices; gives valid instances of any of its definitions.
+//!
+//! Open values are random JSON, maps get any kind of key, objects that allow it sometimes get unknown members.
+//! It never asks a validator: what it builds is valid by construction, which the oracle then confirms. `oneOf`
+//! is taken for `anyOf`, which holds as long as the branches exclude each other.
+
+use serde_json::Value;
+
+use crate::rng::Rng;
+use crate::schema::{Definitions, Parts, Types, is_integer};
+use crate::text::Doc;
+use crate::values;
+
+/// How many values an instance has before only required ones are added.
+const MAX_VALUES: usize = 250;
+
+/// How many levels [`Generator::floor`] looks down.
+const FLOOR_LEVELS: usize = 8;
+
+/// A source of valid instances.
+#[derive(Clone, Debug)]
+pub struct Generator<'s> {
+    pub(crate) definitions: Definitions<'s>,
+    pub(crate) rng: Rng,
+    exotic: bool,
+    optional_percent: usize,
+    values_left: usize,
+}
+
+impl<'s> Generator<'s> {
+    /// Checks the schema document.
+    ///
+    /// # Panics
+    ///
+    /// When the document uses a keyword that the generator does not know, so that its instances could be invalid.
+    pub fn new(document: &'s Value, rng: Rng) -> Self {
+        Self {
+            definitions: Definitions::new(document),
+            rng,
+            exotic: false,
+            optional_percent: 50,
+            values_left: MAX_VALUES,
+        }
+    }
+
+    /// Also uses numbers that `serde_json` rounds or refuses without `arbitrary_precision`, like `1e400`.
+    #[must_use]
+    pub fn exotic_numbers(mut self, on: bool) -> Self {
+        self.exotic = on;
+        self
+    }
+
+    /// Makes a valid instance of a definition, from the barest to the fullest.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such definition, or nothing can satisfy it.
+    pub fn instance(&mut self, definition: &str) -> Doc {
+        let schema = self.definitions.definition(definition);
+        let depth = *self.rng.pick(&[0, 1, 2, 3, 5, 8]);
+        self.fresh(&[schema], depth)
+    }
+
+    /// Makes any JSON value.
+    pub fn open_value(&mut self) -> Doc {
+        self.fresh(&[], 3)
+    }
+
+    /// Makes a value for schemas that must hold together.
+    pub(crate) fn fresh(&mut self, schemas: &[&'s Value], depth: usize) -> Doc {
+        self.optional_percent = *self.rng.pick(&[10, 35, 60, 90, 100]);
+        self.values_left = MAX_VALUES;
+        self.value(schemas, depth)
+    }
+
+    fn value(&mut self, schemas: &[&'s Value], depth: usize) -> Doc {
+        self.values_left = self.values_left.saturating_sub(1);
+        let depth = if self.values_left == 0 { 0 } else { depth };
+        let mut parts = self.definitions.gather(schemas);
+        self.choose(&mut parts, depth);
+        if let Some(literals) = parts.literals() {
+            return self.rng.pick(&literals).clone();
+        }
+        if parts.is_open() {
+            return self.any(depth);
+        }
+        match self.choose_type(parts.types(), depth) {
+            Types::NULL => Doc::Null,
+            Types::BOOL => Doc::Bool(self.rng.chance(50)),
+            Types::NUMBER => self.number(&parts),
+            Types::STRING => Doc::String(self.string(&parts)),
+            Types::ARRAY => self.array(&parts, depth),
+            _ => self.object(&parts, depth),
+        }
+    }
+
+    /// Decides every `anyOf` and `oneOf`; the flattest branch wins when the depth is used up.
+    fn choose(&mut self, parts: &mut Parts<'s>, depth: usize) {
+        while let Some(group) = parts.choices.pop() {
+            let mut branches: Vec<&Value> = group.iter().collect();
+            self.rng.shuffle(&mut branches);
+            if depth == 0 {
+                branches.sort_by_cached_key(|branch| self.floor(&[branch], FLOOR_LEVELS));
+            }
+            let chosen = branches.into_iter().find_map(|branch| {
+                let mut with_branch = parts.clone();
+                self.definitions.add(branch, &mut with_branch);
+                (!self.definitions.is_impossible(&with_branch)).then_some(with_branch)
+            });
+            *parts = chosen.unwrap_or_else(|| panic!("no branch can be satisfied: {group:?}"));
+        }
+    }
+
+    /// How many levels a value for the schemas has at least.
+    fn floor(&self, schemas: &[&'s Value], levels: usize) -> usize {
+        if levels == 0 {
+            return 1;
+        }
+        let parts = self.definitions.gather(schemas);
+        if let Some(group) = parts.choices.first() {
+            let floors = group.iter().map(|branch| self.floor(&[branch], levels - 1));
+            return floors.min().unwrap_or_default();
+        }
+        let types = parts.types();
+        if types.meets(Types::NULL)
+            || types.meets(Types::BOOL)
+            || types.meets(Types::NUMBER)
+            || types.meets(Types::STRING)
+        {
+            return 0;
+        }
+        if types.meets(Types::ARRAY) {
+            let filled = parts.lower("minItems").is_some_and(|bound| bound > 0.0);
+            return 1 + if filled {
+                self.floor(&parts.items(), levels - 1)
+            } else {
+                0
+            };
+        }
+        let required = parts.required();
+        let members = required
+            .iter()
+            .map(|name| self.floor(&parts.member(name), levels - 1));
+        1 + members.max().unwrap_or_default()
+    }
+
+    fn choose_type(&mut self, types: Types, depth: usize) -> Types {
+        let scalars = [Types::NULL, Types::BOOL, Types::NUMBER, Types::STRING];
+        let nested = [Types::ARRAY, Types::OBJECT];
+        let mut allowed: Vec<Types> = scalars
+            .into_iter()
+            .filter(|kind| types.meets(*kind))
+            .collect();
+        if depth > 0 || allowed.is_empty() {
+            allowed.extend(nested.into_iter().filter(|kind| types.meets(*kind)));
+        }
+        assert!(!allowed.is_empty(), "no type can satisfy the schema");
+        *self.rng.pick(&allowed)
+    }
+
+    fn any(&mut self, depth: usize) -> Doc {
+        self.values_left = self.values_left.saturating_sub(1);
+        let kinds = if depth == 0 || self.values_left == 0 {
+            6
+        } else {
+            9
+        };
+        match self.rng.below(kinds) {
+            0 => Doc::Null,
+            1 => Doc::Bool(self.rng.chance(50)),
+            2 => Doc::Number(values::number(self.exotic, &mut self.rng)),
+            3 => Doc::String(values::string(&mut self.rng)),
+            4 => Doc::Array(Vec::new()),
+            5 => Doc::Object(Vec::new()),
+            6 => Doc::Array(
+                (0..1 + self.rng.below(3))
+                    .map(|_| self.any(depth - 1))
+                    .collect(),
+            ),
+            _ => {
+                let mut members: Vec<(String, Doc)> = Vec::new();
+                for _ in 0..1 + self.rng.below(4) {
+                    let name = values::name(self.definitions.member_names(), &mut self.rng);
+                    if members.iter().all(|(other, _)| *other != name) {
+                        members.push((name, self.any(depth - 1)));
+                    }
+                }
+                Doc::Object(members)
+            }
+        }
+    }
+
+    fn number(&mut self, parts: &Parts<'s>) -> Doc {
+        let fractions = parts.types().meets(Types::FRACTION);
+        let admits = |text: &str| (fractions || is_integer(text)) && parts.admits_number(text);
+        for _ in 0..10 {
+            let text = values::number(self.exotic, &mut self.rng);
+            if admits(&text) {
+                return Doc::Number(text);
+            }
+        }
+        let listed: Vec<&str> = values::NUMBERS
+            .into_iter()
+            .filter(|text| admits(text))
+            .collect();
+        if !listed.is_empty() {
+            return Doc::Number((*self.rng.pick(&listed)).to_owned());
+        }
+        let low = parts.lower("minimum").or(parts.lower("exclusiveMinimum"));
+        let high = parts.upper("maximum").or(parts.upper("exclusiveMaximum"));
+        let low = low.unwrap_or_else(|| high.unwrap_or_default() - 1000.0);
+        let high = high.unwrap_or(low + 1000.0);
+        for _ in 0..100 {
+            let between = low + (high - low) * self.rng.fraction();
+            for value in [between, between.ceil(), low, high] {
+                if admits(&value.to_string()) {
+                    return Doc::Number(value.to_string());
+                }
+            }
+        }
+        panic!("no number found between {low} and {high}")
+    }
+
+    pub(crate) fn string(&mut self, parts: &Parts<'s>) -> String {
+        let formats = parts.formats();
+        let fits = |text: &str| parts.admits_length("minLength", "maxLength", text.chars().count());
+        for _ in 0..50 {
+            let text = match formats.first() {
+                Some(format) => values::formatted(format, &mut self.rng),
+                None => values::string(&mut self.rng),
+            };
+            if fits(&text) {
+                return text;
+            }
+        }
+        assert!(formats.is_empty(), "no {formats:?} of that length found");
+        let min = parts.lower("minLength").unwrap_or_default() as usize;
+        let text = "x".repeat(min);
+        assert!(fits(&text), "minLength and maxLength exclude each other");
+        text
+    }
+
+    fn array(&mut self, parts: &Parts<'s>, depth: usize) -> Doc {
+        let schemas = parts.items();
+        let min = parts.lower("minItems").unwrap_or_default() as usize;
+        let max = parts
+            .upper("maxItems")
+            .map_or(usize::MAX, |bound| bound as usize);
+        let wanted = if depth == 0 {
+            0
+        } else {
+            *self.rng.pick(&[0, 1, 1, 2, 3])
+        };
+        let length = wanted.min(max).max(min);
+        Doc::Array(
+            (0..length)
+                .map(|_| self.value(&schemas, depth.saturating_sub(1)))
+                .collect(),
+        )
+    }
+
+    fn object(&mut self, parts: &Parts<'s>, depth: usize) -> Doc {
+        let below = depth.saturating_sub(1);
+        let required = parts.required();
+        let mut members = Vec::new();
+        for name in parts.properties() {
+            let optional = !required.contains(name);
+            if optional && (depth == 0 || !self.rng.chance(self.optional_percent)) {
+                continue;
+            }
+            let schemas = parts.member(name);
+            if optional && self.definitions.gather(&schemas).is_impossible() {
+                continue;
+            }
+            members.push((name.to_owned(), self.value(&schemas, below)));
+        }
+        if depth > 0 {
+            self.add_undeclared(parts, &mut members, below);
+        }
+        if self.rng.chance(30) {
+            self.rng.shuffle(&mut members);
+        }
+        Doc::Object(members)
+    }
+
+    /// Fills a map, or puts an unknown member or two into some of the other objects.
+    fn add_undeclared(
+        &mut self,
+        parts: &Parts<'s>,
+        members: &mut Vec<(String, Doc)>,
+        depth: usize,
+    ) {
+        let declared = parts.properties();
+        let count = match declared.is_empty() {
+            true => self.rng.below(4),
+            false if self.rng.chance(15) => 1 + self.rng.below(2),
+            false => 0,
+        };
+        for _ in 0..count {
+            let name = self.undeclared_name(parts);
+            let schemas = parts.member(&name);
+            let taken =
+                declared.contains(name.as_str()) || members.iter().any(|(other, _)| *other == name);
+            let refused = self.definitions.gather(&schemas).is_impossible()
+                || !self.definitions.name_fits(parts, &name);
+            if !taken && !refused {
+                members.push((name, self.value(&schemas, depth)));
+            }
+        }
+    }
+
+    fn undeclared_name(&mut self, parts: &Parts<'s>) -> String {
+        let schemas = parts.names();
+        if !schemas.is_empty()
+            && let Doc::String(name) = self.value(&schemas, 0)
+        {
+            return name;
+        }
+        values::name(self.definitions.member_names(), &mut self.rng)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Generator;
+    use crate::oracle::Oracle;
+    use crate::rng::Rng;
+
+    #[test]
+    fn every_keyword_is_obeyed() {
+        let document = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": {
+            "Bounds": {"type": "number", "minimum": 0.3, "exclusiveMaximum": 0.4},
+            "Integers": {"type": "integer", "minimum": 1_000_001, "maximum": 1_000_003},
+            "Length": {"type": "string", "minLength": 30, "maxLength": 31},
+            "Items": {"type": "array", "items": {"type": ["null", "boolean"]}, "minItems": 2, "maxItems": 3},
+            "Closed": {"type": "object", "properties": {"a": {"const": [1, {"b": null}]}}, "additionalProperties": false},
+            "Merged": {
+                "allOf": [{"$ref": "#/$defs/Closed"}, {"required": ["a"]}],
+                "anyOf": [{"properties": {"a": false}}, true],
+            },
+            "Names": {
+                "type": "object",
+                "propertyNames": {"enum": ["x", "y"]},
+                "additionalProperties": {"$ref": "#/$defs/Names"},
+            },
+            "Formats": {"type": "array", "minItems": 5, "items": {"anyOf": [
+                {"type": "string", "format": "uri"},
+                {"type": "string", "format": "uri-template"},
+                {"type": "string", "format": "byte"},
+                {"type": "string", "format": "date"},
+                {"type": "string", "format": "date-time"},
+                {"type": "string", "format": "email"},
+            ]}},
+            "List": {"oneOf": [
+                {"type": "object", "properties": {"next": {"$ref": "#/$defs/List"}}, "required": ["next"]},
+                {"enum": ["end", 1, null]},
+            ]},
+        }});
+        let oracle = Oracle::new(&document);
+        let mut generator = Generator::new(&document, Rng::new(5));
+        for definition in crate::definition_names(&document) {
+            for _ in 0..200 {
+                let doc = generator.instance(definition);
+                let value = doc.to_value().expect("no exotic number was asked for");
+                assert!(
+                    oracle.valid(definition, &value),
+                    "{definition} {doc} {:?}",
+                    oracle.errors(definition, &value)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn exotic_numbers_come_when_asked_for() {
+        let document = json!({"$defs": {"N": {"type": "number"}}});
+        let exotic = |on| {
+            let mut generator = Generator::new(&document, Rng::new(1)).exotic_numbers(on);
+            (0..500).any(|_| generator.instance("N").to_string() == "1e400")
+        };
+        assert!(exotic(true));
+        assert!(!exotic(false));
+    }
+}

@@ -1,0 +1,559 @@
+//! Takes a schema document and an instance of one of its definitions; gives copies with one thing changed each,
+//! most of them invalid, and copies with an unknown member in every object.
+//!
+//! It never says whether a mutant is valid: an unknown member often is harmless, and so may be any other change.
+//! The caller asks the oracle.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::edit::{Change, Edit, Walk, change_number, change_string, other_strings};
+use crate::generate::Generator;
+use crate::rng::Rng;
+use crate::schema::{Parts, Types};
+use crate::text::{Doc, same};
+use crate::values;
+
+/// What was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MutationKind {
+    /// A required member taken away.
+    MissingRequired,
+    /// An optional member taken away.
+    MissingOptional,
+    /// A value of another JSON type in the place of any value.
+    WrongType,
+    /// Another value in the place of a `const` that tells no union members apart.
+    WrongConst,
+    /// Another value in the place of an `enum` value.
+    WrongEnum,
+    /// An unknown value in the place of a `const` by which a union member is known.
+    UnknownTag,
+    /// The value by which another member of the same union is known.
+    OtherTag,
+    /// `null` as an optional member that was absent.
+    NullForAbsent,
+    /// `null` in the place of any value.
+    NullForPresent,
+    /// An array in the place of an object.
+    ArrayForObject,
+    /// An object in the place of an array.
+    ObjectForArray,
+    /// A container without what it held.
+    Emptied,
+    /// A value or a length just outside of its bounds.
+    OutOfBounds,
+    /// A string that breaks its format.
+    BadFormat,
+    /// A member more in an object.
+    UnknownMember,
+    /// A number with a fraction in the place of an integer.
+    FractionForInteger,
+    /// An integer in another spelling: `7.0` or `7e0`.
+    RespelledInteger,
+    /// The text of a number, or of `true` and `false`, as a string.
+    QuotedScalar,
+}
+
+impl MutationKind {
+    /// Every kind.
+    pub const ALL: [Self; 18] = [
+        Self::MissingRequired,
+        Self::MissingOptional,
+        Self::WrongType,
+        Self::WrongConst,
+        Self::WrongEnum,
+        Self::UnknownTag,
+        Self::OtherTag,
+        Self::NullForAbsent,
+        Self::NullForPresent,
+        Self::ArrayForObject,
+        Self::ObjectForArray,
+        Self::Emptied,
+        Self::OutOfBounds,
+        Self::BadFormat,
+        Self::UnknownMember,
+        Self::FractionForInteger,
+        Self::RespelledInteger,
+        Self::QuotedScalar,
+    ];
+}
+
+/// An instance with one thing changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mutant {
+    /// The changed instance.
+    pub doc: Doc,
+    /// What was changed.
+    pub kind: MutationKind,
+    /// The JSON pointer of the value that was replaced, taken away or added.
+    pub pointer: String,
+}
+
+/// A source of mutants.
+#[derive(Clone, Debug)]
+pub struct Mutator<'s> {
+    generator: Generator<'s>,
+}
+
+impl<'s> Mutator<'s> {
+    /// Checks the schema document.
+    ///
+    /// # Panics
+    ///
+    /// When the document uses a keyword that the mutator does not know.
+    pub fn new(document: &'s Value, rng: Rng) -> Self {
+        Self {
+            generator: Generator::new(document, rng),
+        }
+    }
+
+    /// Makes every mutant that the walk over the instance finds, some ten for each value in it.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such definition.
+    pub fn mutants(&mut self, definition: &str, doc: &Doc) -> Vec<Mutant> {
+        let edits = self.edits(definition, doc);
+        edits.into_iter().map(|edit| edit.applied(doc)).collect()
+    }
+
+    /// Makes up to `count` of the mutants, taking all kinds alike.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such definition.
+    pub fn sample(&mut self, definition: &str, doc: &Doc, count: usize) -> Vec<Mutant> {
+        let mut by_kind: BTreeMap<MutationKind, Vec<Edit>> = BTreeMap::new();
+        for edit in self.edits(definition, doc) {
+            by_kind.entry(edit.kind).or_default().push(edit);
+        }
+        let rng = &mut self.generator.rng;
+        let mut piles: Vec<Vec<Edit>> = by_kind.into_values().collect();
+        let mut mutants = Vec::new();
+        while mutants.len() < count && !piles.is_empty() {
+            let index = rng.below(piles.len());
+            let pile = &mut piles[index];
+            let edit = pile.swap_remove(rng.below(pile.len()));
+            mutants.push(edit.applied(doc));
+            if pile.is_empty() {
+                piles.swap_remove(index);
+            }
+        }
+        mutants
+    }
+
+    /// Puts one unknown member, of a value that the schema allows there, into every object whose schema allows any.
+    /// A valid instance stays valid.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such definition.
+    pub fn with_unknown_members(&mut self, definition: &str, doc: &Doc) -> Doc {
+        let schema = self.generator.definitions.definition(definition);
+        self.extended(&[schema], doc)
+    }
+
+    fn extended(&mut self, schemas: &[&'s Value], doc: &Doc) -> Doc {
+        let parts = self.settled(schemas, doc);
+        match doc {
+            Doc::Array(items) => {
+                let schemas = parts.items();
+                Doc::Array(
+                    items
+                        .iter()
+                        .map(|item| self.extended(&schemas, item))
+                        .collect(),
+                )
+            }
+            Doc::Object(members) => {
+                let mut extended: Vec<(String, Doc)> = members
+                    .iter()
+                    .map(|(name, value)| (name.clone(), self.extended(&parts.member(name), value)))
+                    .collect();
+                let (at, name) = unknown_place(members, &mut self.generator.rng);
+                let schemas = parts.member(&name);
+                let definitions = &self.generator.definitions;
+                let refused = definitions.is_impossible(&definitions.gather(&schemas));
+                if !refused && definitions.name_fits(&parts, &name) {
+                    extended.insert(at, (name, self.generator.fresh(&schemas, 2)));
+                }
+                Doc::Object(extended)
+            }
+            scalar => scalar.clone(),
+        }
+    }
+
+    fn edits(&mut self, definition: &str, doc: &Doc) -> Vec<Edit> {
+        let schema = self.generator.definitions.definition(definition);
+        let mut walk = Walk::default();
+        self.visit(&mut walk, &[schema], doc);
+        walk.edits
+    }
+
+    fn settled(&mut self, schemas: &[&'s Value], doc: &Doc) -> Parts<'s> {
+        let definitions = &self.generator.definitions;
+        let mut parts = definitions.gather(schemas);
+        definitions.settle(&mut parts, doc, &mut self.generator.rng);
+        parts
+    }
+
+    fn visit(&mut self, walk: &mut Walk, schemas: &[&'s Value], doc: &Doc) {
+        let parts = self.settled(schemas, doc);
+        if !parts.is_open() {
+            self.change_type(walk, doc);
+        }
+        match doc {
+            Doc::Number(text) => change_number(walk, &parts, text),
+            Doc::String(text) => change_string(walk, &parts, text),
+            Doc::Array(items) => self.visit_items(walk, &parts, items),
+            Doc::Object(members) => self.visit_members(walk, &parts, members),
+            Doc::Null | Doc::Bool(_) => {}
+        }
+    }
+
+    /// Puts a value of each other type in the place of this one.
+    fn change_type(&mut self, walk: &mut Walk, doc: &Doc) {
+        let others = [
+            Doc::Null,
+            Doc::Bool(self.generator.rng.chance(50)),
+            Doc::Number("3".to_owned()),
+            Doc::Number("0.25".to_owned()),
+            Doc::String(values::string(&mut self.generator.rng)),
+            Doc::Array(vec![Doc::String("a".to_owned())]),
+            Doc::Object(vec![("a".to_owned(), Doc::Bool(true))]),
+        ];
+        for other in others {
+            let kind = match (doc, &other) {
+                (Doc::Number(_), Doc::Number(_)) => continue,
+                _ if Types::of(doc) == Types::of(&other) => continue,
+                (_, Doc::Null) => MutationKind::NullForPresent,
+                (Doc::Object(_), Doc::Array(_)) => MutationKind::ArrayForObject,
+                (Doc::Array(_), Doc::Object(_)) => MutationKind::ObjectForArray,
+                _ => MutationKind::WrongType,
+            };
+            walk.replace(kind, other);
+        }
+        if let Doc::Bool(_) | Doc::Number(_) = doc {
+            walk.replace(MutationKind::QuotedScalar, Doc::String(doc.to_string()));
+        }
+    }
+
+    fn visit_items(&mut self, walk: &mut Walk, parts: &Parts<'s>, items: &[Doc]) {
+        let schemas = parts.items();
+        if !parts.is_open() {
+            walk.replace(MutationKind::ObjectForArray, Doc::Object(Vec::new()));
+            walk.replace(MutationKind::ObjectForArray, Doc::Object(numbered(items)));
+            if !items.is_empty() {
+                walk.replace(MutationKind::Emptied, Doc::Array(Vec::new()));
+            }
+            self.change_length(walk, parts, items);
+        }
+        for (index, item) in items.iter().enumerate() {
+            walk.step(index, &index.to_string(), |walk| {
+                self.visit(walk, &schemas, item)
+            });
+        }
+    }
+
+    fn change_length(&mut self, walk: &mut Walk, parts: &Parts<'s>, items: &[Doc]) {
+        if let Some(max) = parts.upper("maxItems") {
+            let mut longer = items.to_vec();
+            while longer.len() <= max as usize {
+                let item = match items.first() {
+                    Some(first) => first.clone(),
+                    None => self.generator.fresh(&parts.items(), 1),
+                };
+                longer.push(item);
+            }
+            walk.replace(MutationKind::OutOfBounds, Doc::Array(longer));
+        }
+        if let Some(min) = parts.lower("minItems").filter(|min| *min >= 1.0) {
+            let shorter = items.iter().take(min as usize - 1).cloned().collect();
+            walk.replace(MutationKind::OutOfBounds, Doc::Array(shorter));
+        }
+    }
+
+    fn visit_members(&mut self, walk: &mut Walk, parts: &Parts<'s>, members: &[(String, Doc)]) {
+        if !parts.is_open() {
+            walk.replace(MutationKind::ArrayForObject, Doc::Array(Vec::new()));
+            let values = members.iter().map(|(_, value)| value.clone()).collect();
+            walk.replace(MutationKind::ArrayForObject, Doc::Array(values));
+            if !members.is_empty() {
+                walk.replace(MutationKind::Emptied, Doc::Object(Vec::new()));
+            }
+        }
+        self.add_members(walk, parts, members);
+        let required = parts.required();
+        for (index, (name, value)) in members.iter().enumerate() {
+            let kind = match required.contains(name.as_str()) {
+                true => MutationKind::MissingRequired,
+                false => MutationKind::MissingOptional,
+            };
+            walk.edit_member(kind, name, Change::Remove(index));
+            walk.step(index, name, |walk| {
+                self.change_tag(walk, parts, name, value);
+                self.visit(walk, &parts.member(name), value);
+            });
+        }
+    }
+
+    /// Adds `null` for each absent member, a member of an unknown name, and one that is known elsewhere.
+    fn add_members(&mut self, walk: &mut Walk, parts: &Parts<'s>, members: &[(String, Doc)]) {
+        let declared = parts.properties();
+        let is_taken = |name: &str| members.iter().any(|(other, _)| other == name);
+        for name in declared.iter().filter(|name| !is_taken(name)) {
+            let at = self.generator.rng.below(members.len() + 1);
+            let change = Change::Insert(at, (*name).to_owned(), Doc::Null);
+            walk.edit_member(MutationKind::NullForAbsent, name, change);
+        }
+        let (at, unknown) = unknown_place(members, &mut self.generator.rng);
+        let mut names = vec![unknown];
+        let known = self.generator.definitions.member_names();
+        if !known.is_empty() {
+            let other = *self.generator.rng.pick(known);
+            if !declared.contains(other) && !is_taken(other) {
+                names.push(other.to_owned());
+            }
+        }
+        for name in names {
+            let value = self.generator.open_value();
+            let change = Change::Insert(at, name.clone(), value);
+            walk.edit_member(MutationKind::UnknownMember, &name, change);
+        }
+    }
+
+    /// Changes a member that has a `const`: the tag of a union member, or one that is simply fixed.
+    fn change_tag(&mut self, walk: &mut Walk, parts: &Parts<'s>, name: &str, value: &Doc) {
+        let definitions = &self.generator.definitions;
+        let schema = definitions.gather(&parts.member(name));
+        if !schema.has_const() {
+            return;
+        }
+        let mut others: Vec<Doc> = Vec::new();
+        for branch in parts.decided.iter().flat_map(|group| group.iter()) {
+            let tag = definitions.gather(&definitions.gather(&[branch]).member(name));
+            for literal in tag.literals().unwrap_or_default() {
+                if !same(&literal, value) && others.iter().all(|other| !same(other, &literal)) {
+                    others.push(literal);
+                }
+            }
+        }
+        let kind = match others.is_empty() {
+            true => MutationKind::WrongConst,
+            false => MutationKind::UnknownTag,
+        };
+        for wrong in other_strings(value) {
+            walk.replace(kind, wrong);
+        }
+        for other in others {
+            walk.replace(MutationKind::OtherTag, other);
+        }
+    }
+}
+
+fn numbered(items: &[Doc]) -> Vec<(String, Doc)> {
+    let indices = (0..items.len()).map(|index| index.to_string());
+    indices.zip(items.iter().cloned()).collect()
+}
+
+/// Where to put a member more, and a name for it that the object does not have.
+fn unknown_place(members: &[(String, Doc)], rng: &mut Rng) -> (usize, String) {
+    let at = rng.below(members.len() + 1);
+    (
+        at,
+        values::unknown_name(members.iter().map(|(name, _)| name.as_str()), rng),
+    )
+}
+
+/// Puts one unknown member into every object of a document, at any place among the others. Where a schema
+/// constrains the members of a map, [`Mutator::with_unknown_members`] keeps the document valid.
+pub fn with_unknown_members(doc: &Doc, rng: &mut Rng) -> Doc {
+    match doc {
+        Doc::Array(items) => Doc::Array(
+            items
+                .iter()
+                .map(|item| with_unknown_members(item, rng))
+                .collect(),
+        ),
+        Doc::Object(members) => {
+            let mut extended: Vec<(String, Doc)> = members
+                .iter()
+                .map(|(name, value)| (name.clone(), with_unknown_members(value, rng)))
+                .collect();
+            let (at, name) = unknown_place(members, rng);
+            extended.insert(at, (name, unknown_value(rng)));
+            Doc::Object(extended)
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+fn unknown_value(rng: &mut Rng) -> Doc {
+    match rng.below(6) {
+        0 => Doc::Null,
+        1 => Doc::Bool(rng.chance(50)),
+        2 => Doc::Number(values::number(false, rng)),
+        3 => Doc::String(values::string(rng)),
+        4 => Doc::Array(vec![Doc::Null, Doc::Object(Vec::new())]),
+        _ => Doc::Object(vec![(values::name(&[], rng), Doc::Array(Vec::new()))]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::{MutationKind, Mutator, with_unknown_members};
+    use crate::rng::Rng;
+    use crate::text::{Doc, same};
+
+    fn document() -> Value {
+        json!({"$defs": {
+            "Block": {"anyOf": [
+                {"type": "object", "properties": {"t": {"const": "a"}, "n": {"type": "integer"}}, "required": ["t"]},
+                {
+                    "type": "object",
+                    "properties": {"t": {"const": "b"}, "u": {"type": "string", "format": "uri"}},
+                    "required": ["t", "u"],
+                },
+            ]},
+            "Version": {"type": "object", "properties": {"v": {"const": "2.0"}, "e": {"enum": ["x", "y"]}}},
+            "Map": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1}},
+            "List": {"type": "array", "items": {"type": "boolean"}, "maxItems": 3},
+            "Any": {},
+        }})
+    }
+
+    /// The mutants of one kind, as text.
+    fn mutants(definition: &str, text: &str, kind: MutationKind) -> Vec<String> {
+        let document = document();
+        let doc = Doc::parse(text).expect("the text is JSON");
+        let mutants = Mutator::new(&document, Rng::new(2)).mutants(definition, &doc);
+        let of_kind = mutants.into_iter().filter(|mutant| mutant.kind == kind);
+        of_kind
+            .map(|mutant| format!("{} {}", mutant.pointer, mutant.doc))
+            .collect()
+    }
+
+    #[test]
+    fn the_branch_that_fits_guides_the_walk() {
+        let block = r#"{"t":"b","u":"a:b","n":1}"#;
+        assert_eq!(
+            mutants("Block", block, MutationKind::MissingRequired),
+            [r#"/t {"u":"a:b","n":1}"#, r#"/u {"t":"b","n":1}"#]
+        );
+        assert_eq!(
+            mutants("Block", block, MutationKind::OtherTag),
+            [r#"/t {"t":"a","u":"a:b","n":1}"#]
+        );
+        assert!(
+            mutants("Block", block, MutationKind::UnknownTag)
+                .contains(&r#"/t {"t":"B","u":"a:b","n":1}"#.to_owned())
+        );
+        assert!(mutants("Block", block, MutationKind::BadFormat).len() > 20);
+        assert!(mutants("Block", block, MutationKind::FractionForInteger).is_empty());
+        assert_eq!(
+            mutants("Block", r#"{"t":"a"}"#, MutationKind::NullForAbsent).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn each_kind_says_what_it_did() {
+        assert_eq!(
+            mutants("List", "[true]", MutationKind::OutOfBounds),
+            [" [true,true,true,true]"]
+        );
+        assert_eq!(
+            mutants("List", "[true]", MutationKind::QuotedScalar),
+            [r#"/0 ["true"]"#]
+        );
+        assert!(
+            mutants("Map", r#"{"a/b":0}"#, MutationKind::OutOfBounds)
+                .contains(&r#"/a~1b {"a/b":1.5}"#.to_owned())
+        );
+        assert_eq!(
+            mutants("Map", r#"{"a":1}"#, MutationKind::RespelledInteger),
+            [r#"/a {"a":1.0}"#, r#"/a {"a":1e0}"#]
+        );
+        assert_eq!(
+            mutants("Version", r#"{"v":"2.0"}"#, MutationKind::WrongConst).len(),
+            4
+        );
+        assert_eq!(
+            mutants("Version", r#"{"e":"x"}"#, MutationKind::WrongEnum).len(),
+            5
+        );
+    }
+
+    #[test]
+    fn open_values_get_members_only() {
+        assert!(mutants("Any", "[1,\"a\"]", MutationKind::WrongType).is_empty());
+        assert!(!mutants("Any", r#"{"a":{}}"#, MutationKind::UnknownMember).is_empty());
+    }
+
+    #[test]
+    fn a_sample_takes_every_kind_and_nothing_twice() {
+        let document = document();
+        let mut mutator = Mutator::new(&document, Rng::new(9));
+        let doc = Doc::parse(r#"{"t":"b","u":"a:b"}"#).expect("the text is JSON");
+        let all = mutator.mutants("Block", &doc).len();
+        assert_eq!(mutator.sample("Block", &doc, usize::MAX).len(), all);
+        let mut kinds: BTreeMap<MutationKind, usize> = BTreeMap::new();
+        for _ in 0..100 {
+            let sample = mutator.sample("Block", &doc, 4);
+            assert_eq!(sample.len(), 4);
+            for mutant in sample {
+                *kinds.entry(mutant.kind).or_default() += 1;
+            }
+        }
+        assert!(
+            kinds.len() >= 9 && kinds.values().all(|count| *count > 10),
+            "{kinds:?}"
+        );
+    }
+
+    #[test]
+    fn every_object_gets_one_member_more() {
+        let doc = Doc::parse(r#"{"x-unknown":[{},{"b":{}}],"ünï":1}"#).expect("the text is JSON");
+        for seed in 0..50 {
+            let extended = with_unknown_members(&doc, &mut Rng::new(seed));
+            let Doc::Object(members) = &extended else {
+                panic!("an object stays an object: {extended}");
+            };
+            assert_eq!(members.len(), 3);
+            let Some(Doc::Array(items)) = extended.member("x-unknown") else {
+                panic!("a member keeps its name: {extended}");
+            };
+            let sizes = items.iter().map(|item| match item {
+                Doc::Object(members) => members.len(),
+                _ => 0,
+            });
+            assert_eq!(sizes.collect::<Vec<_>>(), [1, 2]);
+            let read_back = Doc::parse(&extended.to_string()).expect("no name comes twice");
+            assert!(same(&extended, &read_back));
+        }
+    }
+
+    #[test]
+    fn a_map_stays_valid_with_an_unknown_member() {
+        let document = document();
+        let mut mutator = Mutator::new(&document, Rng::new(4));
+        let doc = Doc::parse(r#"{"a":1}"#).expect("the text is JSON");
+        for _ in 0..20 {
+            let Doc::Object(members) = mutator.with_unknown_members("Map", &doc) else {
+                panic!("an object stays an object");
+            };
+            assert_eq!(members.len(), 2);
+            assert!(
+                members
+                    .iter()
+                    .all(|(_, value)| matches!(value, Doc::Number(_)))
+            );
+        }
+    }
+}

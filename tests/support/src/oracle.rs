@@ -1,0 +1,146 @@
+//! Takes a schema document; gives the verdict of the `jsonschema` crate on any value as any definition.
+//!
+//! Formats are asserted alike for every dialect, and `byte` is RFC 4648 base64 with padding. It never fetches
+//! anything: a reference out of the document is a panic.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+
+use crate::schema::table;
+use crate::text::Doc;
+
+/// A JSON Schema validator for every definition of one document.
+pub struct Oracle<'s> {
+    document: &'s Value,
+    validators: BTreeMap<&'s str, OnceLock<Validator>>,
+}
+
+impl<'s> Oracle<'s> {
+    /// Prepares the definitions; each validator is built when it is first asked.
+    ///
+    /// # Panics
+    ///
+    /// When the document has neither `definitions` nor `$defs`.
+    pub fn new(document: &'s Value) -> Self {
+        let names = table(document).keys();
+        Self {
+            document,
+            validators: names.map(|name| (name.as_str(), OnceLock::new())).collect(),
+        }
+    }
+
+    /// Whether the value is a valid instance of the definition.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such definition, or it is no valid schema.
+    pub fn valid(&self, definition: &str, value: &Value) -> bool {
+        self.validator(definition).is_valid(value)
+    }
+
+    /// What is wrong with the value, one line an error: the JSON pointer and the message.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such definition, or it is no valid schema.
+    pub fn errors(&self, definition: &str, value: &Value) -> Vec<String> {
+        self.validator(definition)
+            .iter_errors(value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect()
+    }
+
+    /// Whether the document is a valid instance of the definition; nothing when `serde_json` cannot hold it.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such definition, or it is no valid schema.
+    pub fn verdict(&self, definition: &str, doc: &Doc) -> Option<bool> {
+        let value = doc.to_value().ok()?;
+        Some(self.valid(definition, &value))
+    }
+
+    fn validator(&self, definition: &str) -> &Validator {
+        let (name, cell) = self
+            .validators
+            .get_key_value(definition)
+            .unwrap_or_else(|| panic!("no definition is called {definition:?}"));
+        cell.get_or_init(|| self.build(name))
+    }
+
+    fn build(&self, definition: &str) -> Validator {
+        let key = ["definitions", "$defs"]
+            .into_iter()
+            .find(|key| self.document.get(key).is_some())
+            .expect("the constructor has looked");
+        let mut root = Map::new();
+        if let Some(dialect) = self.document.get("$schema") {
+            root.insert("$schema".to_owned(), dialect.clone());
+        }
+        root.insert("$ref".to_owned(), format!("#/{key}/{definition}").into());
+        root.insert(key.to_owned(), self.document[key].clone());
+        jsonschema::options()
+            .should_validate_formats(true)
+            .with_format("byte", is_base64)
+            .build(&Value::Object(root))
+            .unwrap_or_else(|error| panic!("{definition} is no valid schema: {error}"))
+    }
+}
+
+/// RFC 4648 section 4: the standard alphabet, padded, with zero bits at the end.
+fn is_base64(text: &str) -> bool {
+    STANDARD.decode(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Oracle;
+
+    fn documents(definitions: Value) -> [Value; 2] {
+        [
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": definitions}),
+            json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}),
+        ]
+    }
+
+    #[test]
+    fn formats_are_asserted_in_every_dialect() {
+        for document in documents(json!({
+            "U": {"type": "string", "format": "uri"},
+            "T": {"type": "string", "format": "uri-template"},
+            "B": {"type": "string", "format": "byte"},
+        })) {
+            let oracle = Oracle::new(&document);
+            for (definition, good, bad) in [
+                ("U", "a:b", "a b"),
+                ("T", "{a}", "{a"),
+                ("B", "YQ==", "YQ"),
+                ("B", "", "YR=="),
+            ] {
+                assert!(
+                    oracle.valid(definition, &good.into()),
+                    "{definition} {good}"
+                );
+                assert!(!oracle.valid(definition, &bad.into()), "{definition} {bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let [document, _] = documents(json!({"X": {"properties": {"a/b": {"type": "integer"}}}}));
+        let oracle = Oracle::new(&document);
+        assert_eq!(
+            oracle.errors("X", &json!({"a/b": 1.5})),
+            [r#"/a~1b: 1.5 is not of type "integer""#]
+        );
+        assert!(oracle.errors("X", &json!({"a/b": 7.0})).is_empty());
+    }
+}

@@ -1,0 +1,550 @@
+//! Takes a schema document; gives, for any set of schemas that must hold together, the constraints on a value.
+//!
+//! It resolves `$ref`, merges `allOf` and lets the caller decide `anyOf` and `oneOf`. It never guesses: a keyword
+//! outside the known list is a panic that names the JSON pointer, as is a dangling `$ref`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::rng::Rng;
+use crate::text::{Doc, same};
+
+/// Keywords that say nothing about validity.
+const ANNOTATIONS: [&str; 11] = [
+    "$comment",
+    "$id",
+    "$schema",
+    "default",
+    "definitions",
+    "$defs",
+    "deprecated",
+    "description",
+    "examples",
+    "readOnly",
+    "title",
+];
+
+/// Keywords that constrain a value without holding a schema.
+const LEAVES: [&str; 13] = [
+    "$ref",
+    "const",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maxItems",
+    "maxLength",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minimum",
+    "required",
+];
+
+/// How many `$ref` and `allOf` steps lead to a constraint at most; more means that a definition refers to itself.
+const MAX_STEPS: usize = 64;
+
+/// The names of all definitions of a schema document, sorted.
+///
+/// # Panics
+///
+/// When the document has neither `definitions` nor `$defs`.
+pub fn definition_names(document: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = table(document).keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The definitions of a schema document.
+///
+/// # Panics
+///
+/// When the document has neither `definitions` nor `$defs`.
+pub(crate) fn table(document: &Value) -> &Map<String, Value> {
+    ["definitions", "$defs"]
+        .iter()
+        .find_map(|key| document.get(key)?.as_object())
+        .expect("a schema document has `definitions` or `$defs`")
+}
+
+/// A checked schema document.
+#[derive(Clone, Debug)]
+pub(crate) struct Definitions<'s> {
+    table: &'s Map<String, Value>,
+    /// Draft-07 ignores what stands beside a `$ref`, later dialects do not.
+    ref_has_siblings: bool,
+    member_names: Vec<&'s str>,
+}
+
+/// The types that a value may have, as a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Types(u8);
+
+impl Types {
+    pub(crate) const NULL: Self = Self(1);
+    pub(crate) const BOOL: Self = Self(2);
+    pub(crate) const INTEGER: Self = Self(4);
+    pub(crate) const FRACTION: Self = Self(8);
+    pub(crate) const STRING: Self = Self(16);
+    pub(crate) const ARRAY: Self = Self(32);
+    pub(crate) const OBJECT: Self = Self(64);
+    pub(crate) const NUMBER: Self = Self(4 | 8);
+    pub(crate) const ALL: Self = Self(127);
+
+    /// The type of a document.
+    pub(crate) fn of(doc: &Doc) -> Self {
+        match doc {
+            Doc::Null => Self::NULL,
+            Doc::Bool(_) => Self::BOOL,
+            Doc::Number(text) if is_integer(text) => Self::INTEGER,
+            Doc::Number(_) => Self::FRACTION,
+            Doc::String(_) => Self::STRING,
+            Doc::Array(_) => Self::ARRAY,
+            Doc::Object(_) => Self::OBJECT,
+        }
+    }
+
+    pub(crate) fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn named(name: &str) -> Self {
+        match name {
+            "null" => Self::NULL,
+            "boolean" => Self::BOOL,
+            "integer" => Self::INTEGER,
+            "number" => Self::NUMBER,
+            "string" => Self::STRING,
+            "array" => Self::ARRAY,
+            "object" => Self::OBJECT,
+            other => panic!("unknown type {other:?}"),
+        }
+    }
+
+    fn listed(value: &Value) -> Self {
+        match value {
+            Value::String(name) => Self::named(name),
+            Value::Array(names) => Self(
+                names
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .fold(0, |set, name| set | Self::named(name).0),
+            ),
+            other => panic!("`type` is neither a string nor an array: {other}"),
+        }
+    }
+}
+
+/// Whether JSON Schema calls the number an integer: `7`, `7.0` and `1e3` are.
+pub(crate) fn is_integer(number: &str) -> bool {
+    let value = as_f64(number);
+    !value.is_finite() || value.fract() == 0.0
+}
+
+/// The value of a number's text, rounded; infinite where it is too large.
+pub(crate) fn as_f64(number: &str) -> f64 {
+    number.parse().expect("the text of a number is a number")
+}
+
+/// Schemas that must hold together, with `$ref` and `allOf` resolved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts<'s> {
+    flat: Vec<&'s Map<String, Value>>,
+    /// The branches of each `anyOf` and `oneOf` that is still to be decided.
+    pub(crate) choices: Vec<&'s [Value]>,
+    /// The branches of those that are decided.
+    pub(crate) decided: Vec<&'s [Value]>,
+    /// Whether `false` is among the schemas.
+    never: bool,
+}
+
+impl<'s> Definitions<'s> {
+    pub(crate) fn new(document: &'s Value) -> Self {
+        let table = table(document);
+        let mut names = BTreeSet::new();
+        for (name, schema) in table {
+            check(schema, &format!("/{name}"), &mut names);
+        }
+        let dialect = document.get("$schema").and_then(Value::as_str);
+        Self {
+            table,
+            ref_has_siblings: !dialect.is_some_and(|dialect| dialect.contains("draft-07")),
+            member_names: names.into_iter().collect(),
+        }
+    }
+
+    /// Every member name that the document mentions, sorted.
+    pub(crate) fn member_names(&self) -> &[&'s str] {
+        &self.member_names
+    }
+
+    pub(crate) fn definition(&self, name: &str) -> &'s Value {
+        self.table
+            .get(name)
+            .unwrap_or_else(|| panic!("no definition is called {name:?}"))
+    }
+
+    pub(crate) fn gather(&self, schemas: &[&'s Value]) -> Parts<'s> {
+        let mut parts = Parts::default();
+        for schema in schemas {
+            self.add(schema, &mut parts);
+        }
+        parts
+    }
+
+    /// Adds one more schema that must hold.
+    pub(crate) fn add(&self, schema: &'s Value, parts: &mut Parts<'s>) {
+        self.add_step(schema, parts, 0);
+    }
+
+    fn add_step(&self, schema: &'s Value, parts: &mut Parts<'s>, step: usize) {
+        assert!(step < MAX_STEPS, "a definition refers to itself: {schema}");
+        let map = match schema {
+            Value::Object(map) => map,
+            Value::Bool(holds) => {
+                parts.never |= !holds;
+                return;
+            }
+            other => panic!("neither an object nor a boolean: {other}"),
+        };
+        if let Some(Value::String(reference)) = map.get("$ref") {
+            let name = reference.rsplit('/').next().unwrap_or_default();
+            self.add_step(self.definition(name), parts, step + 1);
+            if !self.ref_has_siblings {
+                return;
+            }
+        }
+        for branch in branches(map, "allOf") {
+            self.add_step(branch, parts, step + 1);
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            if map.contains_key(keyword) {
+                parts.choices.push(branches(map, keyword));
+            }
+        }
+        parts.flat.push(map);
+    }
+
+    /// Whether no value will do, as far as types and required members tell.
+    pub(crate) fn is_impossible(&self, parts: &Parts<'s>) -> bool {
+        let refused = |name: &&str| self.gather(&parts.member(name)).is_impossible();
+        parts.is_impossible() || parts.required().iter().any(refused)
+    }
+
+    /// Whether the document satisfies all of the schemas, formats aside.
+    pub(crate) fn fits(&self, schemas: &[&'s Value], doc: &Doc) -> bool {
+        let parts = self.gather(schemas);
+        parts.admits(doc)
+            && self.children_fit(&parts, doc)
+            && parts
+                .choices
+                .iter()
+                .all(|group| group.iter().any(|branch| self.fits(&[branch], doc)))
+    }
+
+    fn children_fit(&self, parts: &Parts<'s>, doc: &Doc) -> bool {
+        match doc {
+            Doc::Array(items) => {
+                let schemas = parts.items();
+                items.iter().all(|item| self.fits(&schemas, item))
+            }
+            Doc::Object(members) => members.iter().all(|(name, value)| {
+                self.name_fits(parts, name) && self.fits(&parts.member(name), value)
+            }),
+            _ => true,
+        }
+    }
+
+    /// Whether an object may have a member of that name, as far as `propertyNames` goes.
+    pub(crate) fn name_fits(&self, parts: &Parts<'s>, name: &str) -> bool {
+        let schemas = parts.names();
+        schemas.is_empty() || self.fits(&schemas, &Doc::String(name.to_owned()))
+    }
+
+    /// Decides every `anyOf` and `oneOf` for a branch that the document satisfies, or any branch when none does.
+    pub(crate) fn settle(&self, parts: &mut Parts<'s>, doc: &Doc, rng: &mut Rng) {
+        while let Some(group) = parts.choices.pop() {
+            let fitting: Vec<&Value> = group
+                .iter()
+                .filter(|branch| self.fits(&[branch], doc))
+                .collect();
+            let branch = if fitting.is_empty() {
+                rng.pick(group)
+            } else {
+                rng.pick(&fitting)
+            };
+            parts.decided.push(group);
+            self.add(branch, parts);
+        }
+    }
+}
+
+impl<'s> Parts<'s> {
+    /// Whether any JSON value will do.
+    pub(crate) fn is_open(&self) -> bool {
+        let annotation = |keyword: &String| ANNOTATIONS.contains(&keyword.as_str());
+        !self.never
+            && self.choices.is_empty()
+            && self.flat.iter().all(|map| map.keys().all(annotation))
+    }
+
+    /// Whether no value will do, as far as types tell.
+    pub(crate) fn is_impossible(&self) -> bool {
+        self.never
+            || self.types() == Types(0)
+            || self.literals().is_some_and(|literals| literals.is_empty())
+    }
+
+    pub(crate) fn types(&self) -> Types {
+        Types(
+            self.values("type")
+                .fold(Types::ALL.0, |set, value| set & Types::listed(value).0),
+        )
+    }
+
+    /// The values that `const` and `enum` leave, or nothing when there is neither.
+    pub(crate) fn literals(&self) -> Option<Vec<Doc>> {
+        let mut left: Option<Vec<Doc>> = None;
+        for map in &self.flat {
+            let single = map.get("const").map(std::slice::from_ref);
+            let listed = map.get("enum").and_then(Value::as_array).map(Vec::as_slice);
+            for values in [single, listed].into_iter().flatten() {
+                let values: Vec<Doc> = values.iter().map(Doc::from_value).collect();
+                left = Some(match left {
+                    Some(left) => left.into_iter().filter(|doc| among(&values, doc)).collect(),
+                    None => values,
+                });
+            }
+        }
+        left
+    }
+
+    /// Whether the value is a `const` rather than one of an `enum`.
+    pub(crate) fn has_const(&self) -> bool {
+        self.values("const").next().is_some()
+    }
+
+    /// The members that are declared or required, sorted.
+    pub(crate) fn properties(&self) -> BTreeSet<&'s str> {
+        let declared = self
+            .values("properties")
+            .filter_map(Value::as_object)
+            .flat_map(Map::keys);
+        declared
+            .map(String::as_str)
+            .chain(self.required())
+            .collect()
+    }
+
+    pub(crate) fn required(&self) -> BTreeSet<&'s str> {
+        let lists = self.values("required").filter_map(Value::as_array);
+        lists.flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// The schemas for the member of that name, declared or not.
+    pub(crate) fn member(&self, name: &str) -> Vec<&'s Value> {
+        let schema = |map: &&'s Map<String, Value>| {
+            let declared = map
+                .get("properties")
+                .and_then(|properties| properties.get(name));
+            declared.or_else(|| map.get("additionalProperties"))
+        };
+        self.flat.iter().filter_map(schema).collect()
+    }
+
+    pub(crate) fn items(&self) -> Vec<&'s Value> {
+        self.values("items").collect()
+    }
+
+    pub(crate) fn names(&self) -> Vec<&'s Value> {
+        self.values("propertyNames").collect()
+    }
+
+    pub(crate) fn formats(&self) -> Vec<&'s str> {
+        self.values("format").filter_map(Value::as_str).collect()
+    }
+
+    /// The greatest of the lower bounds that the keyword gives.
+    pub(crate) fn lower(&self, keyword: &str) -> Option<f64> {
+        self.values(keyword)
+            .filter_map(Value::as_f64)
+            .reduce(f64::max)
+    }
+
+    /// The least of the upper bounds that the keyword gives.
+    pub(crate) fn upper(&self, keyword: &str) -> Option<f64> {
+        self.values(keyword)
+            .filter_map(Value::as_f64)
+            .reduce(f64::min)
+    }
+
+    /// Whether the length lies between the bounds that the two keywords give.
+    pub(crate) fn admits_length(&self, min: &str, max: &str, length: usize) -> bool {
+        let length = length as f64;
+        self.lower(min).is_none_or(|bound| length >= bound)
+            && self.upper(max).is_none_or(|bound| length <= bound)
+    }
+
+    pub(crate) fn admits_number(&self, number: &str) -> bool {
+        let value = as_f64(number);
+        self.lower("minimum").is_none_or(|bound| value >= bound)
+            && self.upper("maximum").is_none_or(|bound| value <= bound)
+            && self
+                .lower("exclusiveMinimum")
+                .is_none_or(|bound| value > bound)
+            && self
+                .upper("exclusiveMaximum")
+                .is_none_or(|bound| value < bound)
+    }
+
+    /// Whether the document satisfies what can be told without a look at its children, formats aside.
+    pub(crate) fn admits(&self, doc: &Doc) -> bool {
+        let shape = match doc {
+            Doc::Number(number) => self.admits_number(number),
+            Doc::String(string) => {
+                self.admits_length("minLength", "maxLength", string.chars().count())
+            }
+            Doc::Array(items) => self.admits_length("minItems", "maxItems", items.len()),
+            Doc::Object(_) => self
+                .required()
+                .iter()
+                .all(|name| doc.member(name).is_some()),
+            Doc::Null | Doc::Bool(_) => true,
+        };
+        shape
+            && !self.never
+            && self.types().meets(Types::of(doc))
+            && self.literals().is_none_or(|literals| among(&literals, doc))
+    }
+
+    fn values<'p>(&'p self, keyword: &'p str) -> impl Iterator<Item = &'s Value> + 'p {
+        self.flat.iter().filter_map(move |map| map.get(keyword))
+    }
+}
+
+/// Whether JSON Schema calls the document equal to one of the literals.
+fn among(literals: &[Doc], doc: &Doc) -> bool {
+    literals.iter().any(|literal| match (literal, doc) {
+        (Doc::Number(left), Doc::Number(right)) => as_f64(left) == as_f64(right),
+        (left, right) => same(left, right),
+    })
+}
+
+fn branches<'s>(map: &'s Map<String, Value>, keyword: &str) -> &'s [Value] {
+    map.get(keyword)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// Refuses keywords that the crate does not know, and collects the member names on the way.
+fn check<'s>(schema: &'s Value, pointer: &str, names: &mut BTreeSet<&'s str>) {
+    let Value::Object(map) = schema else {
+        assert!(
+            schema.is_boolean(),
+            "{pointer}: neither an object nor a boolean"
+        );
+        return;
+    };
+    for (keyword, value) in map {
+        let pointer = format!("{pointer}/{keyword}");
+        match (keyword.as_str(), value) {
+            ("properties", Value::Object(members)) => {
+                for (name, schema) in members {
+                    names.insert(name);
+                    check(schema, &format!("{pointer}/{name}"), names);
+                }
+            }
+            ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+                for schema in schemas {
+                    check(schema, &pointer, names);
+                }
+            }
+            ("items" | "additionalProperties" | "propertyNames", _) => {
+                check(value, &pointer, names)
+            }
+            ("type", _) => _ = Types::listed(value),
+            (known, _) if ANNOTATIONS.contains(&known) || LEAVES.contains(&known) => {}
+            _ => panic!(
+                "{pointer}: this keyword is unknown here; teach it to Parts, Generator and Mutator"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Definitions, Types, definition_names};
+    use crate::text::Doc;
+
+    #[test]
+    fn names_come_sorted_from_either_keyword() {
+        assert_eq!(
+            definition_names(&json!({"$defs": {"B": {}, "A": {}}})),
+            ["A", "B"]
+        );
+        assert_eq!(definition_names(&json!({"definitions": {"C": {}}})), ["C"]);
+    }
+
+    #[test]
+    #[should_panic(expected = "/X/items/pattern: this keyword is unknown")]
+    fn an_unknown_keyword_is_refused() {
+        Definitions::new(&json!({"definitions": {"X": {"items": {"pattern": "a"}}}}));
+    }
+
+    #[test]
+    fn siblings_of_a_reference_count_from_2019_on() {
+        let body =
+            json!({"X": {"$ref": "#/d/Y", "type": "string"}, "Y": {"type": ["string", "integer"]}});
+        let types = |document: &serde_json::Value| {
+            let definitions = Definitions::new(document);
+            definitions.gather(&[definitions.definition("X")]).types()
+        };
+        let old =
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": body});
+        assert!(types(&old).meets(Types::INTEGER));
+        let new = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": body});
+        assert_eq!(types(&new), Types::STRING);
+    }
+
+    #[test]
+    fn fitting_looks_through_references_and_branches() {
+        let document = json!({"$defs": {
+            "U": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "array", "items": {"$ref": "#/$defs/U"}, "maxItems": 2}]},
+            "A": {
+                "allOf": [{"properties": {"t": {"const": "a"}}, "required": ["t"]}],
+                "properties": {"n": {"type": "integer", "minimum": 0}},
+                "additionalProperties": true,
+                "type": "object",
+            },
+        }});
+        let definitions = Definitions::new(&document);
+        let fits = |text: &str| {
+            definitions.fits(
+                &[definitions.definition("U")],
+                &Doc::parse(text).expect("JSON"),
+            )
+        };
+        for text in [
+            r#"{"t":"a"}"#,
+            r#"{"t":"a","n":7.0,"z":null}"#,
+            r#"[[],{"t":"a"}]"#,
+        ] {
+            assert!(fits(text), "{text}");
+        }
+        for text in [
+            "{}",
+            r#"{"t":"b"}"#,
+            r#"{"t":"a","n":-1}"#,
+            r#"{"t":"a","n":1.5}"#,
+            "[[],[],[]]",
+            "[1]",
+            "null",
+        ] {
+            assert!(!fits(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,546 @@
+//! Takes JSON text; gives a document that keeps member order and the text of each number, and writes it back
+//! compactly or in any other spelling of the same value.
+//!
+//! It never rounds a number, merges duplicate members or goes through `serde_json::Value`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::rng::Rng;
+
+/// How deep a document may nest before [`Doc::parse`] gives up.
+pub const MAX_DEPTH: usize = 512;
+
+/// A JSON document.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Doc {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// The text of a number, as it stands in the document.
+    Number(String),
+    /// The characters of a string, escapes resolved.
+    String(String),
+    /// The items of an array.
+    Array(Vec<Doc>),
+    /// The members of an object in their order.
+    Object(Vec<(String, Doc)>),
+}
+
+/// Which liberties [`Doc::write`] takes with the spelling of a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// White space between any two tokens.
+    pub whitespace: bool,
+    /// Escapes for characters that need none, `\u` escapes for those that have a short one.
+    pub escapes: bool,
+    /// Members of every object in any order.
+    pub shuffle: bool,
+}
+
+impl Style {
+    /// Every liberty there is.
+    pub const WILD: Self = Self {
+        whitespace: true,
+        escapes: true,
+        shuffle: true,
+    };
+}
+
+impl Doc {
+    /// Reads JSON text.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong and at which byte: a syntax error, a duplicate member, a lone surrogate, or more than
+    /// [`MAX_DEPTH`] levels.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut parser = Parser { text, at: 0 };
+        parser.skip_whitespace();
+        let doc = parser.value(0)?;
+        parser.skip_whitespace();
+        if parser.at < text.len() {
+            return parser.fail("text after the document");
+        }
+        Ok(doc)
+    }
+
+    /// Copies a `serde_json` value, which has forgotten the spelling of its numbers.
+    pub fn from_value(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(bool) => Self::Bool(*bool),
+            Value::Number(number) => Self::Number(number.to_string()),
+            Value::String(string) => Self::String(string.clone()),
+            Value::Array(items) => Self::Array(items.iter().map(Self::from_value).collect()),
+            Value::Object(members) => Self::Object(
+                members
+                    .iter()
+                    .map(|(name, value)| (name.clone(), Self::from_value(value)))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// Lets `serde_json` read the compact text.
+    ///
+    /// # Errors
+    ///
+    /// When `serde_json` cannot hold the document: a number like `1e400`, or more than its 127 levels.
+    pub fn to_value(&self) -> Result<Value, serde_json::Error> {
+        serde_json::from_str(&self.to_string())
+    }
+
+    /// Writes the document in the given style.
+    pub fn write(&self, style: Style, rng: &mut Rng) -> String {
+        let mut out = String::new();
+        let mut writer = Writer {
+            out: &mut out,
+            style,
+            rng,
+        };
+        writer.space();
+        writer.value(self);
+        writer.space();
+        out
+    }
+
+    /// The member of that name, when this is an object that has one.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Object(members) => members
+                .iter()
+                .find_map(|(key, value)| (key == name).then_some(value)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Doc {
+    /// Writes the compact text.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without a liberty in its style, the writer draws no number.
+        formatter.write_str(&self.write(Style::default(), &mut Rng::new(0)))
+    }
+}
+
+/// Whether two documents are equal as JSON with kinds of numbers: members in any order, numbers by their text
+/// (`1` is not `1.0`), everything else exactly. An object with duplicate members equals nothing.
+pub fn same(left: &Doc, right: &Doc) -> bool {
+    match (left, right) {
+        (Doc::Array(left), Doc::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same(l, r))
+        }
+        (Doc::Object(left), Doc::Object(right)) => {
+            let by_name: BTreeMap<&str, &Doc> = right
+                .iter()
+                .map(|(name, value)| (name.as_str(), value))
+                .collect();
+            let names: BTreeMap<&str, ()> =
+                left.iter().map(|(name, _)| (name.as_str(), ())).collect();
+            left.len() == right.len()
+                && by_name.len() == right.len()
+                && names.len() == left.len()
+                && left.iter().all(|(name, value)| {
+                    by_name
+                        .get(name.as_str())
+                        .is_some_and(|other| same(value, other))
+                })
+        }
+        (left, right) => left == right,
+    }
+}
+
+struct Writer<'w> {
+    out: &'w mut String,
+    style: Style,
+    rng: &'w mut Rng,
+}
+
+impl Writer<'_> {
+    fn space(&mut self) {
+        if self.style.whitespace {
+            while self.rng.chance(30) {
+                let space = *self.rng.pick(&[" ", "  ", "\n", "\r\n", "\t", "\r"]);
+                self.out.push_str(space);
+            }
+        }
+    }
+
+    fn value(&mut self, doc: &Doc) {
+        match doc {
+            Doc::Null => self.out.push_str("null"),
+            Doc::Bool(true) => self.out.push_str("true"),
+            Doc::Bool(false) => self.out.push_str("false"),
+            Doc::Number(text) => self.out.push_str(text),
+            Doc::String(string) => self.string(string),
+            Doc::Array(items) => self.array(items),
+            Doc::Object(members) => self.object(members),
+        }
+    }
+
+    fn array(&mut self, items: &[Doc]) {
+        self.out.push('[');
+        self.space();
+        for (index, item) in items.iter().enumerate() {
+            self.separator(index);
+            self.value(item);
+            self.space();
+        }
+        self.out.push(']');
+    }
+
+    fn object(&mut self, members: &[(String, Doc)]) {
+        let mut order: Vec<usize> = (0..members.len()).collect();
+        if self.style.shuffle {
+            self.rng.shuffle(&mut order);
+        }
+        self.out.push('{');
+        self.space();
+        for (index, place) in order.into_iter().enumerate() {
+            let (name, value) = &members[place];
+            self.separator(index);
+            self.string(name);
+            self.space();
+            self.out.push(':');
+            self.space();
+            self.value(value);
+            self.space();
+        }
+        self.out.push('}');
+    }
+
+    fn separator(&mut self, index: usize) {
+        if index > 0 {
+            self.out.push(',');
+            self.space();
+        }
+    }
+
+    fn string(&mut self, string: &str) {
+        self.out.push('"');
+        for character in string.chars() {
+            if self.style.escapes && self.rng.chance(20) {
+                self.unicode_escape(character);
+            } else {
+                self.character(character);
+            }
+        }
+        self.out.push('"');
+    }
+
+    fn character(&mut self, character: char) {
+        match character {
+            '"' => self.out.push_str("\\\""),
+            '\\' => self.out.push_str("\\\\"),
+            '/' if self.style.escapes && self.rng.chance(30) => self.out.push_str("\\/"),
+            '\u{8}' => self.out.push_str("\\b"),
+            '\t' => self.out.push_str("\\t"),
+            '\n' => self.out.push_str("\\n"),
+            '\u{c}' => self.out.push_str("\\f"),
+            '\r' => self.out.push_str("\\r"),
+            '\0'..='\u{1f}' => self.unicode_escape(character),
+            other => self.out.push(other),
+        }
+    }
+
+    fn unicode_escape(&mut self, character: char) {
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let upper = self.style.escapes && self.rng.chance(50);
+            self.out.push_str(&if upper {
+                format!("\\u{unit:04X}")
+            } else {
+                format!("\\u{unit:04x}")
+            });
+        }
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn fail<T>(&self, what: &str) -> Result<T, String> {
+        Err(format!("{what} at byte {}", self.at))
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_whitespace(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), String> {
+        if self.eat(byte) {
+            return Ok(());
+        }
+        self.fail(&format!("expected {:?}", char::from(byte)))
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Doc, String> {
+        if depth > MAX_DEPTH {
+            return self.fail("too many levels");
+        }
+        match self.peek() {
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.array(depth),
+            Some(b'"') => self.string().map(Doc::String),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => self.word(),
+        }
+    }
+
+    fn word(&mut self) -> Result<Doc, String> {
+        let words = [
+            ("null", Doc::Null),
+            ("true", Doc::Bool(true)),
+            ("false", Doc::Bool(false)),
+        ];
+        for (word, doc) in words {
+            if self.text[self.at..].starts_with(word) {
+                self.at += word.len();
+                return Ok(doc);
+            }
+        }
+        self.fail("expected a value")
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Doc, String> {
+        let mut items = Vec::new();
+        self.expect(b'[')?;
+        self.skip_whitespace();
+        if self.eat(b']') {
+            return Ok(Doc::Array(items));
+        }
+        loop {
+            self.skip_whitespace();
+            items.push(self.value(depth + 1)?);
+            self.skip_whitespace();
+            if self.eat(b']') {
+                return Ok(Doc::Array(items));
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Doc, String> {
+        let mut members: Vec<(String, Doc)> = Vec::new();
+        let mut names = BTreeMap::new();
+        self.expect(b'{')?;
+        self.skip_whitespace();
+        if self.eat(b'}') {
+            return Ok(Doc::Object(members));
+        }
+        loop {
+            self.skip_whitespace();
+            let name = self.string()?;
+            if names.insert(name.clone(), ()).is_some() {
+                return self.fail(&format!("duplicate member {name:?}"));
+            }
+            self.skip_whitespace();
+            self.expect(b':')?;
+            self.skip_whitespace();
+            members.push((name, self.value(depth + 1)?));
+            self.skip_whitespace();
+            if self.eat(b'}') {
+                return Ok(Doc::Object(members));
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    fn number(&mut self) -> Result<Doc, String> {
+        let start = self.at;
+        self.eat(b'-');
+        if !self.eat(b'0') {
+            self.digits()?;
+        }
+        if self.eat(b'.') {
+            self.digits()?;
+        }
+        if self.eat(b'e') || self.eat(b'E') {
+            let _ = self.eat(b'+') || self.eat(b'-');
+            self.digits()?;
+        }
+        Ok(Doc::Number(self.text[start..self.at].to_owned()))
+    }
+
+    fn digits(&mut self) -> Result<(), String> {
+        if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            return self.fail("expected a digit");
+        }
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<String, String> {
+        let mut out = String::new();
+        self.expect(b'"')?;
+        loop {
+            let start = self.at;
+            while !matches!(self.peek(), None | Some(b'"' | b'\\' | 0..=0x1f)) {
+                self.at += 1;
+            }
+            out.push_str(&self.text[start..self.at]);
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(out);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    out.push(self.escape()?);
+                }
+                _ => return self.fail("string without an end"),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, String> {
+        let letter = self.peek();
+        self.at += 1;
+        Ok(match letter {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(),
+            _ => return self.fail("unknown escape"),
+        })
+    }
+
+    fn unicode_escape(&mut self) -> Result<char, String> {
+        let mut units = vec![self.hex_unit()?];
+        if (0xd800..0xdc00).contains(&units[0]) && self.text[self.at..].starts_with("\\u") {
+            self.at += 2;
+            units.push(self.hex_unit()?);
+        }
+        match char::decode_utf16(units).next() {
+            Some(Ok(character)) => Ok(character),
+            _ => self.fail("lone surrogate"),
+        }
+    }
+
+    fn hex_unit(&mut self) -> Result<u16, String> {
+        let digits = self.text.get(self.at..self.at + 4).unwrap_or_default();
+        if digits.len() < 4 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return self.fail("expected four hexadecimal digits");
+        }
+        self.at += 4;
+        u16::from_str_radix(digits, 16).or_else(|_| self.fail("expected hexadecimal digits"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Doc, MAX_DEPTH, Style, same};
+    use crate::rng::Rng;
+
+    fn parse(text: &str) -> Doc {
+        Doc::parse(text).expect("the text is JSON")
+    }
+
+    #[test]
+    fn compact_text_comes_back_byte_for_byte() {
+        for text in [
+            "null",
+            "-0",
+            "1.0",
+            "1E+05",
+            "123456789012345678901234567890",
+            "1e400",
+            r#""""#,
+            r#""\"\\\n\u0000\u001f/é😀""#,
+            r#"{"b":1,"a":[true,false,{}],"":[]}"#,
+        ] {
+            assert_eq!(parse(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn every_style_spells_the_same_document() {
+        let doc = parse(r#"{"b":[1,1.0,-0,2.5e-3],"a":{"x/y":"é😀\n\"","":null,"z":{}}}"#);
+        let mut rng = Rng::new(11);
+        let mut spellings = std::collections::BTreeSet::new();
+        for _ in 0..100 {
+            let text = doc.write(Style::WILD, &mut rng);
+            assert!(same(&doc, &parse(&text)), "{text}");
+            serde_json::from_str::<serde_json::Value>(&text).expect("serde_json reads it too");
+            spellings.insert(text);
+        }
+        assert!(spellings.len() > 90);
+    }
+
+    #[test]
+    fn equality_looks_at_order_of_items_and_text_of_numbers_only() {
+        assert!(same(&parse(r#"{"a":1,"b":2}"#), &parse(r#"{"b":2,"a":1}"#)));
+        assert!(!same(&parse("[1,2]"), &parse("[2,1]")));
+        assert!(!same(&parse("1"), &parse("1.0")));
+        assert!(!same(&parse("{}"), &parse("[]")));
+        assert!(!same(&parse(r#"{"a":null}"#), &parse("{}")));
+        let twice = Doc::Object(vec![("a".into(), Doc::Null), ("a".into(), Doc::Null)]);
+        assert!(!same(&twice, &twice));
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_refused() {
+        for text in [
+            "",
+            " ",
+            "01",
+            "1.",
+            ".5",
+            "+1",
+            "1e",
+            "-",
+            "tru",
+            "nul",
+            "[1,]",
+            "[1 2]",
+            "{",
+            "{\"a\"}",
+            "{\"a\":1,}",
+            "{\"a\":1,\"a\":1}",
+            "\"",
+            "\"\n\"",
+            r#""\x""#,
+            r#""\u12""#,
+            r#""\ud800""#,
+            r#""\udc00\ud800""#,
+            r#""\ud800\u0041""#,
+            "1 1",
+            "\u{feff}1",
+            "[\"\\u00é\"]",
+        ] {
+            assert!(Doc::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(Doc::parse(&nested(MAX_DEPTH)).is_ok());
+        assert!(Doc::parse(&nested(100_000)).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! Takes every vendored official schema; holds generator, mutator and oracle against each other on all definitions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mcp_exact_tests_support::{
+    Doc, Generator, MutationKind, Mutator, Oracle, Rng, Style, definition_names, same,
+};
+use serde_json::Value;
+
+const SEED: u64 = 20_241_105;
+
+/// How many instances of each definition are made.
+const INSTANCES: usize = 50;
+
+/// The schema of each revision, by its name.
+fn official() -> BTreeMap<String, Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
+    let mut schemas = BTreeMap::new();
+    for entry in folder
+        .read_dir()
+        .expect("the repository has a schema folder")
+    {
+        let path = entry.expect("the folder can be listed").path();
+        if let Ok(text) = std::fs::read_to_string(path.join("schema.json")) {
+            let revision = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            schemas.insert(
+                revision,
+                serde_json::from_str(&text).expect("a schema is JSON"),
+            );
+        }
+    }
+    assert!(!schemas.is_empty(), "no schema was found");
+    schemas
+}
+
+#[test]
+fn every_instance_of_every_definition_is_valid() {
+    for (revision, schema) in official() {
+        let oracle = Oracle::new(&schema);
+        let mut generator = Generator::new(&schema, Rng::new(SEED));
+        let mut mutator = Mutator::new(&schema, Rng::new(SEED));
+        for definition in definition_names(&schema) {
+            for _ in 0..INSTANCES {
+                let doc = generator.instance(definition);
+                let extended = mutator.with_unknown_members(definition, &doc);
+                for doc in [doc, extended] {
+                    let value = doc.to_value().expect("no exotic number was asked for");
+                    let errors = oracle.errors(definition, &value);
+                    assert!(
+                        errors.is_empty(),
+                        "{revision} {definition}\n{doc}\n{errors:#?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn most_mutants_of_each_breaking_kind_are_invalid() {
+    for (revision, schema) in official() {
+        let oracle = Oracle::new(&schema);
+        let mut generator = Generator::new(&schema, Rng::new(SEED));
+        let mut mutator = Mutator::new(&schema, Rng::new(SEED));
+        let mut counts: BTreeMap<MutationKind, [usize; 2]> = BTreeMap::new();
+        for definition in definition_names(&schema) {
+            for _ in 0..INSTANCES {
+                let doc = generator.instance(definition);
+                for mutant in mutator.sample(definition, &doc, 5) {
+                    let valid = oracle
+                        .verdict(definition, &mutant.doc)
+                        .expect("serde_json holds it");
+                    counts.entry(mutant.kind).or_default()[usize::from(valid)] += 1;
+                }
+            }
+        }
+        let [invalid, valid] = counts
+            .values()
+            .fold([0, 0], |[i, v], [a, b]| [i + a, v + b]);
+        assert!(
+            invalid > valid,
+            "{revision}: {invalid} invalid, {valid} valid {counts:?}"
+        );
+        for kind in MutationKind::ALL {
+            let [invalid, valid] = counts.get(&kind).copied().unwrap_or_default();
+            assert!(invalid + valid > 0, "{revision}: no mutant is {kind:?}");
+            let harmless = [
+                MutationKind::Emptied,
+                MutationKind::MissingOptional,
+                MutationKind::RespelledInteger,
+                MutationKind::UnknownMember,
+            ];
+            let enough = harmless.contains(&kind) || invalid * 3 > invalid + valid;
+            assert!(
+                enough,
+                "{revision} {kind:?}: {invalid} invalid, {valid} valid"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_makes_the_same_documents() {
+    let transcript = |schema: &Value, seed| {
+        let mut generator = Generator::new(schema, Rng::new(seed));
+        let mut mutator = Mutator::new(schema, Rng::new(seed));
+        let mut lines = Vec::new();
+        for definition in definition_names(schema) {
+            let doc = generator.instance(definition);
+            let mutants = mutator.sample(definition, &doc, 3);
+            lines.extend(
+                mutants
+                    .iter()
+                    .map(|mutant| format!("{:?} {}", mutant.kind, mutant.doc)),
+            );
+            lines.push(doc.to_string());
+        }
+        lines
+    };
+    for (revision, schema) in official() {
+        assert_eq!(transcript(&schema, 1), transcript(&schema, 1), "{revision}");
+        assert_ne!(transcript(&schema, 1), transcript(&schema, 2), "{revision}");
+    }
+}
+
+#[test]
+fn documents_come_back_from_every_spelling() {
+    for (revision, schema) in official() {
+        let mut rng = Rng::new(SEED);
+        let mut generator = Generator::new(&schema, rng.fork()).exotic_numbers(true);
+        for definition in definition_names(&schema) {
+            for _ in 0..5 {
+                let doc = generator.instance(definition);
+                let compact = Doc::parse(&doc.to_string()).expect("the writer writes JSON");
+                assert_eq!(compact, doc, "{revision} {definition}");
+                let wild = doc.write(Style::WILD, &mut rng);
+                let read = Doc::parse(&wild).expect("the writer writes JSON");
+                assert!(same(&doc, &read), "{revision} {definition}\n{wild}");
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The tasks behind `cargo xtask`: arguments, files, child processes and printing.
+//! What is generated, and how, is decided in the `codegen` library; nothing here looks into a schema.
+
+// Printing is what a task runner is for.
+#![allow(clippy::print_stdout)]
+
+pub mod codegen;
+pub mod schema;
+pub mod source;
+pub mod test;
+
+use std::path::PathBuf;
+
+/// The directory of the workspace, which holds this package.
+pub fn workspace_root() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root
+}

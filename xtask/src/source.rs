@@ -1,0 +1,239 @@
+//! Takes one file out of a published package, with the ordinary client of its registry: `cargo` or `pip`.
+//! Gives bytes back and leaves nothing behind; what they must be is for the caller to check.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+/// Reads one member of a source distribution and writes it to standard output; nothing is unpacked.
+const READ_MEMBER: &str = "\
+import sys, tarfile
+archive, path = sys.argv[1:]
+with tarfile.open(archive) as tar:
+    names = [name for name in tar.getnames() if name.partition('/')[2] == path]
+    member = tar.extractfile(names[0]) if len(names) == 1 else None
+    if member is None:
+        sys.exit('the archive has no file ' + path)
+    sys.stdout.buffer.write(member.read())
+";
+
+/// A file in a published package.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Where the package is published.
+    pub registry: Registry,
+    /// Name of the package.
+    pub package: String,
+    /// Exact version of the package.
+    pub version: String,
+    /// The file, relative to the root of the package.
+    pub path: String,
+}
+
+/// A registry, and with it the client that is used.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Registry {
+    /// Rust packages, through `cargo`.
+    Crates,
+    /// Python source distributions, through `pip`.
+    Pypi,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.registry {
+            Registry::Crates => "crate",
+            Registry::Pypi => "Python package",
+        };
+        write!(f, "{kind} {} {}, {}", self.package, self.version, self.path)
+    }
+}
+
+/// Brings the bytes of the file.
+pub fn read(source: &Source) -> anyhow::Result<Vec<u8>> {
+    let scratch = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
+    match source.registry {
+        Registry::Crates => read_crate(source, scratch.path()),
+        Registry::Pypi => read_sdist(source, scratch.path()),
+    }
+}
+
+/// Lets cargo unpack the package as the dependency of an empty one, and reads the file where cargo put it.
+fn read_crate(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
+    let manifest = scratch.join("Cargo.toml");
+    write(&manifest, &manifest_for(source))?;
+    write(&scratch.join("lib.rs"), "")?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = run(Command::new(cargo)
+        .args([
+            "metadata",
+            "--quiet",
+            "--format-version",
+            "1",
+            "--manifest-path",
+        ])
+        .arg(&manifest)
+        .current_dir(scratch))?;
+    let directory = package_directory(&output, source)?;
+    read_inside(&directory, source)
+}
+
+fn manifest_for(source: &Source) -> String {
+    format!(
+        "[package]\nname = \"schema-fetch\"\nversion = \"0.0.0\"\nedition = \"2021\"\npublish = false\n\n\
+         [lib]\npath = \"lib.rs\"\n\n\
+         [dependencies]\n\"{}\" = {{ version = \"={}\", default-features = false }}\n\n\
+         [workspace]\n",
+        source.package, source.version
+    )
+}
+
+/// Finds the directory of the package in the answer of `cargo metadata`.
+fn package_directory(metadata: &[u8], source: &Source) -> anyhow::Result<PathBuf> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        packages: Vec<Package>,
+    }
+    #[derive(Deserialize)]
+    struct Package {
+        name: String,
+        version: String,
+        manifest_path: PathBuf,
+    }
+
+    let metadata: Metadata = serde_json::from_slice(metadata)
+        .context("cannot read the answer of cargo metadata; check the version of cargo")?;
+    metadata
+        .packages
+        .into_iter()
+        .find(|package| package.name == source.package && package.version == source.version)
+        .and_then(|package| package.manifest_path.parent().map(Path::to_path_buf))
+        .with_context(|| {
+            format!("cargo did not find {source}; correct package and version in revisions.toml")
+        })
+}
+
+fn read_inside(directory: &Path, source: &Source) -> anyhow::Result<Vec<u8>> {
+    fs::read(directory.join(&source.path)).with_context(|| {
+        format!("the package does not hold {source}; correct the path in revisions.toml")
+    })
+}
+
+/// Lets pip download the source distribution, and reads the file out of the archive.
+fn read_sdist(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
+    run(Command::new("python3")
+        .args([
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+        ])
+        .args(["--no-deps", "--no-binary", ":all:", "--dest"])
+        .arg(scratch)
+        .arg(format!("{}=={}", source.package, source.version))
+        .current_dir(scratch))?;
+    let archive = only_archive(scratch, source)?;
+    run(Command::new("python3")
+        .args(["-c", READ_MEMBER])
+        .arg(&archive)
+        .arg(&source.path))
+    .with_context(|| {
+        format!("the package does not hold {source}; correct the path in revisions.toml")
+    })
+}
+
+fn only_archive(directory: &Path, source: &Source) -> anyhow::Result<PathBuf> {
+    let mut archives = Vec::new();
+    for entry in fs::read_dir(directory).context("cannot list the download; try again")? {
+        let path = entry.context("cannot list the download; try again")?.path();
+        if path.extension() == Some(OsStr::new("gz")) {
+            archives.push(path);
+        }
+    }
+    match archives.len() {
+        1 => Ok(archives.remove(0)),
+        count => {
+            bail!("pip brought {count} archives for {source}; name a version with one .tar.gz")
+        }
+    }
+}
+
+/// Runs the command and gives back what it printed; an error carries what it complained about.
+fn run(command: &mut Command) -> anyhow::Result<Vec<u8>> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {program}; install it and put it on the PATH"))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        bail!(
+            "{program} failed ({}); its words: {complaint}",
+            output.status
+        );
+    }
+    Ok(output.stdout)
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}; check TMPDIR", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str) -> Source {
+        Source {
+            registry: Registry::Crates,
+            package: "some-types".to_owned(),
+            version: "1.2.3".to_owned(),
+            path: path.to_owned(),
+        }
+    }
+
+    #[test]
+    fn manifest_pins_the_version() {
+        let manifest: toml::Table = manifest_for(&source("a.json")).parse().expect("TOML");
+        assert_eq!(
+            manifest["dependencies"]["some-types"]["version"].as_str(),
+            Some("=1.2.3")
+        );
+    }
+
+    #[test]
+    fn package_directory_goes_by_name_and_version() {
+        let metadata = br#"{"packages":[
+            {"name":"some-types","version":"1.2.2","manifest_path":"/old/Cargo.toml"},
+            {"name":"some-types","version":"1.2.3","manifest_path":"/new/Cargo.toml"}]}"#;
+        let directory = package_directory(metadata, &source("a.json")).expect("found");
+        assert_eq!(directory, Path::new("/new"));
+    }
+
+    #[test]
+    fn a_package_that_cargo_does_not_list_is_named() {
+        let error =
+            package_directory(br#"{"packages":[]}"#, &source("a.json")).expect_err("absent");
+        assert_eq!(
+            error.to_string(),
+            "cargo did not find crate some-types 1.2.3, a.json; correct package and version in revisions.toml"
+        );
+    }
+
+    #[test]
+    fn a_path_that_the_package_lacks_is_named() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let error = read_inside(directory.path(), &source("gone.json")).expect_err("missing");
+        assert_eq!(
+            error.to_string(),
+            "the package does not hold crate some-types 1.2.3, gone.json; correct the path in revisions.toml"
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! `cargo xtask test`: all tests of the workspace through `cargo test`, unit, integration and doc tests alike.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// Runs `cargo test` in `root` with `arguments` behind, over the whole workspace unless they name packages.
+pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    let line = cargo_line(arguments);
+    println!("running: cargo {}", line.join(" "));
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(&line)
+        .current_dir(root)
+        .status()
+        .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
+    if !status.success() {
+        bail!("tests failed ({status}); the output above names them");
+    }
+    Ok(())
+}
+
+fn cargo_line(arguments: &[String]) -> Vec<String> {
+    let mut line = vec!["test".to_owned()];
+    let mut for_cargo = arguments.iter().take_while(|argument| *argument != "--");
+    if !for_cargo.any(|argument| argument.starts_with("-p") || argument.starts_with("--package")) {
+        line.push("--workspace".to_owned());
+    }
+    line.extend_from_slice(arguments);
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(arguments: &[&str], line: &str) {
+        let arguments: Vec<String> = arguments
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect();
+        assert_eq!(cargo_line(&arguments).join(" "), line);
+    }
+
+    #[test]
+    fn without_packages_the_whole_workspace_is_tested() {
+        check(&["--locked", "--", "-p"], "test --workspace --locked -- -p");
+    }
+
+    #[test]
+    fn named_packages_are_tested_alone() {
+        check(&["-p", "xtask"], "test -p xtask");
+        check(&["--package=xtask"], "test --package=xtask");
+    }
+}
