@@ -71,6 +71,8 @@ fn marker(cx: &Context<'_>) -> TokenStream {
         impl mcp_exact_wire::private::Generated for #marker {}
         impl RevisionTypes for #marker {
             const REVISION: Revision = Revision::new(#revision);
+            type FromClient = FromClient;
+            type FromServer = FromServer;
             #(#directions)*
         }
     }

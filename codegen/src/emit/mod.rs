@@ -1,6 +1,7 @@
 //! The emitters: from the representation of one revision to the files of its crate.
 
 mod alias;
+mod directions;
 mod docs;
 mod enums;
 mod manifest;
@@ -56,7 +57,8 @@ pub fn emit(ir: &Ir, revision: &Revision) -> Result<Files> {
             .or_default()
             .extend(tokens);
     }
-    modules.insert("methods", methods::emit(&cx));
+    let (methods, directions) = (methods::emit(&cx), directions::emit(&cx));
+    modules.insert("methods", quote!(#methods #directions));
     modules.insert("registry", registry::emit(ir));
     let names: Vec<&str> = modules.keys().copied().collect();
     files.insert(

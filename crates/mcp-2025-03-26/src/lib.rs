@@ -70,9 +70,11 @@
 mod generated;
 pub use generated::*;
 pub use mcp_exact_wire::{
-    encode_into, from_slice, from_str, to_line, to_string, to_vec, to_writer, Decode,
-    DecodeError, DecodeErrorKind, Encode, Extra, Integer, Json, JsonObject, KnownMember,
-    Map, Never, Notification as NotificationMethod, Nullable, Number,
-    Request as RequestMethod, Revision, RevisionTypes, UnknownName, UnknownVariant,
-    Validate, Violation, ViolationKind, Violations,
+    decode_frame, decode_message, encode_into, from_slice, ErrorMessage, ErrorObject,
+    Frame, Look, LookKind, Message, MessageError, MessageErrorKind, ResultMessage,
+    WithId, from_str, to_line, to_string, to_vec, to_writer, Decode, DecodeError,
+    DecodeErrorKind, Encode, Extra, Integer, Json, JsonObject, KnownMember, Map, Never,
+    Notification as NotificationMethod, Nullable, Number, Request as RequestMethod,
+    Revision, RevisionTypes, UnknownName, UnknownVariant, Validate, Violation,
+    ViolationKind, Violations,
 };

@@ -88,6 +88,11 @@ impl DecodeError {
         &self.detail
     }
 
+    /// Whether it is about a missing member of that name.
+    pub(crate) fn lacks(&self, member: &str) -> bool {
+        self.kind == DecodeErrorKind::Required && self.detail == Detail::missing_words(member)
+    }
+
     pub(crate) fn utf8(offset: usize) -> Self {
         Self {
             kind: DecodeErrorKind::Utf8,
@@ -145,13 +150,19 @@ impl Fault {
     }
 }
 
+impl Detail {
+    fn missing_words(member: &str) -> String {
+        format!("missing member `{member}`")
+    }
+}
+
 impl fmt::Display for Detail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plain(words) => f.write_str(words),
             Self::Expected(what) => write!(f, "expected {what}"),
             Self::Const(value) => write!(f, "expected the constant {value}"),
-            Self::Missing(member) => write!(f, "missing member `{member}`"),
+            Self::Missing(member) => f.write_str(&Self::missing_words(member)),
             Self::Union(name) => write!(f, "no member of `{name}` fits"),
             Self::Exclusive(a, b) => write!(f, "`{a}` and `{b}` exclude each other"),
         }

@@ -26,13 +26,16 @@
 pub mod bridge;
 mod choice;
 mod document;
+mod envelope;
 mod error;
 mod extra;
 mod format;
 mod id;
 mod json;
 mod locate;
+mod look;
 mod map;
+mod message;
 mod nullable;
 mod number;
 mod object;
@@ -55,7 +58,12 @@ pub use extra::{Extra, KnownMember, Members};
 pub use format::Format;
 pub use id::{ProgressToken, RequestId};
 pub use json::{Json, JsonObject};
+pub use look::{Look, LookKind};
 pub use map::Map;
+pub use message::{
+    DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Identified, Message, MessageError,
+    MessageErrorKind, ResultMessage, WithId, decode_frame, decode_message,
+};
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};
 pub use object::{ObjectReader, Shape};

@@ -25,6 +25,7 @@ pub struct ObjectReader {
     seen: u64,
     guess: usize,
     first: bool,
+    envelope: bool,
     unknown: Unknown,
 }
 
@@ -39,6 +40,7 @@ impl<'a> Reader<'a> {
             seen: 0,
             guess: 0,
             first: true,
+            envelope: self.take_envelope(),
             unknown: None,
         })
     }
@@ -104,6 +106,9 @@ impl ObjectReader {
             if let Some(index) = self.find(&name) {
                 return self.known(r, name_at, index).map(Some);
             }
+            if self.envelope && r.envelope_member(&name, name_at)? {
+                continue;
+            }
             let value = r.json()?;
             let unknown = self.unknown.get_or_insert_default();
             unknown.push((name.into(), value));
@@ -159,7 +164,7 @@ impl ObjectReader {
     fn known(&mut self, r: &mut Reader<'_>, name_at: usize, index: usize) -> Read<usize> {
         let bit = 1 << index;
         if self.seen & bit != 0 {
-            return Err(duplicate(r, name_at));
+            return Err(duplicate_at(r, name_at));
         }
         self.seen |= bit;
         self.guess = index + 1;
@@ -205,7 +210,7 @@ pub(crate) fn duplicate_name<'n>(names: impl ExactSizeIterator<Item = &'n str>) 
 const DUPLICATE: Detail = Detail::Plain("the member is there twice");
 
 #[cold]
-fn duplicate(r: &mut Reader<'_>, name_at: usize) -> Failed {
+pub(crate) fn duplicate_at(r: &mut Reader<'_>, name_at: usize) -> Failed {
     r.fault(name_at, DecodeErrorKind::Duplicate, DUPLICATE)
 }
 

@@ -40,6 +40,18 @@ pub struct Reader<'a> {
     at: usize,
     depth: u32,
     fault: Option<Box<Fault>>,
+    envelope: Envelope,
+}
+
+/// Members of JSON-RPC's envelope that the type of a message leaves out: where their values are.
+#[derive(Debug, Default)]
+pub(crate) struct Envelope {
+    /// Whether the next object is a message.
+    pub(crate) expected: bool,
+    /// The value of `id`.
+    pub(crate) id: Option<usize>,
+    /// The value of `jsonrpc`.
+    pub(crate) version: Option<usize>,
 }
 
 impl<'a> Reader<'a> {
@@ -50,6 +62,7 @@ impl<'a> Reader<'a> {
             at: 0,
             depth: 0,
             fault: None,
+            envelope: Envelope::default(),
         }
     }
 
@@ -325,6 +338,11 @@ impl<'a> Reader<'a> {
         }
         let words = Detail::Plain("typed values are nested deeper than 128 levels");
         Err(self.fault(self.at, DecodeErrorKind::Depth, words))
+    }
+
+    #[inline]
+    pub(crate) fn envelope(&mut self) -> &mut Envelope {
+        &mut self.envelope
     }
 
     #[inline]

@@ -218,6 +218,10 @@ pub mod private {
 pub trait RevisionTypes: private::Generated + Copy + 'static {
     /// The revision.
     const REVISION: Revision;
+    /// Messages that a client sends.
+    type FromClient: crate::Direction;
+    /// Messages that a server sends.
+    type FromServer: crate::Direction;
     /// Requests that a client sends.
     type ClientRequest: Decode + Encode;
     /// Notifications that a client sends.
@@ -245,5 +249,23 @@ impl Decode for Never {
 impl Encode for Never {
     fn encode(&self, _: &mut Writer<'_>) {
         match *self {}
+    }
+}
+
+impl crate::Validate for Never {
+    fn check(&self, _: &crate::Path<'_>, _: &mut crate::Violations) {
+        match *self {}
+    }
+}
+
+impl crate::Identified for Never {
+    fn request_id(&self) -> Option<crate::RequestId> {
+        match *self {}
+    }
+}
+
+impl crate::DecodeResult for Never {
+    fn decode_result(_: &str, r: &mut Reader<'_>) -> Read<Self> {
+        Self::decode(r)
     }
 }

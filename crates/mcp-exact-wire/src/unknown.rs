@@ -43,14 +43,45 @@ impl UnknownVariant {
         &self.json
     }
 
+    /// The id, when it is a request that holds one.
+    #[doc(hidden)]
+    pub fn request_id(&self) -> Option<crate::RequestId> {
+        let id = crate::Look::at(self.json.text()).ok()?.id?;
+        crate::from_str(id).ok()
+    }
+
     /// For generated code, which has found that no member of the union has this tag.
     #[doc(hidden)]
     pub fn read(r: &mut Reader<'_>, tag: &'static str) -> Read<Self> {
-        Ok(Self {
-            tag: r.tag(tag)?.unwrap_or_default().into(),
-            json: r.json()?,
-        })
+        let name = r.tag(tag)?.unwrap_or_default().into();
+        let json = if r.take_envelope() {
+            without_envelope(r)?
+        } else {
+            r.json()?
+        };
+        Ok(Self { tag: name, json })
     }
+}
+
+/// A message without the members of its envelope, which are noted by the reader.
+fn without_envelope(r: &mut Reader<'_>) -> Read<Json> {
+    let mut out = Vec::new();
+    let mut w = Writer::new(&mut out);
+    w.put("{");
+    r.open_object()?;
+    let mut first = true;
+    while let Some(name_at) = r.next_member(&mut first)? {
+        let quoted = r.raw()?;
+        r.colon()?;
+        let plain = quoted.trim_matches('"');
+        if !r.envelope_member(plain, name_at)? {
+            w.key(quoted);
+            w.put(":");
+            w.put(r.raw()?);
+        }
+    }
+    w.put("}");
+    Ok(Json::from_checked(&String::from_utf8_lossy(&out)))
 }
 
 impl Encode for UnknownVariant {

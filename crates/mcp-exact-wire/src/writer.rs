@@ -6,6 +6,7 @@
 use std::io;
 
 use crate::scan::plain_end;
+use crate::{Encode, RequestId};
 
 /// How much is gathered before it is passed on to an [`io::Write`].
 const PIECE: usize = 16 * 1024;
@@ -14,6 +15,9 @@ const PIECE: usize = 16 * 1024;
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
     sink: Option<Sink<'a>>,
+    /// Whether the next piece opens an object whose first members are written already, or is for a sink.
+    watched: bool,
+    opened: bool,
 }
 
 struct Sink<'a> {
@@ -30,13 +34,23 @@ impl std::fmt::Debug for Writer<'_> {
 impl<'a> Writer<'a> {
     /// A writer that appends to `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { out, sink: None }
+        Self {
+            out,
+            sink: None,
+            watched: false,
+            opened: false,
+        }
     }
 
     /// A writer that passes everything on to `to`, gathered in the empty `buffer`.
     pub(crate) fn streaming(buffer: &'a mut Vec<u8>, to: &'a mut dyn io::Write) -> Self {
         let sink = Some(Sink { to, result: Ok(()) });
-        Self { out: buffer, sink }
+        Self {
+            out: buffer,
+            sink,
+            watched: true,
+            opened: false,
+        }
     }
 
     /// Passes on what is left and gives the first error of the sink.
@@ -48,10 +62,35 @@ impl<'a> Writer<'a> {
     /// Appends text that is JSON, or a part of it.
     #[inline]
     pub fn put(&mut self, json: &str) {
-        self.out.extend_from_slice(json.as_bytes());
-        if self.sink.is_some() {
-            self.pass_on(PIECE);
+        if self.watched {
+            return self.put_watched(json);
         }
+        self.out.extend_from_slice(json.as_bytes());
+    }
+
+    #[cold]
+    fn put_watched(&mut self, json: &str) {
+        let mut json = json;
+        if std::mem::take(&mut self.opened) {
+            self.watched = self.sink.is_some();
+            json = json.strip_prefix('{').unwrap_or(json).trim_start();
+            if !json.is_empty() && !json.starts_with('}') {
+                self.out.push(b',');
+            }
+        }
+        self.out.extend_from_slice(json.as_bytes());
+        self.pass_on(PIECE);
+    }
+
+    /// Opens a message: the next object continues after its version and id.
+    pub(crate) fn envelope(&mut self, id: Option<&RequestId>) {
+        self.put("{\"jsonrpc\":\"2.0\"");
+        if let Some(id) = id {
+            self.put(",\"id\":");
+            id.encode(self);
+        }
+        self.watched = true;
+        self.opened = true;
     }
 
     /// Appends a prepared member name with its quotes and colon, and a comma before it unless it is the first one.
@@ -84,7 +123,7 @@ impl<'a> Writer<'a> {
             start = end + 1;
         }
         self.out.push(b'"');
-        if self.sink.is_some() {
+        if self.watched {
             self.pass_on(PIECE);
         }
     }

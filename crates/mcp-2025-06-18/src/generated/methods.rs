@@ -20,6 +20,8 @@ impl mcp_exact_wire::private::Generated for V2025_06_18 {}
 
 impl RevisionTypes for V2025_06_18 {
     const REVISION: Revision = Revision::new("2025-06-18");
+    type FromClient = FromClient;
+    type FromServer = FromServer;
     type ClientRequest = super::ClientRequest;
     type ClientNotification = super::ClientNotification;
     type ClientResult = super::ClientResult;
@@ -167,4 +169,106 @@ impl mcp_exact_wire::Request for ListToolsRequest {
     const METHOD: &'static str = "tools/list";
     type Params = Option<PaginatedRequestParams>;
     type Result = ListToolsResult;
+}
+
+/// Messages that a client sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FromClient;
+
+/// Messages that a client sends.
+pub type ClientMessage = mcp_exact_wire::Message<FromClient>;
+
+impl mcp_exact_wire::private::Generated for FromClient {}
+
+impl mcp_exact_wire::Direction for FromClient {
+    type Request = mcp_exact_wire::WithId<super::ClientRequest>;
+    type Notification = super::ClientNotification;
+    type Result = super::ClientResult;
+    const REQUESTS: &'static [&'static str] = &[
+        "completion/complete",
+        "initialize",
+        "logging/setLevel",
+        "ping",
+        "prompts/get",
+        "prompts/list",
+        "resources/list",
+        "resources/read",
+        "resources/subscribe",
+        "resources/templates/list",
+        "resources/unsubscribe",
+        "tools/call",
+        "tools/list",
+    ];
+    const NOTIFICATIONS: &'static [&'static str] = &[
+        "notifications/cancelled",
+        "notifications/initialized",
+        "notifications/progress",
+        "notifications/roots/list_changed",
+    ];
+    const BATCHES: bool = false;
+    const ENVELOPE_INSIDE: bool = false;
+    const ERROR_NEEDS_ID: bool = true;
+}
+
+/// Messages that a server sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FromServer;
+
+/// Messages that a server sends.
+pub type ServerMessage = mcp_exact_wire::Message<FromServer>;
+
+impl mcp_exact_wire::private::Generated for FromServer {}
+
+impl mcp_exact_wire::Direction for FromServer {
+    type Request = mcp_exact_wire::WithId<super::ServerRequest>;
+    type Notification = super::ServerNotification;
+    type Result = super::ServerResult;
+    const REQUESTS: &'static [&'static str] = &[
+        "elicitation/create",
+        "ping",
+        "roots/list",
+        "sampling/createMessage",
+    ];
+    const NOTIFICATIONS: &'static [&'static str] = &[
+        "notifications/cancelled",
+        "notifications/message",
+        "notifications/progress",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+        "notifications/tools/list_changed",
+    ];
+    const BATCHES: bool = false;
+    const ENVELOPE_INSIDE: bool = false;
+    const ERROR_NEEDS_ID: bool = true;
+}
+
+impl mcp_exact_wire::DecodeResult for ClientResult {
+    fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
+        match method {
+            "elicitation/create" => Decode::decode(r).map(Self::Elicit),
+            "roots/list" => Decode::decode(r).map(Self::ListRoots),
+            "sampling/createMessage" => Decode::decode(r).map(Self::CreateMessage),
+            _ => Decode::decode(r).map(Self::Result),
+        }
+    }
+}
+
+impl mcp_exact_wire::DecodeResult for ServerResult {
+    fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
+        match method {
+            "completion/complete" => Decode::decode(r).map(Self::Complete),
+            "initialize" => Decode::decode(r).map(Self::Initialize),
+            "prompts/get" => Decode::decode(r).map(Self::GetPrompt),
+            "prompts/list" => Decode::decode(r).map(Self::ListPrompts),
+            "resources/list" => Decode::decode(r).map(Self::ListResources),
+            "resources/read" => Decode::decode(r).map(Self::ReadResource),
+            "resources/templates/list" => {
+                Decode::decode(r).map(Self::ListResourceTemplates)
+            }
+            "tools/call" => Decode::decode(r).map(Self::CallTool),
+            "tools/list" => Decode::decode(r).map(Self::ListTools),
+            _ => Decode::decode(r).map(Self::Result),
+        }
+    }
 }

@@ -1,0 +1,198 @@
+//! The messages of each direction: which methods there are, and which result answers which request.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::Context;
+use super::types::ident;
+use crate::ir::{Ir, MemberValue, Method, Shape, Type, Union};
+
+/// The directions of the revision.
+pub fn emit(cx: &Context<'_>) -> TokenStream {
+    let client = direction(cx, "Client", |method| method.from_client);
+    let server = direction(cx, "Server", |method| method.from_server);
+    // A client's results answer the server's requests, and the other way round.
+    let client_results = results(cx, "ClientResult", |method| method.from_server);
+    let server_results = results(cx, "ServerResult", |method| method.from_client);
+    let ids = envelope_inside(cx.ir)
+        .then(|| ["ClientRequest", "ServerRequest"].map(|name| identified(cx.ir, name)));
+    let ids = ids.into_iter().flatten();
+    quote!(#client #server #client_results #server_results #(#ids)*)
+}
+
+/// Whether requests and notifications hold `jsonrpc` themselves.
+fn envelope_inside(ir: &Ir) -> bool {
+    let holds = |method: &Method| match ir
+        .get(&method.definition)
+        .map(|definition| &definition.shape)
+    {
+        Some(Shape::Struct(members)) => members.iter().any(|member| member.name == "jsonrpc"),
+        _ => false,
+    };
+    let sent = |method: &&Method| method.from_client || method.from_server;
+    ir.methods.iter().filter(sent).any(holds)
+}
+
+fn direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> TokenStream {
+    let ir = cx.ir;
+    let marker = ident(&format!("From{side}"));
+    let docs = format!(" Messages that a {} sends.", side.to_lowercase());
+    let inside = envelope_inside(ir);
+    let union = |kind: &str| known(ir, &format!("{side}{kind}"));
+    let (request, notification, result) =
+        (union("Request"), union("Notification"), union("Result"));
+    let has_requests = ir.get(&format!("{side}Request")).is_some();
+    let request = if inside || !has_requests {
+        request
+    } else {
+        quote!(mcp_exact_wire::WithId<#request>)
+    };
+    let methods = |request: bool| {
+        let mut names: Vec<&str> = ir
+            .methods
+            .iter()
+            .filter(|method| method.request == request && sends(method))
+            .map(|method| method.method.as_str())
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    let (requests, notifications) = (methods(true), methods(false));
+    let batches = ir.get("JSONRPCBatchRequest").is_some();
+    let needs_id = error_needs_id(ir);
+    let alias = ident(&format!("{side}Message"));
+    quote! {
+        #[doc = #docs]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub struct #marker;
+        #[doc = #docs]
+        pub type #alias = mcp_exact_wire::Message<#marker>;
+        impl mcp_exact_wire::private::Generated for #marker {}
+        impl mcp_exact_wire::Direction for #marker {
+            type Request = #request;
+            type Notification = #notification;
+            type Result = #result;
+            const REQUESTS: &'static [&'static str] = &[#(#requests),*];
+            const NOTIFICATIONS: &'static [&'static str] = &[#(#notifications),*];
+            const BATCHES: bool = #batches;
+            const ENVELOPE_INSIDE: bool = #inside;
+            const ERROR_NEEDS_ID: bool = #needs_id;
+        }
+    }
+}
+
+fn known(ir: &Ir, name: &str) -> TokenStream {
+    if ir.get(name).is_some() {
+        let name = ident(name);
+        quote!(super::#name)
+    } else {
+        quote!(Never)
+    }
+}
+
+fn error_needs_id(ir: &Ir) -> bool {
+    let names = ["JSONRPCError", "JSONRPCErrorResponse"];
+    let error = names.iter().find_map(|name| ir.get(name));
+    match error.map(|definition| &definition.shape) {
+        Some(Shape::Struct(members)) => members.iter().any(|m| m.name == "id" && m.required),
+        _ => false,
+    }
+}
+
+/// Decoding of results by the method of the request.
+fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> TokenStream {
+    let ir = cx.ir;
+    let union = match ir.get(name).map(|definition| &definition.shape) {
+        None => return TokenStream::new(),
+        Some(Shape::Union(union)) => union,
+        Some(_) => {
+            let name = ident(name);
+            return quote! {
+                impl mcp_exact_wire::DecodeResult for #name {
+                    fn decode_result(_: &str, r: &mut Reader<'_>) -> Read<Self> {
+                        Decode::decode(r)
+                    }
+                }
+            };
+        }
+    };
+    let open = variant_of(ir, union, "Result").map(|variant| {
+        let variant = ident(variant);
+        quote!(Decode::decode(r).map(Self::#variant))
+    });
+    let open = open.unwrap_or_else(|| quote!(Decode::decode(r)));
+    let arms = ir
+        .methods
+        .iter()
+        .filter(|method| method.request && asks(method))
+        .filter_map(|method| {
+            let variant = variant_of(ir, union, method.result.as_deref()?)?;
+            if variant == "Result" {
+                return None;
+            }
+            let (name, variant) = (&method.method, ident(variant));
+            Some(quote!(#name => Decode::decode(r).map(Self::#variant),))
+        });
+    let name = ident(name);
+    quote! {
+        impl mcp_exact_wire::DecodeResult for #name {
+            fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
+                match method {
+                    #(#arms)*
+                    _ => #open,
+                }
+            }
+        }
+    }
+}
+
+/// The variant that holds a definition, or what the definition is another name for.
+fn variant_of<'i>(ir: &'i Ir, union: &'i Union, name: &'i str) -> Option<&'i str> {
+    let holds = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
+    let found = union.variants.iter().find(|variant| holds(&variant.value));
+    match (found, ir.get(name).map(|definition| &definition.shape)) {
+        (Some(variant), _) => Some(&variant.name),
+        (None, Some(Shape::Alias(Type::Ref { name, .. }))) => variant_of(ir, union, name),
+        _ => None,
+    }
+}
+
+/// The id of a request that holds it itself.
+fn identified(ir: &Ir, name: &str) -> TokenStream {
+    let Some(Shape::Union(union)) = ir.get(name).map(|definition| &definition.shape) else {
+        return TokenStream::new();
+    };
+    let holds_id = |value: &Type| {
+        let Type::Ref { name, .. } = value else {
+            return false;
+        };
+        match ir.get(name).map(|definition| &definition.shape) {
+            Some(Shape::Struct(members)) => members.iter().any(|member| {
+                member.name == "id"
+                    && member.required
+                    && matches!(member.value, MemberValue::Type(_))
+            }),
+            _ => false,
+        }
+    };
+    let arms = union.variants.iter().map(|variant| {
+        let (name, has) = (ident(&variant.name), holds_id(&variant.value));
+        if has {
+            quote!(Self::#name(request) => Some(request.id.clone()),)
+        } else {
+            quote!(Self::#name(_) => None,)
+        }
+    });
+    let unknown = union
+        .open_tag()
+        .is_some()
+        .then(|| quote!(Self::Unrecognized(request) => request.request_id(),));
+    let name = ident(name);
+    quote! {
+        impl mcp_exact_wire::Identified for #name {
+            fn request_id(&self) -> Option<mcp_exact_wire::RequestId> {
+                match self { #(#arms)* #unknown }
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! JSON-RPC's envelope around types that leave `jsonrpc` and `id` out.
+//!
+//! The reader notes where the two members are while it decodes the rest of the message, so that a message is read once
+//! and nothing of the envelope ends up among unknown members.
+
+use crate::RequestId;
+use crate::error::{DecodeErrorKind, Detail, Read};
+use crate::object::duplicate_at;
+use crate::reader::Reader;
+use crate::traits::Decode;
+
+impl Reader<'_> {
+    /// Says that the next object is a message.
+    pub(crate) fn expect_envelope(&mut self) {
+        let envelope = self.envelope();
+        envelope.expected = true;
+        envelope.id = None;
+        envelope.version = None;
+    }
+
+    /// Whether the object that is opened now is a message.
+    #[inline]
+    pub(crate) fn take_envelope(&mut self) -> bool {
+        std::mem::take(&mut self.envelope().expected)
+    }
+
+    /// Notes a member of the envelope, whose value comes next and is passed over; `false` for other names.
+    pub(crate) fn envelope_member(&mut self, name: &str, name_at: usize) -> Read<bool> {
+        let at = self.peek_at();
+        let envelope = self.envelope();
+        let place = match name {
+            "id" => &mut envelope.id,
+            "jsonrpc" => &mut envelope.version,
+            _ => return Ok(false),
+        };
+        if place.replace(at).is_some() {
+            return Err(duplicate_at(self, name_at));
+        }
+        self.skip()?;
+        Ok(true)
+    }
+
+    /// The id of the message that began at `start` and was read to its end.
+    pub(crate) fn envelope_id(&mut self, start: usize) -> Read<RequestId> {
+        let Some(at) = self.envelope().id else {
+            return Err(self.fault(start, DecodeErrorKind::Required, Detail::Missing("id")));
+        };
+        self.aside(at, RequestId::decode)
+    }
+
+    /// Checks the version of the message that began at `start` and was read to its end.
+    pub(crate) fn envelope_version(&mut self, start: usize) -> Read<()> {
+        let Some(at) = self.envelope().version else {
+            return Err(self.fault(start, DecodeErrorKind::Required, Detail::Missing("jsonrpc")));
+        };
+        self.aside(at, |r| r.constant("2.0"))
+    }
+
+    /// Checks that the message has no id.
+    pub(crate) fn envelope_without_id(&mut self, start: usize) -> Read<()> {
+        match self.envelope().id {
+            None => Ok(()),
+            Some(_) => {
+                let words = Detail::Plain("a notification has no `id`");
+                Err(self.fault(start, DecodeErrorKind::Exclusive, words))
+            }
+        }
+    }
+
+    /// Reads something at another place and comes back.
+    fn aside<T>(&mut self, at: usize, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+        let (end, depth) = (self.at(), self.depth());
+        self.rewind(at, depth);
+        let value = read(self)?;
+        self.rewind(end, depth);
+        Ok(value)
+    }
+}
