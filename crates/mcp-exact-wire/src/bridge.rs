@@ -22,10 +22,14 @@ pub fn deserialize<'de, T: Decode, D: Deserializer<'de>>(d: D) -> Result<T, D::E
     from_str(&deserialize_text(d)?).map_err(de::Error::custom)
 }
 
-/// Serialises any encodable type: for generated code. Objects reach serde as maps, which `flatten` needs.
+/// Serialises any encodable type: for generated code. Objects reach serde as maps, which `flatten` needs, but for
+/// serde_json's own serialiser, which takes the text of open objects with their white space, escapes and duplicates.
 #[doc(hidden)]
 pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Error> {
     let text = to_string(value);
+    if takes_text::<S>() {
+        return serialize_raw(&text, s);
+    }
     match Reader::new(&text).kind() {
         Ok(Kind::Object) => serialize_object(&text, s),
         Ok(Kind::String) => match from_str::<String>(&text) {
@@ -34,6 +38,13 @@ pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Er
         },
         _ => serialize_raw(&text, s),
     }
+}
+
+/// Whether `S` is serde_json's own serialiser, and not one that prints prettily. Were its name to change, open objects
+/// would lose white space between their members, and nothing else.
+fn takes_text<S>() -> bool {
+    let name = std::any::type_name::<S>();
+    name.starts_with("&mut serde_json::ser::Serializer<") && !name.contains("PrettyFormatter")
 }
 
 fn serialize_object<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use crate::error::{DecodeErrorKind, Detail, Failed, Read};
+use crate::object::duplicate_in;
 use crate::reader::{Kind, Reader};
 
 /// How the objects of a union are told apart.
@@ -67,6 +68,12 @@ impl<'a> Reader<'a> {
     /// Which member of a union the next object is: the number of its case, or [`UNRECOGNIZED`].
     pub fn pick(&mut self, choice: &Choice) -> Read<u8> {
         let start = self.peek_at();
+        if choice.members.is_empty()
+            && let Some(tag) = self.take_hint(start)
+        {
+            let tag = Some(Cow::Borrowed(tag));
+            return self.decide(choice, start, &Found { tag, has: 0 });
+        }
         if self.kind()? != Kind::Object {
             return Err(self.expected("an object"));
         }
@@ -113,6 +120,25 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
+    /// The value of a discriminant that no member of a union has, which therefore nobody else checks to be there once.
+    pub(crate) fn only_tag(&mut self, name: &'static str) -> Read<Option<Cow<'a, str>>> {
+        let (start, depth) = (self.peek_at(), self.depth());
+        self.open_object()?;
+        let mut first = true;
+        let mut tag = None;
+        while self.next_member(&mut first)?.is_some() {
+            let member = self.name()?;
+            self.colon()?;
+            if member != name {
+                self.skip()?;
+            } else if tag.replace(self.str()?).is_some() {
+                return Err(duplicate_in(self, start, name));
+            }
+        }
+        self.rewind(start, depth);
+        Ok(tag)
+    }
+
     fn probe(&mut self, choice: &Choice) -> Read<Found<'a>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
@@ -137,7 +163,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether the next value is an object that has a member of that name.
-    fn has(&mut self, name: &str) -> Read<bool> {
+    pub(crate) fn has(&mut self, name: &str) -> Read<bool> {
         if self.kind()? != Kind::Object {
             return Ok(false);
         }
@@ -175,7 +201,7 @@ impl<'a> Reader<'a> {
                 Tag::Absent => tag.is_none(),
                 Tag::Any => !known,
             };
-            known |= right;
+            known |= right && case.tag != Tag::Any;
             if right && fits(&case) {
                 return Ok(case.variant);
             }

@@ -6,16 +6,44 @@
 use crate::RequestId;
 use crate::error::{DecodeErrorKind, Detail, Read};
 use crate::object::duplicate_at;
-use crate::reader::Reader;
+use crate::reader::{Envelope, Reader};
 use crate::traits::Decode;
 
 impl Reader<'_> {
     /// Says that the next object is a message.
     pub(crate) fn expect_envelope(&mut self) {
-        let envelope = self.envelope();
-        envelope.expected = true;
-        envelope.id = None;
-        envelope.version = None;
+        let start = self.peek_at();
+        *self.envelope() = Envelope {
+            expected: true,
+            start,
+            ..Envelope::default()
+        };
+    }
+
+    /// Says that what comes next is the rest of the message that began at `start`: its method and what stands before it
+    /// were read already.
+    pub(crate) fn resume_envelope(
+        &mut self,
+        start: usize,
+        id: Option<usize>,
+        version: Option<usize>,
+    ) {
+        *self.envelope() = Envelope {
+            expected: true,
+            start,
+            resumed: true,
+            id,
+            version,
+        };
+    }
+
+    /// Goes back to the beginning of a message whose first members were read already.
+    pub(crate) fn restart_envelope(&mut self) {
+        if self.envelope().resumed {
+            let (start, depth) = (self.envelope().start, self.depth() - 1);
+            self.rewind(start, depth);
+            self.expect_envelope();
+        }
     }
 
     /// Whether the object that is opened now is a message.
@@ -40,27 +68,30 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// The id of the message that began at `start` and was read to its end.
-    pub(crate) fn envelope_id(&mut self, start: usize) -> Read<RequestId> {
+    /// The id of the message that was read to its end.
+    pub(crate) fn envelope_id(&mut self) -> Read<RequestId> {
         let Some(at) = self.envelope().id else {
+            let start = self.envelope().start;
             return Err(self.fault(start, DecodeErrorKind::Required, Detail::Missing("id")));
         };
         self.aside(at, RequestId::decode)
     }
 
-    /// Checks the version of the message that began at `start` and was read to its end.
-    pub(crate) fn envelope_version(&mut self, start: usize) -> Read<()> {
+    /// Checks the version of the message that was read to its end.
+    pub(crate) fn envelope_version(&mut self) -> Read<()> {
         let Some(at) = self.envelope().version else {
+            let start = self.envelope().start;
             return Err(self.fault(start, DecodeErrorKind::Required, Detail::Missing("jsonrpc")));
         };
         self.aside(at, |r| r.constant("2.0"))
     }
 
     /// Checks that the message has no id.
-    pub(crate) fn envelope_without_id(&mut self, start: usize) -> Read<()> {
+    pub(crate) fn envelope_without_id(&mut self) -> Read<()> {
         match self.envelope().id {
             None => Ok(()),
             Some(_) => {
+                let start = self.envelope().start;
                 let words = Detail::Plain("a notification has no `id`");
                 Err(self.fault(start, DecodeErrorKind::Exclusive, words))
             }

@@ -4,6 +4,7 @@
 //! keeps the id so that it can be answered. What a message is, is decided by its members and its method, never by what
 //! decodes. One pass where `method` comes before `params` and `id` before `result`; a raw scan more otherwise.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::error::{DecodeError, DecodeErrorKind, Detail, Failed, Read};
@@ -80,11 +81,12 @@ impl<Q> Identified for WithId<Q> {
 
 impl<Q: Decode> Decode for WithId<Q> {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        let start = r.peek_at();
-        r.expect_envelope();
+        if !r.envelope().expected {
+            r.expect_envelope();
+        }
         let request = Q::decode(r)?;
         Ok(Self {
-            id: r.envelope_id(start)?,
+            id: r.envelope_id()?,
             request,
         })
     }
@@ -384,8 +386,19 @@ fn message<'m, D: Direction>(
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Result<Message<D>, MessageError> {
     let mut r = Reader::new(text);
-    let decoded = decode_one(&mut r, answers).and_then(|message| r.end().map(|()| message));
-    decoded.map_err(|Failed| explain::<D>(text, r, answers))
+    match decode_whole(&mut r, answers) {
+        Ok(message) => Ok(message),
+        Err(Failed) => Err(explain::<D>(text, r, answers)),
+    }
+}
+
+fn decode_whole<'m, D: Direction>(
+    r: &mut Reader<'_>,
+    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
+) -> Read<Message<D>> {
+    let message = decode_one(r, answers)?;
+    r.end()?;
+    Ok(message)
 }
 
 /// What the members of a message say that it is.
@@ -399,19 +412,16 @@ fn decode_one<'m, D: Direction>(
     r: &mut Reader<'_>,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Read<Message<D>> {
-    let start = r.peek_at();
     match telling::<D>(r)? {
         Telling::Request => {
-            r.expect_envelope();
             let request = D::Request::decode(r)?;
-            finish::<D>(r, start)?;
+            finish::<D>(r)?;
             Ok(Message::Request(request))
         }
         Telling::Notification => {
-            r.expect_envelope();
             let notification = D::Notification::decode(r)?;
-            finish::<D>(r, start)?;
-            r.envelope_without_id(start)?;
+            finish::<D>(r)?;
+            r.envelope_without_id()?;
             Ok(Message::Notification(notification))
         }
         Telling::Response => response(r, answers),
@@ -419,55 +429,75 @@ fn decode_one<'m, D: Direction>(
 }
 
 /// Checks `jsonrpc` where the type leaves it to the envelope.
-fn finish<D: Direction>(r: &mut Reader<'_>, start: usize) -> Read<()> {
+fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
     if D::ENVELOPE_INSIDE {
         return Ok(());
     }
-    r.envelope_version(start)
+    r.envelope_version()
 }
 
-/// Looks ahead to the member that tells what a message is. A method that is not known is a request when there is an id.
+/// Reads up to the member that tells what a message is. Where nothing but the envelope stands before a known method,
+/// what follows goes on from there; otherwise the message is read again from its beginning.
 fn telling<D: Direction>(r: &mut Reader<'_>) -> Read<Telling> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;
     let mut first = true;
-    let (mut has_id, mut unknown_method) = (false, false);
-    let found = loop {
-        if r.next_member(&mut first)?.is_none() {
-            match (unknown_method, has_id) {
-                (true, true) => break Telling::Request,
-                (true, false) => break Telling::Notification,
-                _ => {
-                    return Err(r.fault(
-                        start,
-                        DecodeErrorKind::Required,
-                        Detail::Missing("method"),
-                    ));
-                }
-            }
-        }
+    let (mut id, mut version, mut only_envelope) = (None, None, !D::ENVELOPE_INSIDE);
+    while r.next_member(&mut first)?.is_some() {
         let name = r.name()?;
         r.colon()?;
         match &*name {
-            "method" if !unknown_method => {
+            "method" => {
                 let method = r.str()?;
-                if D::REQUESTS.binary_search(&&*method).is_ok() {
-                    break Telling::Request;
+                let Some(telling) = known_method::<D>(&method) else {
+                    return unknown_method(r, start, depth);
+                };
+                if !only_envelope {
+                    r.rewind(start, depth);
+                    r.expect_envelope();
+                } else {
+                    r.resume_envelope(start, id, version);
                 }
-                if D::NOTIFICATIONS.binary_search(&&*method).is_ok() {
-                    break Telling::Notification;
+                if let Cow::Borrowed(method) = method {
+                    let at = r.peek_at();
+                    r.give_hint(at, method);
                 }
-                unknown_method = true;
-                continue;
+                return Ok(telling);
             }
-            "result" | "error" if !unknown_method => break Telling::Response,
-            "id" => has_id = true,
-            _ => {}
+            "result" | "error" => {
+                r.rewind(start, depth);
+                return Ok(Telling::Response);
+            }
+            "id" => only_envelope &= id.replace(r.peek_at()).is_none(),
+            "jsonrpc" => only_envelope &= version.replace(r.peek_at()).is_none(),
+            _ => only_envelope = false,
         }
         r.skip()?;
-    };
+    }
+    Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("method")))
+}
+
+fn known_method<D: Direction>(method: &str) -> Option<Telling> {
+    if D::REQUESTS.binary_search(&method).is_ok() {
+        Some(Telling::Request)
+    } else if D::NOTIFICATIONS.binary_search(&method).is_ok() {
+        Some(Telling::Notification)
+    } else {
+        None
+    }
+}
+
+/// A method that the revision does not define is a request when the message has an id.
+#[cold]
+fn unknown_method(r: &mut Reader<'_>, start: usize, depth: u32) -> Read<Telling> {
     r.rewind(start, depth);
-    Ok(found)
+    let has_id = r.has("id")?;
+    r.expect_envelope();
+    Ok(if has_id {
+        Telling::Request
+    } else {
+        Telling::Notification
+    })
 }
 
 static RESPONSE: Shape = Shape {

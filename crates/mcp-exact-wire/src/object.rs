@@ -3,6 +3,8 @@
 //! Takes a reader at an object and the type's [`Shape`]; gives the index of each known member in turn. Duplicates cost a
 //! bit set and, for unknown names, one sort.
 
+use std::borrow::Cow;
+
 use crate::error::{DecodeErrorKind, Detail, Failed, Read};
 use crate::extra::{Extra, Members, Unknown};
 use crate::reader::Reader;
@@ -33,6 +35,10 @@ impl<'a> Reader<'a> {
     /// Opens an object of a known type.
     #[inline]
     pub fn object(&mut self, shape: &'static Shape) -> Read<ObjectReader> {
+        let envelope = self.take_envelope();
+        if envelope && self.envelope().resumed {
+            return Ok(ObjectReader::resumed(shape, self.envelope().start));
+        }
         self.open_object()?;
         Ok(ObjectReader {
             shape,
@@ -40,7 +46,7 @@ impl<'a> Reader<'a> {
             seen: 0,
             guess: 0,
             first: true,
-            envelope: self.take_envelope(),
+            envelope,
             unknown: None,
         })
     }
@@ -90,29 +96,58 @@ impl<'a> Reader<'a> {
 }
 
 impl ObjectReader {
+    /// The rest of a message after its method.
+    fn resumed(shape: &'static Shape, start: usize) -> Self {
+        let method = shape.members.iter().position(|name| *name == "method");
+        Self {
+            shape,
+            start,
+            seen: method.map_or(0, |index| 1 << index),
+            guess: method.map_or(0, |index| index + 1),
+            first: false,
+            envelope: true,
+            unknown: None,
+        }
+    }
+
     /// The index of the next known member, whose value comes next; `None` after the object, once every required member
     /// was there and none twice. Unknown members are kept on the way.
+    #[inline]
     pub fn next(&mut self, r: &mut Reader<'_>) -> Read<Option<usize>> {
         loop {
             let Some(name_at) = r.next_member(&mut self.first)? else {
                 return self.close(r);
             };
-            if let Some(index) = self.plain_member(r, name_at) {
+            if let Some(index) = self
+                .guessed(r, name_at)
+                .or_else(|| self.plain_member(r, name_at))
+            {
                 r.colon()?;
                 return self.known(r, name_at, index).map(Some);
             }
-            let name = r.str()?;
-            r.colon()?;
-            if let Some(index) = self.find(&name) {
+            if let Some(index) = self.other(r, name_at)? {
                 return self.known(r, name_at, index).map(Some);
             }
-            if self.envelope && r.envelope_member(&name, name_at)? {
-                continue;
-            }
-            let value = r.json()?;
-            let unknown = self.unknown.get_or_insert_default();
-            unknown.push((name.into(), value));
         }
+    }
+
+    /// Takes a member whose name is not known as it is spelt: its index when it is known all the same.
+    #[inline(never)]
+    fn other(&mut self, r: &mut Reader<'_>, name_at: usize) -> Read<Option<usize>> {
+        let name = r.str()?;
+        r.colon()?;
+        if let Cow::Owned(name) = &name
+            && let Some(index) = self.find(name)
+        {
+            return Ok(Some(index));
+        }
+        if self.envelope && r.envelope_member(&name, name_at)? {
+            return Ok(None);
+        }
+        let value = r.json()?;
+        let unknown = self.unknown.get_or_insert_default();
+        unknown.push((name.into(), value));
+        Ok(None)
     }
 
     /// The unknown members, once the object was read.
@@ -131,17 +166,22 @@ impl ObjectReader {
         r.fault(self.start, DecodeErrorKind::Required, Detail::Missing(name))
     }
 
-    /// Takes the name at `name_at` when it is spelt without escape sequences and known.
+    /// Takes the name at `name_at` when it is the one that comes next in the order of the schema.
     #[inline]
+    fn guessed(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
+        let name = self.shape.members.get(self.guess)?;
+        let inside = &r.bytes()[name_at + 1..];
+        let is = inside.get(name.len()) == Some(&b'"') && inside.starts_with(name.as_bytes());
+        is.then(|| {
+            r.set_at(name_at + name.len() + 2);
+            self.guess
+        })
+    }
+
+    /// Takes the name at `name_at` when it is spelt without escape sequences and known.
+    #[inline(never)]
     fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
         let inside = &r.bytes()[name_at + 1..];
-        if let Some(name) = self.shape.members.get(self.guess)
-            && inside.get(name.len()) == Some(&b'"')
-            && inside.starts_with(name.as_bytes())
-        {
-            r.set_at(name_at + name.len() + 2);
-            return Some(self.guess);
-        }
         let length = scan::plain_end(inside, 0);
         if inside.get(length) != Some(&b'"') {
             return None;

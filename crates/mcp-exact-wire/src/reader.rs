@@ -41,6 +41,7 @@ pub struct Reader<'a> {
     depth: u32,
     fault: Option<Box<Fault>>,
     envelope: Envelope,
+    hint: Option<(usize, &'a str)>,
 }
 
 /// Members of JSON-RPC's envelope that the type of a message leaves out: where their values are.
@@ -48,6 +49,10 @@ pub struct Reader<'a> {
 pub(crate) struct Envelope {
     /// Whether the next object is a message.
     pub(crate) expected: bool,
+    /// Where that message begins.
+    pub(crate) start: usize,
+    /// Whether its first members were read already.
+    pub(crate) resumed: bool,
     /// The value of `id`.
     pub(crate) id: Option<usize>,
     /// The value of `jsonrpc`.
@@ -63,6 +68,7 @@ impl<'a> Reader<'a> {
             depth: 0,
             fault: None,
             envelope: Envelope::default(),
+            hint: None,
         }
     }
 
@@ -127,8 +133,24 @@ impl<'a> Reader<'a> {
     }
 
     /// A string that has to be `expected`.
+    #[inline]
     pub fn constant(&mut self, expected: &'static str) -> Read<()> {
         let at = self.peek_at();
+        let end = at + 1 + expected.len();
+        let bytes = self.bytes();
+        if bytes.get(at) == Some(&b'"')
+            && bytes.get(end) == Some(&b'"')
+            && &bytes[at + 1..end] == expected.as_bytes()
+        {
+            self.at = end + 1;
+            return Ok(());
+        }
+        self.constant_spelt(at, expected)
+    }
+
+    /// The same for a string that is written with escape sequences, or is another one.
+    #[cold]
+    fn constant_spelt(&mut self, at: usize, expected: &'static str) -> Read<()> {
         if *self.str()? == *expected {
             Ok(())
         } else {
@@ -338,6 +360,19 @@ impl<'a> Reader<'a> {
         }
         let words = Detail::Plain("typed values are nested deeper than 128 levels");
         Err(self.fault(self.at, DecodeErrorKind::Depth, words))
+    }
+
+    /// Remembers the value of the discriminant of the object at `start`, for the union that is decoded there next.
+    #[inline]
+    pub(crate) fn give_hint(&mut self, start: usize, tag: &'a str) {
+        self.hint = Some((start, tag));
+    }
+
+    /// The value of the discriminant of the object at `start`, when it is known already.
+    #[inline]
+    pub(crate) fn take_hint(&mut self, start: usize) -> Option<&'a str> {
+        let (at, tag) = self.hint.take()?;
+        (at == start).then_some(tag)
     }
 
     #[inline]

@@ -13,61 +13,72 @@ const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
 const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
 const SPACES: u64 = u64::from_ne_bytes([0x20; 8]);
 
-/// Bytes that are compared at a time once a string turns out to be long.
-const BLOCK: usize = 32;
+/// Words that are compared one by one before a string counts as long.
+const SHORT: usize = 16;
 
 /// The position of the first byte from `at` on that ends or interrupts the plain run of a string: a quote, a
 /// backslash or a control character; the length of the input when there is none.
 #[inline]
-pub(crate) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
-    for _ in 0..BLOCK / 8 {
-        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
-            return plain_end_bytewise(bytes, at);
-        };
+pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    if let Some(word) = rest.first_chunk() {
         let special = special_bytes(u64::from_le_bytes(*word));
         if special != 0 {
-            return at + (special.trailing_zeros() / 8) as usize;
+            return at + first(special);
         }
-        at += 8;
+        return at + 8 + plain_length(&rest[8..]);
     }
-    plain_end_long(bytes, at)
+    at + plain_length(rest)
+}
+
+/// How many bytes are plain.
+#[inline(never)]
+fn plain_length(bytes: &[u8]) -> usize {
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let special = special_bytes(u64::from_le_bytes(*word));
+        if special != 0 {
+            return index * 8 + first(special);
+        }
+        if index == SHORT {
+            return plain_length_long(bytes, index * 8 + 8);
+        }
+    }
+    let found = tail.iter().position(|&b| is_special(b));
+    found.map_or(bytes.len(), |at| words.len() * 8 + at)
+}
+
+/// A long string: the end by a search that uses the widest vectors there are, then control characters before it.
+#[inline(never)]
+fn plain_length_long(bytes: &[u8], at: usize) -> usize {
+    let rest = &bytes[at..];
+    let end = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+    let run = &rest[..end];
+    // Without branches, so that the compiler compares many bytes at once.
+    if !run.iter().fold(false, |control, &b| control | (b < 0x20)) {
+        return at + end;
+    }
+    let control = run.iter().position(|&b| b < 0x20);
+    at + control.unwrap_or(end)
 }
 
 /// The high bit of the lowest byte that is special is set; bytes above it may be wrong, bytes below it are not.
 #[inline]
 fn special_bytes(word: u64) -> u64 {
-    let quote = word ^ QUOTES;
-    let backslash = word ^ BACKSLASHES;
-    let zero = (quote.wrapping_sub(LOW) & !quote) | (backslash.wrapping_sub(LOW) & !backslash);
-    (zero | (word.wrapping_sub(SPACES) & !word)) & HIGH
+    let quote = (word ^ QUOTES).wrapping_sub(LOW);
+    let backslash = (word ^ BACKSLASHES).wrapping_sub(LOW);
+    let control = word.wrapping_sub(SPACES);
+    (quote | backslash | control) & !word & HIGH
 }
 
-#[inline(never)]
-fn plain_end_long(bytes: &[u8], mut at: usize) -> usize {
-    let (blocks, _) = bytes[at..].as_chunks::<BLOCK>();
-    for block in blocks {
-        let mut special = 0;
-        for &b in block {
-            special |= u8::from(is_special(b));
-        }
-        if special != 0 {
-            break;
-        }
-        at += BLOCK;
-    }
-    plain_end_bytewise(bytes, at)
-}
-
-fn plain_end_bytewise(bytes: &[u8], at: usize) -> usize {
-    bytes[at..]
-        .iter()
-        .position(|&b| is_special(b))
-        .map_or(bytes.len(), |n| at + n)
+#[inline]
+fn first(special: u64) -> usize {
+    (special.trailing_zeros() / 8) as usize
 }
 
 #[inline]
 const fn is_special(b: u8) -> bool {
-    b == b'"' || b == b'\\' || b < 0x20
+    (b == b'"') | (b == b'\\') | (b < 0x20)
 }
 
 /// Skips white space (RFC 8259 section 2).

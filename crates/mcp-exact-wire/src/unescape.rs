@@ -15,7 +15,11 @@ pub(crate) fn unescape_lossy(inside: &str) -> String {
 fn decode(inside: &str, lossy: bool) -> Option<String> {
     let mut out = String::with_capacity(inside.len());
     let mut rest = inside;
-    while let Some(at) = rest.find('\\') {
+    loop {
+        let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) else {
+            out.push_str(rest);
+            return Some(out);
+        };
         out.push_str(&rest[..at]);
         let escape = rest.as_bytes().get(at + 1)?;
         rest = &rest[at + 2..];
@@ -33,8 +37,6 @@ fn decode(inside: &str, lossy: bool) -> Option<String> {
             &b => out.push(char::from(b)),
         }
     }
-    out.push_str(rest);
-    Some(out)
 }
 
 /// Reads the digits after `\u`, and the second half of a surrogate pair when there is one.

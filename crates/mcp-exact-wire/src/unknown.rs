@@ -53,7 +53,7 @@ impl UnknownVariant {
     /// For generated code, which has found that no member of the union has this tag.
     #[doc(hidden)]
     pub fn read(r: &mut Reader<'_>, tag: &'static str) -> Read<Self> {
-        let name = r.tag(tag)?.unwrap_or_default().into();
+        let name = r.only_tag(tag)?.unwrap_or_default().into();
         let json = if r.take_envelope() {
             without_envelope(r)?
         } else {

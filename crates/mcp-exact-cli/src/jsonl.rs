@@ -1,0 +1,144 @@
+//! `mcp-exact check --jsonl`: one answer for each line of standard input, so that one process serves a whole test run.
+//!
+//! Answers come in the order of the lines and leave at the latest when the next line is waited for. A line that is not
+//! a question gets an error with its number, and the rest goes on.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::Outcome;
+use crate::message::{self, Direction};
+use crate::registry::Registry;
+use crate::verdict::{Finding, Scope, Verdict};
+
+const BUFFER: usize = 1 << 16;
+
+/// One line that comes in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Question<'a> {
+    #[serde(borrow)]
+    revision: Cow<'a, str>,
+    #[serde(borrow, rename = "type", default)]
+    definition: Option<Cow<'a, str>>,
+    #[serde(default)]
+    direction: Option<Direction>,
+    #[serde(borrow)]
+    json: Cow<'a, str>,
+}
+
+/// One line that goes out.
+#[derive(Serialize)]
+struct Answer<'a> {
+    accepted: bool,
+    violations: &'a [Finding],
+    encoded: Option<&'a str>,
+    count: usize,
+    /// Only for messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checked: Option<&'static str>,
+}
+
+/// One line that goes out for one that is not a question.
+#[derive(Serialize)]
+struct Refusal<'a> {
+    error: &'a str,
+    line: usize,
+}
+
+/// Answers the lines of standard input.
+pub fn run() -> anyhow::Result<Outcome> {
+    let input = BufReader::with_capacity(BUFFER, io::stdin().lock());
+    let output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+    answer_all(input, output)?;
+    Ok(Outcome::Valid)
+}
+
+fn answer_all<R: io::Read>(mut input: BufReader<R>, mut output: impl Write) -> anyhow::Result<()> {
+    let registry = Registry::new();
+    let mut line = Vec::new();
+    let mut text = Vec::new();
+    for number in 1.. {
+        // Whoever sends a line and waits for its answer gets it.
+        if !input.buffer().contains(&b'\n') {
+            output.flush()?;
+        }
+        line.clear();
+        let length = input
+            .read_until(b'\n', &mut line)
+            .context("cannot read standard input")?;
+        if length == 0 {
+            break;
+        }
+        text.clear();
+        answer(&registry, number, line.trim_ascii(), &mut text)?;
+        text.push(b'\n');
+        output.write_all(&text)?;
+    }
+    output.flush()?;
+    Ok(())
+}
+
+fn answer(
+    registry: &Registry,
+    number: usize,
+    line: &[u8],
+    out: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    match judge(registry, line) {
+        Ok(verdict) => serde_json::to_writer(
+            out,
+            &Answer {
+                accepted: verdict.accepted(),
+                violations: &verdict.findings,
+                encoded: verdict.encoded.as_deref(),
+                count: verdict.count,
+                checked: (verdict.scope != Scope::Definition).then(|| verdict.scope.name()),
+            },
+        ),
+        Err(problem) => serde_json::to_writer(
+            out,
+            &Refusal {
+                error: &format!("line {number}: {problem}"),
+                line: number,
+            },
+        ),
+    }
+}
+
+fn judge(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
+    let line = std::str::from_utf8(line)
+        .map_err(|error| format!("not UTF-8 after byte {}", error.valid_up_to()))?;
+    let question = question(line)?;
+    let entry = registry
+        .revision(&question.revision)
+        .map_err(|unknown| unknown.problem)?;
+    let bytes = question.json.as_bytes();
+    match (&question.definition, question.direction) {
+        (Some(_), Some(_)) => Err("`direction` is for messages; leave it or `type` out".to_owned()),
+        (Some(name), None) => {
+            let definition = entry.definition(name).map_err(|unknown| unknown.problem)?;
+            Ok(Verdict::of(definition, bytes))
+        }
+        (None, direction) => Ok(message::check(entry, direction, bytes)),
+    }
+}
+
+fn question(line: &str) -> Result<Question<'_>, String> {
+    let wrong = |what: &str| format!("not an object {{\"revision\", \"type\", \"json\"}}: {what}");
+    // Serde takes an array for a struct too.
+    if line.starts_with('[') {
+        return Err(wrong("it is an array"));
+    }
+    serde_json::from_str(line).map_err(|error| wrong(&in_line(&error)))
+}
+
+/// An error of serde_json with the column only: its text is always one line.
+fn in_line(error: &serde_json::Error) -> String {
+    error
+        .to_string()
+        .replace(" at line 1 column ", " at column ")
+}

@@ -1,0 +1,78 @@
+//! `mcp-exact revisions`: the table of what is compiled in, for people or as one JSON array.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::registry::Compiled;
+use crate::revisions::COMPILED;
+
+/// The arguments of `mcp-exact revisions`.
+#[derive(Args)]
+pub struct Arguments {
+    /// Print one JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    revision: &'static str,
+    status: &'static str,
+    definitions: usize,
+    requests: usize,
+    notifications: usize,
+}
+
+impl From<&Compiled> for Row {
+    fn from(compiled: &Compiled) -> Self {
+        Self {
+            revision: compiled.id,
+            status: compiled.status,
+            definitions: compiled.definitions.len(),
+            requests: distinct(compiled.client.requests, compiled.server.requests),
+            notifications: distinct(compiled.client.notifications, compiled.server.notifications),
+        }
+    }
+}
+
+fn distinct(of_client: &[&str], of_server: &[&str]) -> usize {
+    of_client
+        .iter()
+        .chain(of_server)
+        .collect::<BTreeSet<_>>()
+        .len()
+}
+
+/// Prints the table.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let rows: Vec<Row> = COMPILED.iter().map(Row::from).collect();
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        serde_json::to_writer_pretty(&mut out, &rows).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        print_table(&mut out, &rows)?;
+    }
+    out.flush()?;
+    Ok(Outcome::Valid)
+}
+
+fn print_table(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<12}{:<9}{:>11}{:>10}{:>15}",
+        "revision", "status", "definitions", "requests", "notifications"
+    )?;
+    for row in rows {
+        writeln!(
+            out,
+            "{:<12}{:<9}{:>11}{:>10}{:>15}",
+            row.revision, row.status, row.definitions, row.requests, row.notifications
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! `mcp-exact check` with files: verdicts, exit codes and forms of output.
+
+use std::fs;
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use tempfile::TempDir;
+
+use crate::program::run;
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "good.json",
+        r#"{"inputSchema":{"type":"object"},"name":"echo","x":1.0}"#,
+    ),
+    (
+        "bad.json",
+        "{\"inputSchema\":{\"type\":\"object\"},\n\"name\":5}",
+    ),
+    (
+        "new.json",
+        r#"{"content":[{"type":"text","text":"hi"},{"type":"hologram"}]}"#,
+    ),
+    (
+        "call.json",
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#,
+    ),
+    (
+        "bad-call.json",
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#,
+    ),
+    (
+        "roots.json",
+        r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#,
+    ),
+    (
+        "vendor.json",
+        r#"{"jsonrpc":"2.0","method":"vendor/x","params":{"a":1}}"#,
+    ),
+    (
+        "slip.json",
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/calls"}"#,
+    ),
+    (
+        "result.json",
+        r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#,
+    ),
+    (
+        "batch.json",
+        r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call"}]"#,
+    ),
+];
+
+fn files() -> TempDir {
+    let directory = TempDir::new().expect("a directory for the test");
+    for (name, text) in FILES {
+        fs::write(directory.path().join(name), text).expect("a file for the test");
+    }
+    directory
+}
+
+fn check(arguments: &str, expected: Expect) {
+    check_with_input(arguments, "", expected);
+}
+
+fn check_with_input(arguments: &str, input: &str, expected: Expect) {
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let ended = run(files().path(), &arguments, input.as_bytes());
+    expected.assert_eq(&ended.transcript());
+}
+
+#[test]
+fn a_valid_file_ends_in_0() {
+    check(
+        "check --revision 2025-06-18 --type Tool good.json",
+        expect![[r#"
+            exit 0
+            out: good.json: valid
+        "#]],
+    );
+}
+
+#[test]
+fn an_invalid_file_ends_in_1_with_pointer_and_place() {
+    check(
+        "check --revision 2025-06-18 --type Tool good.json bad.json",
+        expect![[r#"
+            exit 1
+            out: good.json: valid
+            out: bad.json: invalid
+            out:   /name: expected a string (type, line 2 column 8)
+        "#]],
+    );
+}
+
+#[test]
+fn what_decodes_can_still_violate_the_schema() {
+    check(
+        "check --revision 2025-06-18 --type CallToolResult new.json",
+        expect![[r#"
+            exit 1
+            out: new.json: invalid
+            out:   /content/1: "hologram" is not known to this revision (tag)
+        "#]],
+    );
+}
+
+#[test]
+fn an_unreadable_file_ends_in_2_after_the_others() {
+    check(
+        "check --revision 2025-06-18 --type Tool gone.json bad.json",
+        expect![[r#"
+            exit 2
+            out: bad.json: invalid
+            out:   /name: expected a string (type, line 2 column 8)
+            err: error: cannot read gone.json: No such file or directory (os error 2)
+        "#]],
+    );
+}
+
+#[test]
+fn standard_input_is_a_file() {
+    check_with_input(
+        "check --revision 2025-06-18 --type Role -",
+        "\"user\"",
+        expect![[r#"
+            exit 0
+            out: -: valid
+        "#]],
+    );
+}
+
+#[test]
+fn standard_input_is_there_once() {
+    check(
+        "check --revision 2025-06-18 --type Role - -",
+        expect![[r#"
+        exit 2
+        err: error: standard input can be read only once; give `-` once
+    "#]],
+    );
+}
+
+#[test]
+fn print_writes_what_the_type_encodes() {
+    check(
+        "check --revision 2025-06-18 --type Tool --print bad.json good.json",
+        expect![[r#"
+            exit 1
+            out: {"inputSchema":{"type":"object"},"name":"echo","x":1.0}
+            err: bad.json: invalid
+            err:   /name: expected a string (type, line 2 column 8)
+            err: good.json: valid
+        "#]],
+    );
+}
+
+#[test]
+fn json_gives_one_object_a_file() {
+    check(
+        "check --revision 2025-06-18 --type Tool --json good.json bad.json gone.json",
+        expect![[r#"
+            exit 2
+            out: {"file":"good.json","accepted":true,"checked":"definition","count":0,"violations":[]}
+            out: {"file":"bad.json","accepted":false,"checked":"definition","count":1,"violations":[{"pointer":"/name","kind":"type","message":"expected a string"}]}
+            out: {"file":"gone.json","error":"cannot read gone.json: No such file or directory (os error 2)"}
+        "#]],
+    );
+}
+
+#[test]
+fn json_and_print_give_one_object_with_what_the_type_encodes() {
+    check(
+        "check --revision 2025-06-18 --type Tool --json --print good.json bad.json",
+        expect![[r#"
+            exit 1
+            out: {"file":"good.json","accepted":true,"checked":"definition","count":0,"violations":[],"encoded":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\",\"x\":1.0}"}
+            out: {"file":"bad.json","accepted":false,"checked":"definition","count":1,"violations":[{"pointer":"/name","kind":"type","message":"expected a string"}],"encoded":null}
+        "#]],
+    );
+}
+
+#[test]
+fn without_direction_only_the_envelope_of_a_message_is_checked() {
+    check(
+        "check --revision 2025-06-18 bad-call.json",
+        expect![[r#"
+        exit 0
+        out: bad-call.json: valid; only the envelope was checked; say who sends the message with --direction to check its params
+    "#]],
+    );
+    check(
+        "check --revision 2025-06-18 --json bad-call.json",
+        expect![[r#"
+            exit 0
+            out: {"file":"bad-call.json","accepted":true,"checked":"envelope","note":"only the envelope was checked; say who sends the message with --direction to check its params","count":0,"violations":[]}
+        "#]],
+    );
+}
+
+#[test]
+fn with_direction_the_method_decides() {
+    check(
+        "check --revision 2025-06-18 --direction client call.json bad-call.json",
+        expect![[r#"
+            exit 1
+            out: call.json: valid
+            out: bad-call.json: invalid
+            out:   /params/name: expected a string (type, line 1 column 64)
+        "#]],
+    );
+}
+
+#[test]
+fn an_unknown_method_is_one_violation() {
+    check(
+        "check --revision 2025-06-18 --direction client --print roots.json vendor.json slip.json",
+        expect![[r#"
+            exit 1
+            out: {"jsonrpc":"2.0","id":1,"method":"roots/list"}
+            out: {"jsonrpc":"2.0","method":"vendor/x","params":{"a":1}}
+            out: {"jsonrpc":"2.0","id":1,"method":"tools/calls"}
+            err: roots.json: invalid
+            err:   /method: unknown method `roots/list`: a request that a client sends cannot have it; it belongs to a request that a server sends (tag)
+            err: vendor.json: invalid
+            err:   /method: unknown method `vendor/x`: a notification that a client sends cannot have it (tag)
+            err: slip.json: invalid
+            err:   /method: unknown method `tools/calls`: a request that a client sends cannot have it; did you mean `tools/call`? (tag)
+        "#]],
+    );
+    check(
+        "check --revision 2025-06-18 --direction server roots.json",
+        expect![[r#"
+            exit 0
+            out: roots.json: valid
+        "#]],
+    );
+}
+
+#[test]
+fn a_result_is_not_guessed_at() {
+    check(
+        "check --revision 2025-06-18 --direction server result.json",
+        expect![[r#"
+            exit 0
+            out: result.json: valid; only the envelope was checked: the request that is answered decides the type of a result; check the result by itself with --type
+        "#]],
+    );
+}
+
+#[test]
+fn a_batch_is_checked_message_by_message_where_there_are_batches() {
+    check(
+        "check --revision 2025-03-26 --direction client batch.json",
+        expect![[r#"
+            exit 1
+            out: batch.json: invalid
+            out:   /1: missing member `params` (required)
+        "#]],
+    );
+    check(
+        "check --revision 2025-06-18 --direction client batch.json",
+        expect![[r#"
+            exit 1
+            out: batch.json: invalid
+            out:   (whole document): expected an object (type, line 1 column 1)
+        "#]],
+    );
+}
+
+#[test]
+fn an_unknown_revision_gets_a_suggestion() {
+    check(
+        "check --revision 2025-06-81 good.json",
+        expect![[r#"
+        exit 2
+        err: error: unknown revision `2025-06-81`; did you mean `2025-06-18`?
+        err:   this program has 2024-11-05, 2025-03-26, 2025-06-18
+    "#]],
+    );
+}
+
+#[test]
+fn an_unknown_type_gets_a_suggestion_and_the_list() {
+    let arguments = [
+        "check",
+        "--revision",
+        "2024-11-05",
+        "--type",
+        "callToolResults",
+        "-",
+    ];
+    let ended = run(Path::new("."), &arguments, b"");
+    assert_eq!(ended.code, 2);
+    let mut lines = ended.err.lines();
+    expect!["error: unknown type `callToolResults` in revision 2024-11-05; did you mean `CallToolResult`?"].assert_eq(lines.next().unwrap_or_default());
+    let listed = lines.flat_map(|line| line.trim().split(", ")).count();
+    assert_eq!(listed, 79);
+}
+
+#[test]
+fn wrong_usage_ends_in_2() {
+    for arguments in [
+        &["check", "good.json"][..],
+        &["check", "--revision", "2025-06-18"],
+        &[
+            "check",
+            "--revision",
+            "2025-06-18",
+            "--type",
+            "Tool",
+            "--direction",
+            "client",
+            "good.json",
+        ],
+        &["check", "--jsonl", "good.json"],
+        &["revise"],
+        &[],
+    ] {
+        let ended = run(Path::new("."), arguments, b"");
+        assert_eq!(ended.code, 2, "{arguments:?}");
+        assert_eq!(ended.out, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn more_than_a_hundred_violations_are_counted() {
+    let text = format!(
+        "[{}]",
+        vec!["{\"jsonrpc\":\"2.0\",\"method\":\"x\"}"; 150].join(",")
+    );
+    let arguments = [
+        "check",
+        "--revision",
+        "2025-03-26",
+        "--direction",
+        "client",
+        "-",
+    ];
+    let ended = run(Path::new("."), &arguments, text.as_bytes());
+    assert_eq!(ended.code, 1);
+    assert_eq!(ended.out.lines().last(), Some("  and 50 more"));
+}

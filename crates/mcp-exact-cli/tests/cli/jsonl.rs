@@ -1,0 +1,244 @@
+//! `mcp-exact check --jsonl`: answers, bad lines, bulk, and who waits for whom.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use std::{iter, thread};
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::program::{Ended, program, run};
+
+const TOOL: &str = r#"{"inputSchema":{"type":"object"},"name":"echo"}"#;
+
+fn question(revision: &str, definition: Option<&str>, json: &str) -> String {
+    json!({"revision": revision, "type": definition, "json": json}).to_string()
+}
+
+fn answers(input: &[u8]) -> Ended {
+    run(Path::new("."), &["check", "--jsonl"], input)
+}
+
+fn check(line: &str, expected: Expect) {
+    expected.assert_eq(&answers(line.as_bytes()).transcript());
+}
+
+#[test]
+fn a_valid_document_is_accepted() {
+    check(
+        &question("2025-06-18", Some("Tool"), TOOL),
+        expect![[r#"
+        exit 0
+        out: {"accepted":true,"violations":[],"encoded":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\"}","count":0}
+    "#]],
+    );
+}
+
+#[test]
+fn a_violation_leaves_what_decoded() {
+    let block = r#"{"type":"hologram"}"#;
+    check(
+        &question("2025-06-18", Some("ContentBlock"), block),
+        expect![[r#"
+            exit 0
+            out: {"accepted":false,"violations":[{"pointer":"","kind":"tag","message":"\"hologram\" is not known to this revision"}],"encoded":"{\"type\":\"hologram\"}","count":1}
+        "#]],
+    );
+}
+
+#[test]
+fn what_does_not_decode_has_one_violation() {
+    check(
+        &question("2025-06-18", Some("Tool"), "{}"),
+        expect![[r#"
+        exit 0
+        out: {"accepted":false,"violations":[{"pointer":"","kind":"required","message":"missing member `inputSchema`"}],"encoded":null,"count":1}
+    "#]],
+    );
+}
+
+#[test]
+fn without_type_it_is_a_message() {
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    check(
+        &question("2025-06-18", None, message),
+        expect![[r#"
+        exit 0
+        out: {"accepted":true,"violations":[],"encoded":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}","count":0,"checked":"envelope"}
+    "#]],
+    );
+    let line = json!({"revision": "2025-06-18", "json": message}).to_string();
+    check(
+        &line,
+        expect![[r#"
+        exit 0
+        out: {"accepted":true,"violations":[],"encoded":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}","count":0,"checked":"envelope"}
+    "#]],
+    );
+    let line = json!({"revision": "2025-06-18", "direction": "client", "json": message});
+    check(
+        &line.to_string(),
+        expect![[r#"
+        exit 0
+        out: {"accepted":true,"violations":[],"encoded":"{\"method\":\"ping\",\"jsonrpc\":\"2.0\",\"id\":1}","count":0,"checked":"message"}
+    "#]],
+    );
+}
+
+#[test]
+fn a_lone_surrogate_is_a_finding_or_a_bad_line() {
+    check(
+        &question("2025-06-18", Some("Cursor"), r#""\ud800""#),
+        expect![[r#"
+            exit 0
+            out: {"accepted":false,"violations":[{"pointer":"","kind":"surrogate","message":"a string holds a lone surrogate"}],"encoded":null,"count":1}
+        "#]],
+    );
+    check(
+        r#"{"revision":"2025-06-18","type":"Cursor","json":"\ud800"}"#,
+        expect![[r#"
+            exit 0
+            out: {"error":"line 1: not an object {\"revision\", \"type\", \"json\"}: unexpected end of hex escape at column 56","line":1}
+        "#]],
+    );
+}
+
+#[test]
+fn deep_nesting_comes_back() {
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    let tool = TOOL.replace("\"echo\"", &format!("\"echo\",\"x\":{deep}"));
+    let line = question("2025-06-18", Some("Tool"), &tool);
+    let ended = answers(line.as_bytes());
+    let answer: Value = serde_json::from_str(&ended.out).expect("one answer");
+    assert_eq!(answer["accepted"], true);
+    assert_eq!(answer["encoded"], tool);
+}
+
+#[test]
+fn bad_lines_get_an_error_and_the_rest_goes_on() {
+    let good = question("2025-06-18", Some("Tool"), TOOL);
+    let mut input = Vec::new();
+    for line in [
+        good.as_bytes(),
+        b"",
+        b"nonsense",
+        b"\xff",
+        br#"["2025-06-18","Tool",null,"{}"]"#,
+        br#"{"revision":"2025-06-18","typ":"Tool","json":"{}"}"#,
+        br#"{"revision":"2025-06-18","type":"Tol","json":"{}"}"#,
+        br#"{"revision":"2025-07-18","type":"Tool","json":"{}"}"#,
+        br#"{"revision":"2025-06-18","type":"Tool","direction":"client","json":"{}"}"#,
+        br#"{"revision":"2025-06-18","type":"Tool","json":{}}"#,
+        good.as_bytes(),
+    ] {
+        input.extend_from_slice(line);
+        input.push(b'\n');
+    }
+    expect![[r#"
+        exit 0
+        out: {"accepted":true,"violations":[],"encoded":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\"}","count":0}
+        out: {"error":"line 2: not an object {\"revision\", \"type\", \"json\"}: EOF while parsing a value at column 0","line":2}
+        out: {"error":"line 3: not an object {\"revision\", \"type\", \"json\"}: expected ident at column 2","line":3}
+        out: {"error":"line 4: not UTF-8 after byte 0","line":4}
+        out: {"error":"line 5: not an object {\"revision\", \"type\", \"json\"}: it is an array","line":5}
+        out: {"error":"line 6: not an object {\"revision\", \"type\", \"json\"}: unknown field `typ`, expected one of `revision`, `type`, `direction`, `json` at column 30","line":6}
+        out: {"error":"line 7: unknown type `Tol` in revision 2025-06-18; did you mean `Tool`?","line":7}
+        out: {"error":"line 8: unknown revision `2025-07-18`; did you mean `2025-06-18`?","line":8}
+        out: {"error":"line 9: `direction` is for messages; leave it or `type` out","line":9}
+        out: {"error":"line 10: not an object {\"revision\", \"type\", \"json\"}: invalid type: map, expected a string at column 46","line":10}
+        out: {"accepted":true,"violations":[],"encoded":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\"}","count":0}
+    "#]].assert_eq(&answers(&input).transcript());
+}
+
+#[test]
+fn a_last_line_needs_no_end() {
+    let good = question("2025-06-18", Some("Tool"), TOOL);
+    let ended = answers(format!("{good}\r\n{good}").as_bytes());
+    assert_eq!(ended.out.lines().count(), 2);
+    assert!(!ended.out.contains("error"));
+}
+
+#[test]
+fn a_hundred_thousand_lines_take_seconds() {
+    let result = r#"{"content":[{"type":"text","text":"hi"},{"type":"hologram","depth":3}],"isError":false}"#;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}"#;
+    let kinds = [
+        question("2025-06-18", Some("Tool"), TOOL),
+        question("2025-03-26", Some("Tool"), "{}"),
+        question("2025-06-18", Some("CallToolResult"), result),
+        question("2024-11-05", None, call),
+        question("2025-06-18", Some("Toll"), TOOL),
+    ];
+    let mut input = String::new();
+    for kind in kinds.iter().cycle().take(100_000) {
+        input.push_str(kind);
+        input.push('\n');
+    }
+    let start = Instant::now();
+    let ended = answers(input.as_bytes());
+    println!("100,000 lines: {:?}", start.elapsed());
+    assert_eq!(ended.code, 0);
+    assert_eq!(ended.out.lines().count(), 100_000);
+    let accepted = ended.out.matches("\"accepted\":true").count();
+    assert_eq!(accepted, 40_000);
+    assert_eq!(ended.out.matches("{\"error\":").count(), 20_000);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let mut child = program()
+        .args(["check", "--jsonl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().expect("standard input is a pipe");
+    let line = question("2025-06-18", Some("Tool"), TOOL) + "\n";
+    for line in iter::repeat_n(line, 100_000) {
+        if stdin.write_all(line.as_bytes()).is_err() {
+            break;
+        }
+    }
+    drop(stdin);
+    let output = child.wait_with_output().expect("the program ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn an_answer_comes_before_the_next_line_is_sent() {
+    let mut child = program()
+        .args(["check", "--jsonl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("standard input is a pipe");
+    let stdout = child.stdout.take().expect("standard output is a pipe");
+    let line = question("2025-06-18", Some("Tool"), TOOL) + "\n";
+    let asking = thread::spawn(move || {
+        let mut stdout = BufReader::new(stdout);
+        let mut answer = String::new();
+        for _ in 0..3 {
+            stdin.write_all(line.as_bytes()).expect("it reads");
+            answer.clear();
+            stdout.read_line(&mut answer).expect("it answers");
+        }
+        answer
+    });
+    let start = Instant::now();
+    while !asking.is_finished() && start.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    if !asking.is_finished() {
+        child.kill().expect("it can be stopped");
+        panic!("the program waits for more lines before it answers");
+    }
+    let answer = asking.join().expect("it answered");
+    assert!(answer.starts_with("{\"accepted\":true"));
+    child.wait().expect("the program ends");
+}

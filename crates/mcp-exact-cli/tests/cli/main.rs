@@ -1,0 +1,8 @@
+//! Runs the real program: exit codes, every form of output, and lines of JSON in bulk.
+//!
+//! Each test starts its own process and looks only at what it prints and how it ends.
+
+mod check;
+mod jsonl;
+mod program;
+mod revisions;

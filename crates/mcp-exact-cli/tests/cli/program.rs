@@ -1,0 +1,63 @@
+//! Starts the program and collects what it says.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+/// How a run of the program ended.
+pub struct Ended {
+    /// The exit code.
+    pub code: i32,
+    /// What it wrote to standard output.
+    pub out: String,
+    /// What it wrote to standard error.
+    pub err: String,
+}
+
+impl Ended {
+    /// All of it as one text.
+    pub fn transcript(&self) -> String {
+        let mut text = format!("exit {}\n", self.code);
+        for line in self.out.lines() {
+            text.push_str(&format!("out: {line}\n"));
+        }
+        for line in self.err.lines() {
+            text.push_str(&format!("err: {line}\n"));
+        }
+        text
+    }
+}
+
+/// The program, not started yet.
+pub fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
+}
+
+/// Runs the program in `directory` with `input` on standard input.
+pub fn run(directory: &Path, arguments: &[&str], input: &[u8]) -> Ended {
+    let mut child = program()
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("standard input is a pipe");
+    let output = thread::scope(|scope| {
+        // A program that does not read its input closes the pipe; that is no failure of the test.
+        scope.spawn(move || drop(stdin.write_all(input)));
+        child.wait_with_output().expect("the program ends")
+    });
+    Ended {
+        code: output.status.code().expect("no signal ended it"),
+        out: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
+        err: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
+    }
+}
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}

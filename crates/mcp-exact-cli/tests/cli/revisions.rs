@@ -1,0 +1,74 @@
+//! `mcp-exact revisions`, and the table behind it against schema/revisions.toml and the generated crates.
+
+use std::fs;
+use std::path::Path;
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::program::{run, workspace};
+
+fn rows() -> Vec<Value> {
+    let ended = run(Path::new("."), &["revisions", "--json"], b"");
+    assert_eq!(ended.code, 0);
+    serde_json::from_str(&ended.out).expect("one JSON array")
+}
+
+#[test]
+fn the_table_is_aligned() {
+    let ended = run(Path::new("."), &["revisions"], b"");
+    assert_eq!(ended.code, 0);
+    let head = ended.out.lines().next();
+    expect!["revision    status   definitions  requests  notifications"]
+        .assert_eq(head.unwrap_or_default());
+    assert!(
+        ended
+            .out
+            .contains("2024-11-05  release           79        15              9")
+    );
+    let widths: Vec<usize> = ended.out.lines().map(str::len).collect();
+    assert!(widths.iter().all(|width| *width == widths[0]));
+}
+
+#[test]
+fn the_readme_shows_the_table() {
+    let ended = run(Path::new("."), &["revisions"], b"");
+    let readme = fs::read_to_string(workspace().join("README.md")).expect("README.md can be read");
+    assert!(readme.contains(&ended.out), "put it in:\n{}", ended.out);
+}
+
+#[test]
+fn the_table_is_that_of_the_schemas() {
+    let text = fs::read_to_string(workspace().join("schema/revisions.toml"))
+        .expect("schema/revisions.toml can be read");
+    let list: toml::Table = text.parse().expect("it is TOML");
+    let known = list["revision"].as_array().expect("it lists revisions");
+    let known: Vec<_> = known
+        .iter()
+        .map(|entry| (entry["id"].as_str(), entry["status"].as_str()))
+        .collect();
+    let rows = rows();
+    let compiled: Vec<_> = rows
+        .iter()
+        .map(|row| (row["revision"].as_str(), row["status"].as_str()))
+        .collect();
+    assert_eq!(compiled, known);
+}
+
+#[test]
+fn the_counts_are_those_of_the_generated_crates() {
+    for row in rows() {
+        let id = row["revision"].as_str().expect("a revision has an id");
+        let generated = workspace().join(format!("crates/mcp-{id}/src/generated"));
+        let count = |file: &str, what: &str| {
+            let text = fs::read_to_string(generated.join(file)).expect("generated code");
+            Some(text.matches(what).count() as u64)
+        };
+        let requests = count("methods.rs", "::Request for ");
+        assert_eq!(row["requests"].as_u64(), requests, "{id}");
+        let notifications = count("methods.rs", "::Notification for ");
+        assert_eq!(row["notifications"].as_u64(), notifications, "{id}");
+        let definitions = count("registry.rs", "Definition::of::<");
+        assert_eq!(row["definitions"].as_u64(), definitions, "{id}");
+    }
+}

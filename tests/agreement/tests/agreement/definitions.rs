@@ -1,0 +1,57 @@
+//! Every definition of every official schema is a type of its name, and nothing else is in the tables.
+//! Also holds the tables of this package complete, so that no revision and no union goes untested.
+
+use std::collections::BTreeSet;
+
+use codegen::ir::Shape;
+use mcp_exact_tests_support::definition_names;
+
+use crate::revisions::{identifiers, revisions};
+
+#[test]
+fn every_listed_revision_is_in_the_table() {
+    let (listed, table) = identifiers();
+    assert_eq!(
+        listed, table,
+        "schema/revisions.toml and the table `types!` name the same revisions"
+    );
+}
+
+#[test]
+fn every_definition_has_a_type() {
+    for revision in revisions() {
+        let types = revision.types.definitions.iter();
+        let types: Vec<&str> = types.map(|definition| definition.name).collect();
+        assert_eq!(
+            definition_names(&revision.official),
+            types,
+            "{}",
+            revision.id()
+        );
+    }
+}
+
+#[test]
+fn the_counts_are_those_of_the_specification() {
+    let counts = [("2024-11-05", 79), ("2025-03-26", 83), ("2025-06-18", 91)];
+    for (id, count) in counts {
+        let mut revisions = revisions().iter();
+        let revision = revisions.find(|revision| revision.id() == id);
+        let definitions = revision
+            .expect("a released revision stays")
+            .types
+            .definitions;
+        assert_eq!(definitions.len(), count, "{id}");
+    }
+}
+
+#[test]
+fn every_union_is_in_the_table() {
+    for revision in revisions() {
+        let unions = revision.ir.definitions.iter();
+        let unions = unions.filter(|definition| matches!(definition.shape, Shape::Union(_)));
+        let unions: BTreeSet<&str> = unions.map(|definition| definition.name.as_str()).collect();
+        let table = revision.types.unions.iter().map(|union| union.name);
+        assert_eq!(unions, table.collect(), "{}", revision.id());
+    }
+}

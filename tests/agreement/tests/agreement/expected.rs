@@ -1,0 +1,65 @@
+//! What a document has to look like after decoding and encoding, by the rules of the documentation.
+//! Takes a schema and a document; gives the document with the members of each typed object in the order that the types
+//! keep: required constants, other required ones, optional ones, then the unknown ones as they came. Open values stay.
+
+use mcp_exact_tests_support::Doc;
+
+use crate::unions::{pick, required};
+use crate::walk::{At, Schema};
+
+/// The document as the type of the definition encodes it.
+pub fn encoded(schema: &Schema, definition: &str, doc: &Doc) -> Doc {
+    encoded_at(schema, &schema.definition(definition), doc)
+}
+
+fn encoded_at(schema: &Schema, at: &At, doc: &Doc) -> Doc {
+    if schema.is_raw(at) {
+        return doc.clone();
+    }
+    let at = schema.resolve(at);
+    if let Some(members) = schema.members(&at) {
+        return match pick(schema, &at, doc) {
+            Some(picked) => encoded_at(schema, &members[picked].1, doc),
+            None => doc.clone(),
+        };
+    }
+    match doc {
+        Doc::Array(items) => match at.schema.get("items") {
+            Some(_) => {
+                let children = schema.children(&at, doc).into_iter();
+                Doc::Array(
+                    children
+                        .map(|(_, at, item)| encoded_at(schema, &at, item))
+                        .collect(),
+                )
+            }
+            None => Doc::Array(items.clone()),
+        },
+        Doc::Object(members) => Doc::Object(object(schema, &at, doc, members)),
+        scalar => scalar.clone(),
+    }
+}
+
+fn object(schema: &Schema, at: &At, doc: &Doc, members: &[(String, Doc)]) -> Vec<(String, Doc)> {
+    let mut encoded = members.to_vec();
+    for (name, at, value) in schema.children(at, doc) {
+        let place = encoded.iter_mut().find(|(other, _)| other == name);
+        if let Some((_, to)) = place {
+            *to = encoded_at(schema, &at, value);
+        }
+    }
+    let required = required(at.schema);
+    let mut known: Vec<&String> = match at.schema["properties"].as_object() {
+        Some(properties) => properties.keys().collect(),
+        None => Vec::new(),
+    };
+    let is_constant = |name: &str| at.schema["properties"][name].get("const").is_some();
+    known.sort_by_key(|name| match required.contains(name.as_str()) {
+        true if is_constant(name) => 0,
+        true => 1,
+        false => 2,
+    });
+    let rank = |name: &String| known.iter().position(|other| *other == name);
+    encoded.sort_by_key(|(name, _)| rank(name).unwrap_or(known.len()));
+    encoded
+}

@@ -1,0 +1,15 @@
+//! Holds the generated types of every revision against its official schema, errata applied.
+//! Takes seeded instances and mutants of every definition, and hand-made cases where a generator cannot go.
+//! The judge is a JSON Schema validator; what the types may refuse on top of it is a closed list of named rules.
+#![allow(clippy::print_stdout, reason = "what was compared is worth reading")]
+
+mod definitions;
+mod expected;
+mod open_json;
+mod revisions;
+mod right_variant;
+mod round_trip;
+mod rules;
+mod schema_agreement;
+mod unions;
+mod walk;

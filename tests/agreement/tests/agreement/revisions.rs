@@ -1,0 +1,177 @@
+//! Every revision of `schema/revisions.toml`: its corrected schema, its representation and its types.
+//! One table joins revisions and types; a revision that is not in it fails every test.
+//! Nothing here looks at what the types do.
+
+use std::fmt::{self, Debug, Write};
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use codegen::ir::Ir;
+use mcp_exact_wire::{
+    Decode, DecodeError, Definition, Encode, Validate, Violations, from_slice, to_string,
+};
+use serde_json::Value;
+
+use crate::walk::Schema;
+
+/// The types of one revision.
+pub struct Types {
+    /// The revision.
+    pub id: &'static str,
+    /// The definitions of the schema.
+    pub definitions: &'static [Definition],
+    /// The unions, those included that have no name in the schema.
+    pub unions: &'static [Union],
+}
+
+macro_rules! types {
+    ($($id:literal $types:ident { $($union:ident)* })*) => {
+        static TYPES: &[Types] = &[$(Types {
+            id: $id,
+            definitions: $types::DEFINITIONS,
+            unions: &[$(Union::of::<$types::$union>(stringify!($union))),*],
+        }),*];
+    };
+}
+
+types! {
+    "2024-11-05" mcp_2024_11_05 {
+        AnyResourceContents ClientNotification ClientRequest ClientResult CompleteRequestParamsRef ContentBlock
+        JSONRPCMessage SamplingMessageContent ServerNotification ServerRequest ServerResult
+    }
+    "2025-03-26" mcp_2025_03_26 {
+        AnyResourceContents ClientNotification ClientRequest ClientResult CompleteRequestParamsRef ContentBlock
+        JSONRPCBatchRequestItem JSONRPCBatchResponseItem JSONRPCMessage SamplingMessageContent ServerNotification
+        ServerRequest ServerResult
+    }
+    "2025-06-18" mcp_2025_06_18 {
+        AnyResourceContents ClientNotification ClientRequest ClientResult CompleteRequestParamsRef ContentBlock
+        ElicitResultContentValue JSONRPCMessage PrimitiveSchemaDefinition SamplingMessageContent ServerNotification
+        ServerRequest ServerResult
+    }
+}
+
+/// A union and how a document is decoded as it.
+pub struct Union {
+    /// The name of the type.
+    pub name: &'static str,
+    /// Decodes a document.
+    pub decode: fn(&[u8]) -> Result<Decoded, DecodeError>,
+}
+
+/// What decoding a document as a union gives.
+pub struct Decoded {
+    /// The name of the variant.
+    pub variant: String,
+    /// What the value encodes.
+    pub encoded: String,
+    /// How the value deviates from the schema.
+    pub violations: Violations,
+}
+
+impl Union {
+    const fn of<T: Decode + Encode + Validate + Debug>(name: &'static str) -> Self {
+        Self {
+            name,
+            decode: decode::<T>,
+        }
+    }
+}
+
+fn decode<T: Decode + Encode + Validate + Debug>(bytes: &[u8]) -> Result<Decoded, DecodeError> {
+    let value: T = from_slice(bytes)?;
+    let mut variant = FirstWord::default();
+    // The word is there once the output stops.
+    let _ = write!(variant, "{value:?}");
+    Ok(Decoded {
+        variant: variant.0,
+        encoded: to_string(&value),
+        violations: value.validate(),
+    })
+}
+
+/// Takes output up to the first parenthesis and refuses the rest.
+#[derive(Default)]
+struct FirstWord(String);
+
+impl Write for FirstWord {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let word = text.split('(').next().unwrap_or_default();
+        self.0.push_str(word);
+        if word.len() < text.len() {
+            return Err(fmt::Error);
+        }
+        Ok(())
+    }
+}
+
+/// A revision.
+pub struct Revision {
+    /// Its types.
+    pub types: &'static Types,
+    /// The schema file as it is.
+    pub official: Value,
+    /// The schema with errata, ready to be walked.
+    pub schema: Schema,
+    /// The representation that the types were generated from.
+    pub ir: Ir,
+}
+
+impl Revision {
+    /// The identifier.
+    pub fn id(&self) -> &'static str {
+        self.types.id
+    }
+
+    /// The definition of that name.
+    pub fn definition(&self, name: &str) -> &'static Definition {
+        let mut definitions = self.types.definitions.iter();
+        definitions
+            .find(|definition| definition.name == name)
+            .unwrap_or_else(|| panic!("{}: no type is called {name}", self.id()))
+    }
+}
+
+/// All revisions, in the order of the list.
+pub fn revisions() -> &'static [Revision] {
+    static REVISIONS: LazyLock<Vec<Revision>> = LazyLock::new(read);
+    &REVISIONS
+}
+
+/// The identifiers in `schema/revisions.toml`, and those in the table.
+pub fn identifiers() -> (Vec<String>, Vec<&'static str>) {
+    let listed = codegen::revisions(&file("revisions.toml")).expect("the list can be read");
+    let listed = listed.into_iter().map(|revision| revision.id).collect();
+    (listed, TYPES.iter().map(|types| types.id).collect())
+}
+
+fn read() -> Vec<Revision> {
+    let (errata, names) = (file("errata.toml"), file("names.toml"));
+    let tables = codegen::Tables {
+        errata: &errata,
+        names: &names,
+    };
+    let listed = codegen::revisions(&file("revisions.toml")).expect("the list can be read");
+    let revision = |revision: codegen::Revision| {
+        let text = file(&format!("{}/schema.json", revision.id));
+        let ir = codegen::represent(&revision, text.as_bytes(), tables);
+        let ir = ir.expect("the generator knows the schema");
+        let corrected = codegen::corrected(&revision, text.as_bytes(), tables);
+        let types = TYPES.iter().find(|types| types.id == revision.id);
+        Revision {
+            types: types.unwrap_or_else(|| panic!("add {} to the table `types!`", revision.id)),
+            official: serde_json::from_str(&text).expect("a schema is JSON"),
+            schema: Schema::new(corrected.expect("the errata fit"), &ir),
+            ir,
+        }
+    };
+    listed.into_iter().map(revision).collect()
+}
+
+fn file(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../schema")
+        .join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

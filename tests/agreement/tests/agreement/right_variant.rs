@@ -1,0 +1,232 @@
+//! A value that exactly one member of a union accepts is decoded as that member; a tie follows the documented order.
+//! Takes seeded instances of every union of every revision, in any member order and with unknown members added.
+//! Methods: a known one with bad params is an error that points at them, an unknown one is recognisable as such.
+
+use codegen::ir::{Shape, Union as Variants};
+use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style};
+use mcp_exact_wire::ViolationKind;
+
+use crate::revisions::{Revision, Union, revisions};
+use crate::rules::excuse;
+use crate::unions::pick;
+
+const SEED: u64 = 20_241_105;
+
+/// How many instances of each union are made.
+const INSTANCES: usize = 200;
+
+#[derive(Debug, Default)]
+struct Tally {
+    one: usize,
+    several: usize,
+    refused: usize,
+}
+
+#[test]
+fn instances_are_the_member_that_accepts_them() {
+    for revision in revisions() {
+        let mut rng = Rng::new(SEED);
+        let mut generator = Generator::new(revision.schema.document, rng.fork());
+        let mut mutator = Mutator::new(revision.schema.document, rng.fork());
+        let mut tally = Tally::default();
+        for union in revision.types.unions {
+            for _ in 0..INSTANCES {
+                let doc = generator.instance(union.name);
+                let extended = mutator.with_unknown_members(union.name, &doc);
+                check(revision, union, &doc, &mut rng, &mut tally);
+                check(revision, union, &extended, &mut rng, &mut tally);
+            }
+        }
+        println!(
+            "{} (seed {SEED}): {} documents of one member, {} of several, {} refused by a rule",
+            revision.id(),
+            tally.one,
+            tally.several,
+            tally.refused
+        );
+        assert!(tally.refused * 50 < tally.one + tally.several, "{tally:?}");
+    }
+}
+
+fn check(revision: &Revision, union: &Union, doc: &Doc, rng: &mut Rng, tally: &mut Tally) {
+    let schema = &revision.schema;
+    let at = schema.definition(union.name);
+    let members = schema.members(&at).expect("it is a union");
+    let accepting: Vec<usize> = (0..members.len())
+        .filter(|index| schema.oracle.verdict(members[*index].0, doc) == Some(true))
+        .collect();
+    let about = format!("{} {} {doc}", revision.id(), union.name);
+    assert!(!accepting.is_empty(), "an instance is valid: {about}");
+    let refused = excuse(schema, union.name, doc).is_some();
+    let expected = match accepting.as_slice() {
+        [one] => *one,
+        _ => pick(schema, &at, doc).unwrap_or_else(|| panic!("the rules pick one: {about}")),
+    };
+    for style in [Style::default(), Style::WILD] {
+        let text = doc.write(style, rng);
+        match (union.decode)(text.as_bytes()) {
+            Ok(decoded) if refused => assert!(!decoded.violations.is_empty(), "{about}"),
+            Ok(decoded) => {
+                let variant = &variants(revision, union.name).variants[expected];
+                assert_eq!(decoded.variant, variant.name, "{about}");
+                assert!(decoded.violations.is_empty(), "{about}");
+            }
+            Err(error) => assert!(refused, "{error}: {about}"),
+        }
+    }
+    match accepting.len() {
+        _ if refused => tally.refused += 1,
+        1 => tally.one += 1,
+        _ => tally.several += 1,
+    }
+}
+
+fn variants<'r>(revision: &'r Revision, union: &str) -> &'r Variants {
+    match revision.ir.get(union).map(|definition| &definition.shape) {
+        Some(Shape::Union(union)) => union,
+        other => panic!("{union} is {other:?}"),
+    }
+}
+
+#[test]
+fn variants_stand_in_the_order_of_the_schema() {
+    for revision in revisions() {
+        for union in revision.types.unions {
+            let at = revision.schema.definition(union.name);
+            let members = revision.schema.members(&at).expect("it is a union");
+            let variants = &variants(revision, union.name).variants;
+            assert_eq!(members.len(), variants.len(), "{}", union.name);
+            for ((name, _), variant) in members.iter().zip(variants) {
+                if let codegen::ir::Type::Ref { name: refers, .. } = &variant.value
+                    && !name.starts_with('.')
+                {
+                    assert_eq!(name, refers, "{}", union.name);
+                }
+            }
+        }
+    }
+}
+
+/// Unions of requests and of notifications.
+fn by_method(revision: &Revision) -> impl Iterator<Item = &'static Union> {
+    let tag = |union: &&Union| variants(revision, union.name).open_tag() == Some("method");
+    revision.types.unions.iter().filter(tag)
+}
+
+#[test]
+fn bad_params_of_a_known_method_are_an_error_that_points_at_them() {
+    let mut cases = 0;
+    for revision in revisions() {
+        let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
+        for union in by_method(revision) {
+            for _ in 0..INSTANCES {
+                let doc = generator.instance(union.name);
+                for bad in ["5", "[]", "null", "\"a\"", r#"{"_meta":[]}"#] {
+                    let bad = Doc::parse(bad).expect("a case is JSON");
+                    let text = with_member(&doc, "params", bad).to_string();
+                    let error = match (union.decode)(text.as_bytes()) {
+                        Ok(decoded) => panic!("{} {text} {}", union.name, decoded.variant),
+                        Err(error) => error,
+                    };
+                    assert!(error.pointer().starts_with("/params"), "{text} {error}");
+                    cases += 1;
+                }
+            }
+        }
+    }
+    println!("{cases} known methods with bad params are errors");
+}
+
+#[test]
+fn mutants_of_a_known_method_are_never_taken_for_an_unknown_one() {
+    let (mut errors, mut violations) = (0, 0);
+    for revision in revisions() {
+        let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
+        let mut mutator = Mutator::new(revision.schema.document, Rng::new(SEED));
+        for union in by_method(revision) {
+            for _ in 0..INSTANCES {
+                let doc = generator.instance(union.name);
+                for mutant in mutator.sample(union.name, &doc, 5) {
+                    let in_params = mutant.pointer.starts_with("/params");
+                    let valid = revision.schema.oracle.verdict(union.name, &mutant.doc);
+                    if !in_params || valid != Some(false) {
+                        continue;
+                    }
+                    match (union.decode)(mutant.doc.to_string().as_bytes()) {
+                        Ok(decoded) => {
+                            assert_ne!(decoded.variant, "Unrecognized", "{}", mutant.doc);
+                            let all = decoded.violations.listed();
+                            assert!(all[0].pointer.starts_with("/params"), "{}", mutant.doc);
+                            violations += 1;
+                        }
+                        Err(error) => {
+                            let whole = mutant.pointer == "/params" && error.pointer().is_empty();
+                            assert!(
+                                whole || error.pointer().starts_with("/params"),
+                                "{error} {}",
+                                mutant.doc
+                            );
+                            errors += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{errors} errors and {violations} violations point at params");
+}
+
+#[test]
+fn an_unknown_method_is_recognisable_and_comes_back() {
+    for revision in revisions() {
+        let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
+        for union in by_method(revision) {
+            for method in ["", "tools/Call", "tools/call ", "x/y", "\u{0}"] {
+                let doc = generator.instance(union.name);
+                let text = with_member(&doc, "method", Doc::String(method.into())).to_string();
+                let decoded = (union.decode)(text.as_bytes()).expect("an unknown method is kept");
+                assert_eq!(decoded.variant, "Unrecognized", "{} {text}", union.name);
+                assert_eq!(decoded.encoded, text, "{}", union.name);
+                let kinds = decoded.violations.listed().iter();
+                let kinds: Vec<ViolationKind> = kinds.map(|violation| violation.kind).collect();
+                assert_eq!(kinds, [ViolationKind::Tag], "{} {text}", union.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_tag_that_is_unknown_is_kept_where_the_union_has_a_tag() {
+    for revision in revisions() {
+        for union in revision.types.unions {
+            let Some(tag) = variants(revision, union.name).open_tag() else {
+                continue;
+            };
+            let text = format!(r#"{{"a":[ 1.0 ],"{tag}":"x-unknown"}}"#);
+            let decoded = (union.decode)(text.as_bytes()).expect("an unknown tag is kept");
+            assert_eq!(
+                (decoded.variant.as_str(), decoded.encoded.as_str()),
+                ("Unrecognized", text.as_str())
+            );
+            for bad in ["{}", "[]", "null", &format!(r#"{{"{tag}":1}}"#)] {
+                assert!(
+                    (union.decode)(bad.as_bytes()).is_err(),
+                    "{} {bad}",
+                    union.name
+                );
+            }
+        }
+    }
+}
+
+fn with_member(doc: &Doc, name: &str, value: Doc) -> Doc {
+    let Doc::Object(members) = doc else {
+        panic!("a message is an object: {doc}");
+    };
+    let mut members = members.clone();
+    match members.iter_mut().find(|(other, _)| other == name) {
+        Some((_, old)) => *old = value,
+        None => members.push((name.to_owned(), value)),
+    }
+    Doc::Object(members)
+}

@@ -1,0 +1,134 @@
+//! Every valid instance comes back: no member lost, added or changed, numbers in their kind, unknown members in order.
+//! Takes seeded instances, with exotic numbers and unknown members, in compact and in wild spelling.
+//! The compact ones have to come back byte for byte, apart from the order that the documentation promises.
+
+use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style, same};
+
+use crate::expected::encoded;
+use crate::revisions::{Revision, revisions};
+use crate::rules::excuse;
+use crate::walk::Place;
+
+const SEED: u64 = 20_250_326;
+
+/// How many instances of each definition are made.
+const INSTANCES: usize = 50;
+
+#[derive(Default)]
+struct Tally {
+    documents: usize,
+    refused: usize,
+    left_out: usize,
+}
+
+#[test]
+fn instances_come_back() {
+    for exotic in [false, true] {
+        for revision in revisions() {
+            let tally = round_trips(revision, exotic);
+            println!(
+                "{} exotic numbers {exotic} (seed {SEED}): {} documents came back, {} were refused by a rule, {} left out",
+                revision.id(),
+                tally.documents,
+                tally.refused,
+                tally.left_out
+            );
+            assert!((tally.refused + tally.left_out) * 50 < tally.documents);
+        }
+    }
+}
+
+fn round_trips(revision: &'static Revision, exotic: bool) -> Tally {
+    let mut rng = Rng::new(SEED);
+    let document = revision.schema.document;
+    let mut generator = Generator::new(document, rng.fork()).exotic_numbers(exotic);
+    let mut mutator = Mutator::new(document, rng.fork());
+    let mut tally = Tally::default();
+    for definition in revision.types.definitions {
+        for _ in 0..INSTANCES {
+            let doc = generator.instance(definition.name);
+            let extended = mutator.with_unknown_members(definition.name, &doc);
+            for doc in [doc, extended] {
+                if is_nearly_valid(revision, definition.name, &doc) {
+                    tally.left_out += 1;
+                    continue;
+                }
+                if excuse(&revision.schema, definition.name, &rounded(&doc)).is_some() {
+                    tally.refused += 1;
+                    continue;
+                }
+                compact(revision, definition.name, &doc);
+                wild(revision, definition.name, &doc, &mut rng);
+                tally.documents += 1;
+            }
+        }
+    }
+    tally
+}
+
+/// The compact spelling comes back byte for byte, in the order that is promised.
+fn compact(revision: &Revision, definition: &str, doc: &Doc) {
+    let text = doc.to_string();
+    let expected = encoded(&revision.schema, definition, doc);
+    assert!(same(doc, &expected), "the expectation keeps everything");
+    let came_back = encode(revision, definition, &text);
+    assert_eq!(came_back, expected.to_string(), "{definition} {text}");
+    assert_eq!(
+        encode(revision, definition, &came_back),
+        came_back,
+        "a second time"
+    );
+}
+
+/// Any other spelling comes back as the same document, and once encoded it does not change any more.
+fn wild(revision: &Revision, definition: &str, doc: &Doc, rng: &mut Rng) {
+    let text = doc.write(Style::WILD, rng);
+    let read = Doc::parse(&text).expect("the writer writes JSON");
+    let came_back = encode(revision, definition, &text);
+    let after = Doc::parse(&came_back).expect("the types write JSON");
+    let expected = encoded(&revision.schema, definition, &read);
+    assert_eq!(after, expected, "{definition} {text}");
+    assert!(same(doc, &after), "{definition} {text}");
+    assert_eq!(
+        encode(revision, definition, &came_back),
+        came_back,
+        "a second time"
+    );
+}
+
+fn encode(revision: &Revision, definition: &str, text: &str) -> String {
+    match (revision.definition(definition).inspect)(text.as_bytes()) {
+        Ok(inspected) if inspected.violations.is_empty() => inspected.encoded,
+        other => panic!(
+            "{} {definition} {text} {other:?} (seed {SEED})",
+            revision.id()
+        ),
+    }
+}
+
+/// Whether the document is valid only because the generator takes `1e-400` for a whole number.
+fn is_nearly_valid(revision: &Revision, definition: &str, doc: &Doc) -> bool {
+    let mut found = false;
+    revision.schema.walk(definition, doc, &mut |place| {
+        if let Place::Typed { schema, doc } = place {
+            let is_whole = schema["type"] == "integer";
+            found |= is_whole && *doc == Doc::Number("1e-400".to_owned());
+        }
+    });
+    found
+}
+
+/// The document with numbers that the validator can hold.
+fn rounded(doc: &Doc) -> Doc {
+    match doc {
+        Doc::Number(text) => Doc::Number(text.replace("e400", "e300")),
+        Doc::Array(items) => Doc::Array(items.iter().map(rounded).collect()),
+        Doc::Object(members) => Doc::Object(
+            members
+                .iter()
+                .map(|(name, value)| (name.clone(), rounded(value)))
+                .collect(),
+        ),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,413 @@
+//! The rules by which the types refuse what the schema allows: R1 to R5 of invariant 6, each a predicate.
+//! Takes a schema, the name of a definition and a document that the schema allows. None of them asks the types, and each
+//! is exact: where it holds the types must refuse, where none holds they must accept.
+
+use std::collections::BTreeSet;
+
+use mcp_exact_tests_support::Doc;
+use serde_json::Value;
+
+use crate::unions::required;
+use crate::walk::{At, Place, Schema};
+
+/// Stands for a lone surrogate, which no `String` can hold.
+pub const LONE: &str = "\u{e000}lone\u{e000}";
+
+/// What a rule is asked.
+pub type Predicate = fn(&Schema, &str, &Doc) -> bool;
+
+/// The rules with their names.
+pub const RULES: [(&str, Predicate); 5] = [
+    ("R1", has_result_and_error),
+    ("R2", has_null_id),
+    ("R3", is_picked_by_its_discriminator),
+    ("R4", has_duplicate_members),
+    ("R5", has_lone_surrogates),
+];
+
+/// The first rule by which the types refuse the document; `None` when they have to accept it.
+pub fn excuse(schema: &Schema, definition: &str, doc: &Doc) -> Option<usize> {
+    RULES
+        .iter()
+        .position(|(_, rule)| rule(schema, definition, doc))
+}
+
+/// R1: a JSON-RPC message that could be a response has `result` and `error`.
+///
+/// Asked wherever a union has to tell a response from an error, and for the first item where an array has to be told from
+/// another one.
+pub fn has_result_and_error(schema: &Schema, definition: &str, doc: &Doc) -> bool {
+    any_message(schema, definition, doc, |needs, doc| {
+        let is_either = needs(&["jsonrpc", "result"]) && needs(&["jsonrpc", "error"]);
+        is_either && has(doc, &["jsonrpc", "result", "error"])
+    })
+}
+
+/// R2: a JSON-RPC request has a null id; the schema would take it for a notification with an unknown member.
+pub fn has_null_id(schema: &Schema, definition: &str, doc: &Doc) -> bool {
+    any_message(schema, definition, doc, |needs, doc| {
+        let is_request = needs(&["jsonrpc", "method", "id"]) && has(doc, &["jsonrpc", "method"]);
+        is_request && doc.member("id") == Some(&Doc::Null)
+    })
+}
+
+/// R3: what tells the members of a union apart picks one, the schema does not accept that one but another.
+pub fn is_picked_by_its_discriminator(schema: &Schema, definition: &str, doc: &Doc) -> bool {
+    let mut found = false;
+    schema.walk(definition, doc, &mut |place| {
+        if let Place::Union {
+            union,
+            picked: Some(picked),
+            doc,
+        } = place
+            && !found
+        {
+            let members = schema.members(&union).unwrap_or_default();
+            let accepts = |name: &str| schema.oracle.verdict(name, doc) == Some(true);
+            let others = members.iter().enumerate().filter(|(at, _)| *at != picked);
+            found = !accepts(members[picked].0) && others.map(|(_, member)| member.0).any(accepts);
+        }
+    });
+    found
+}
+
+/// R4: an object of a known type, or a map with typed values, has a member twice.
+pub fn has_duplicate_members(schema: &Schema, definition: &str, doc: &Doc) -> bool {
+    any_typed(schema, definition, doc, |schema, doc| match doc {
+        Doc::Object(members) if is_typed_object(schema) => {
+            let names: BTreeSet<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+            names.len() < members.len()
+        }
+        _ => false,
+    })
+}
+
+/// R5: a string of a known type, or the name of a member at a typed level, has a lone surrogate.
+pub fn has_lone_surrogates(schema: &Schema, definition: &str, doc: &Doc) -> bool {
+    any_typed(schema, definition, doc, |schema, doc| match doc {
+        Doc::Object(members) => {
+            is_typed_object(schema) && members.iter().any(|(name, _)| name.contains(LONE))
+        }
+        Doc::String(text) => !is_open(schema) && text.contains(LONE),
+        _ => false,
+    })
+}
+
+/// Whether the schema says something about the members.
+fn is_typed_object(schema: &Value) -> bool {
+    let declares = |keyword: &str| {
+        schema[keyword]
+            .as_object()
+            .is_some_and(|map| !map.is_empty())
+    };
+    declares("properties") || declares("additionalProperties")
+}
+
+/// Whether any value will do.
+fn is_open(schema: &Value) -> bool {
+    schema.get("type").is_none() && schema.get("const").is_none() && schema.get("enum").is_none()
+}
+
+fn has(doc: &Doc, names: &[&str]) -> bool {
+    names.iter().all(|name| doc.member(name).is_some())
+}
+
+/// Whether it holds for an object that a union has to decide about. `it` can ask whether a member of the union requires
+/// all of some names.
+fn any_message(
+    schema: &Schema,
+    definition: &str,
+    doc: &Doc,
+    it: impl Fn(&dyn Fn(&[&str]) -> bool, &Doc) -> bool,
+) -> bool {
+    let mut found = false;
+    schema.walk(definition, doc, &mut |place| {
+        let Place::Union { union, doc, .. } = place else {
+            return;
+        };
+        let mut forms = Vec::new();
+        let doc = match doc {
+            Doc::Array(items) => {
+                add_items(schema, &union, &mut forms);
+                match (forms.len(), items.first()) {
+                    (2.., Some(item)) => item,
+                    _ => return,
+                }
+            }
+            _ => {
+                add_objects(schema, &union, &mut forms);
+                doc
+            }
+        };
+        let needs = |names: &[&str]| {
+            forms
+                .iter()
+                .any(|form| names.iter().all(|name| form.contains(name)))
+        };
+        found |= it(&needs, doc);
+    });
+    found
+}
+
+/// What each member of a union that is an object requires.
+fn add_objects(schema: &Schema, at: &At, to: &mut Vec<BTreeSet<&'static str>>) {
+    let at = schema.resolve(at);
+    match schema.members(&at) {
+        Some(members) => members
+            .iter()
+            .for_each(|(_, at)| add_objects(schema, at, to)),
+        None if at.schema["type"] == "object" => to.push(required(at.schema)),
+        None => {}
+    }
+}
+
+/// What the items of each member of a union that is an array require.
+fn add_items(schema: &Schema, union: &At, to: &mut Vec<BTreeSet<&'static str>>) {
+    for (_, member) in schema.members(union).unwrap_or_default() {
+        let array = schema.resolve(&member);
+        if array.schema["type"] == "array" {
+            let items = At {
+                pointer: format!("{}/items", array.pointer),
+                schema: &array.schema["items"],
+            };
+            add_objects(schema, &items, to);
+        }
+    }
+}
+
+fn any_typed(
+    schema: &Schema,
+    definition: &str,
+    doc: &Doc,
+    it: impl Fn(&Value, &Doc) -> bool,
+) -> bool {
+    let mut found = false;
+    schema.walk(definition, doc, &mut |place| match place {
+        Place::Typed { schema, doc } => found |= it(schema, doc),
+        Place::Union { .. } => {}
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_exact_tests_support::Doc;
+
+    use super::*;
+    use crate::revisions::{Revision, revisions};
+
+    /// Valid as a batch of responses; the first item makes it one of requests.
+    const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"m","result":{}},{"jsonrpc":"2.0","id":1,"result":{}}]"#;
+
+    /// Holds the rule to what it excuses and what it does not, and the types to the rule.
+    fn check(rule: Predicate, excused: &[(&str, &str)], not_excused: &[(&str, &str)]) {
+        for revision in revisions() {
+            let cases = excused.iter().map(|case| (case, true));
+            for ((definition, text), holds) in cases.chain(not_excused.iter().map(|c| (c, false))) {
+                let is_there =
+                    |name: &str| revision.types.definitions.iter().any(|d| d.name == name);
+                if !is_there(definition) || (*text == BATCH && !is_there("JSONRPCBatchRequest")) {
+                    continue;
+                }
+                let doc = read(text);
+                let about = format!("{} {definition} {text}", revision.id());
+                assert_eq!(rule(&revision.schema, definition, &doc), holds, "{about}");
+                let valid = revision.schema.oracle.verdict(definition, &doc);
+                assert_eq!(valid, Some(true), "the schema allows it: {about}");
+                assert_eq!(accepts(revision, definition, text), !holds, "{about}");
+            }
+        }
+    }
+
+    fn accepts(revision: &Revision, definition: &str, text: &str) -> bool {
+        let inspected = (revision.definition(definition).inspect)(text.as_bytes());
+        inspected.is_ok_and(|inspected| inspected.violations.is_empty())
+    }
+
+    /// Reads a case. A lone surrogate becomes its stand-in; the second of two members of a name is read by another name.
+    fn read(text: &str) -> Doc {
+        let whole = "\\ud800\\udc00";
+        let text = text.replace(whole, "\u{10000}").replace("\\ud800", LONE);
+        let mut doc = Doc::parse(&text);
+        if doc.is_err() {
+            doc = Doc::parse(&twice(&text)).map(same_again);
+        }
+        doc.unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// Marks the second `"_a"`, which is the name that the cases have twice.
+    fn twice(text: &str) -> String {
+        let at = text.rfind("\"_a\"").expect("the name that is there twice");
+        format!("{}\"_a~\"{}", &text[..at], &text[at + 4..])
+    }
+
+    fn same_again(doc: Doc) -> Doc {
+        match doc {
+            Doc::Array(items) => Doc::Array(items.into_iter().map(same_again).collect()),
+            Doc::Object(members) => Doc::Object(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (name.trim_end_matches('~').to_owned(), same_again(value)))
+                    .collect(),
+            ),
+            scalar => scalar,
+        }
+    }
+
+    #[test]
+    fn r1_result_and_error() {
+        let response = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#;
+        let notification = r#"{"jsonrpc":"2.0","method":"m","result":1,"error":2}"#;
+        check(
+            has_result_and_error,
+            &[
+                ("JSONRPCMessage", response),
+                ("JSONRPCMessage", notification),
+                ("JSONRPCBatchResponse", &format!("[{response}]")),
+                (
+                    "JSONRPCMessage",
+                    r#"{"error":{"code":1,"message":""},"id":"","jsonrpc":"2.0","result":0}"#,
+                ),
+            ],
+            &[
+                (
+                    "JSONRPCMessage",
+                    r#"{"jsonrpc":"2.0","id":1,"result":{"error":{},"jsonrpc":"2.0","result":1}}"#,
+                ),
+                ("JSONRPCResponse", response),
+                ("EmptyResult", response),
+                ("JSONRPCBatchRequest", &format!("[{notification}]")),
+            ],
+        );
+    }
+
+    #[test]
+    fn r2_null_id() {
+        let null = r#"{"jsonrpc":"2.0","method":"m","id":null}"#;
+        check(
+            has_null_id,
+            &[
+                ("JSONRPCMessage", null),
+                ("JSONRPCBatchRequest", &format!("[{null}]")),
+            ],
+            &[
+                ("JSONRPCMessage", r#"{"jsonrpc":"2.0","method":"m"}"#),
+                (
+                    "JSONRPCMessage",
+                    r#"{"jsonrpc":"2.0","method":"m","params":{"id":null}}"#,
+                ),
+                ("JSONRPCNotification", null),
+                ("Result", null),
+            ],
+        );
+    }
+
+    #[test]
+    fn r3_the_discriminator_picks() {
+        check(
+            is_picked_by_its_discriminator,
+            &[
+                ("ClientResult", r#"{"roots":5}"#),
+                ("ServerResult", r#"{"tools":[{}]}"#),
+                (
+                    "JSONRPCMessage",
+                    r#"{"jsonrpc":"2.0","method":"m","id":1.5}"#,
+                ),
+                (
+                    "EmbeddedResource",
+                    r#"{"type":"resource","resource":{"uri":"a:","text":1,"blob":""}}"#,
+                ),
+                (
+                    "PrimitiveSchemaDefinition",
+                    r#"{"type":"string","enum":"a"}"#,
+                ),
+                ("JSONRPCMessage", BATCH),
+            ],
+            &[
+                ("ClientResult", r#"{"root":5}"#),
+                ("ClientResult", r#"{"roots":[]}"#),
+                ("ServerResult", r#"{"tools":[],"content":[]}"#),
+                ("Result", r#"{"roots":5}"#),
+                (
+                    "EmbeddedResource",
+                    r#"{"type":"resource","resource":{"uri":"a:","text":"","blob":1}}"#,
+                ),
+                (
+                    "PrimitiveSchemaDefinition",
+                    r#"{"type":"string","enum":[]}"#,
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn r4_duplicate_members() {
+        check(
+            has_duplicate_members,
+            &[
+                ("Result", r#"{"_a":1,"_a":1}"#),
+                (
+                    "ClientResult",
+                    r#"{"roots":[{"uri":"file:///","_a":{},"_a":[]}]}"#,
+                ),
+                (
+                    "Tool",
+                    r#"{"name":"","inputSchema":{"type":"object"},"_a":1,"_a":1}"#,
+                ),
+                (
+                    "CallToolRequest",
+                    r#"{"method":"tools/call","params":{"name":"","_a":1,"_a":2}}"#,
+                ),
+                (
+                    "ServerCapabilities",
+                    r#"{"experimental":{"_a":{},"_a":{}}}"#,
+                ),
+            ],
+            &[
+                ("Result", r#"{"b":{"_a":1,"_a":1}}"#),
+                (
+                    "Tool",
+                    r#"{"name":"","inputSchema":{"type":"object","_a":1,"_a":1}}"#,
+                ),
+                (
+                    "CallToolRequest",
+                    r#"{"method":"tools/call","params":{"name":"","arguments":{"_a":1,"_a":2}}}"#,
+                ),
+                (
+                    "ServerCapabilities",
+                    r#"{"experimental":{"x":{"_a":{},"_a":{}}}}"#,
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn r5_lone_surrogates() {
+        check(
+            has_lone_surrogates,
+            &[
+                ("Cursor", r#""\ud800""#),
+                ("Result", r#"{"\ud800":1}"#),
+                ("RequestId", r#""a\ud800b""#),
+                ("ServerCapabilities", r#"{"experimental":{"\ud800":{}}}"#),
+                (
+                    "CallToolRequest",
+                    r#"{"method":"tools/call","params":{"name":"\ud800"}}"#,
+                ),
+            ],
+            &[
+                ("Cursor", r#""\ud800\udc00""#),
+                ("Result", r#"{"a":"\ud800"}"#),
+                ("Result", r#"{"a":{"\ud800":1}}"#),
+                (
+                    "Tool",
+                    r#"{"name":"","inputSchema":{"type":"object","\ud800":"\ud800"}}"#,
+                ),
+                (
+                    "CallToolRequest",
+                    r#"{"method":"tools/call","params":{"name":"","arguments":{"\ud800":"\ud800"}}}"#,
+                ),
+            ],
+        );
+    }
+}

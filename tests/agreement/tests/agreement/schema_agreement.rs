@@ -1,0 +1,228 @@
+//! The verdict of decoding and `validate()` is the verdict of a JSON Schema validator, outside the named rules.
+//! Takes seeded instances and mutants of every definition of every revision, in compact and in wild spelling.
+//! The rules are exact, so that nothing hides behind them: where one holds, the types must refuse.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mcp_exact_tests_support::{
+    Doc, Generator, MutationKind, Mutator, Rng, Style, definition_names,
+};
+
+use crate::revisions::{Revision, revisions};
+use crate::rules::{LONE, RULES, excuse};
+
+const SEED: u64 = 20_250_618;
+
+/// How many valid and how many invalid documents each revision is asked for.
+const ENOUGH: usize = 10_000;
+
+/// How many mutants are taken of one instance.
+const MUTANTS: usize = 5;
+
+/// What was compared.
+#[derive(Default)]
+struct Tally {
+    seen: BTreeSet<(&'static str, String)>,
+    valid: BTreeMap<&'static str, usize>,
+    invalid: BTreeMap<&'static str, usize>,
+    kinds: BTreeMap<MutationKind, usize>,
+    agreed: usize,
+    excused: [usize; RULES.len()],
+    wrong: Vec<String>,
+}
+
+impl Tally {
+    fn totals(&self) -> (usize, usize) {
+        (self.valid.values().sum(), self.invalid.values().sum())
+    }
+
+    /// Compares one document, unless the same was there before.
+    fn compare(&mut self, revision: &Revision, definition: &'static str, doc: &Doc, rng: &mut Rng) {
+        if !self.seen.insert((definition, doc.to_string())) {
+            return;
+        }
+        let valid = revision.schema.oracle.verdict(definition, doc);
+        let valid = valid.expect("no exotic number was asked for");
+        let counts = if valid {
+            &mut self.valid
+        } else {
+            &mut self.invalid
+        };
+        *counts.entry(definition).or_default() += 1;
+        let rule = match valid {
+            true => excuse(&revision.schema, definition, doc),
+            false => None,
+        };
+        let text = write(doc, rng);
+        let inspected = (revision.definition(definition).inspect)(text.as_bytes());
+        let accepted = inspected
+            .as_ref()
+            .is_ok_and(|inspected| inspected.violations.is_empty());
+        match rule {
+            _ if accepted != (valid && rule.is_none()) => {
+                let rule = rule.map_or("no rule", |rule| RULES[rule].0);
+                let errors = doc
+                    .to_value()
+                    .map(|v| revision.schema.oracle.errors(definition, &v));
+                self.wrong.push(format!(
+                    "{definition} {text}\n  schema {errors:?}\n  types {inspected:?}\n  {rule}"
+                ));
+            }
+            Some(rule) => self.excused[rule] += 1,
+            None => self.agreed += 1,
+        }
+    }
+
+    fn report(&self, revision: &str, what: &str) {
+        let (valid, invalid) = self.totals();
+        let rules = RULES.iter().zip(self.excused);
+        let rules: Vec<String> = rules.map(|((name, _), n)| format!("{name} {n}")).collect();
+        println!(
+            "{revision} {what}: {} documents, {valid} valid, {invalid} invalid, {} agreed, excused {}",
+            self.seen.len(),
+            self.agreed,
+            rules.join(" ")
+        );
+        let shown: Vec<&str> = self.wrong.iter().take(10).map(String::as_str).collect();
+        assert!(
+            shown.is_empty(),
+            "{revision}: {} verdicts differ (seed {SEED})\n{}",
+            self.wrong.len(),
+            shown.join("\n")
+        );
+        let excused: usize = self.excused.iter().sum();
+        assert_eq!(self.agreed + excused, self.seen.len(), "{revision}");
+    }
+}
+
+/// Writes the document in one of the styles, with lone surrogates where the stand-in is.
+fn write(doc: &Doc, rng: &mut Rng) -> String {
+    let mut style = *rng.pick(&[Style::default(), Style::WILD]);
+    style.escapes &= !doc.to_string().contains(LONE);
+    doc.write(style, rng).replace(LONE, "\\ud800")
+}
+
+#[test]
+fn types_and_schema_agree() {
+    for revision in revisions() {
+        let tally = compare(revision);
+        tally.report(revision.id(), "instances and mutants");
+        let kinds: BTreeSet<_> = MutationKind::ALL.into_iter().collect();
+        assert_eq!(kinds, tally.kinds.keys().copied().collect(), "every kind");
+        for definition in definition_names(&revision.official) {
+            let both = [&tally.valid, &tally.invalid].map(|counts| counts.contains_key(definition));
+            assert_eq!(both, [true, true], "{} {definition}", revision.id());
+        }
+        let (valid, _) = tally.totals();
+        assert!(
+            tally.excused[2] * 50 < valid,
+            "R3 excuses less than one in fifty"
+        );
+    }
+}
+
+fn compare(revision: &'static Revision) -> Tally {
+    let document = revision.schema.document;
+    let mut rng = Rng::new(SEED);
+    let mut generator = Generator::new(document, rng.fork());
+    let mut mutator = Mutator::new(document, rng.fork());
+    let mut tally = Tally::default();
+    while tally.totals().0 < ENOUGH || tally.totals().1 < ENOUGH {
+        for definition in revision.types.definitions {
+            let name = definition.name;
+            let doc = generator.instance(name);
+            let extended = mutator.with_unknown_members(name, &doc);
+            for mutant in mutator.sample(name, &doc, MUTANTS) {
+                *tally.kinds.entry(mutant.kind).or_default() += 1;
+                tally.compare(revision, name, &mutant.doc, &mut rng);
+            }
+            tally.compare(revision, name, &doc, &mut rng);
+            tally.compare(revision, name, &extended, &mut rng);
+        }
+    }
+    tally
+}
+
+/// Members of another definition, null ids, members that are there twice and lone surrogates: what the rules are about.
+#[test]
+fn the_rules_say_exactly_what_is_refused() {
+    for revision in revisions() {
+        let mut rng = Rng::new(SEED);
+        let mut generator = Generator::new(revision.schema.document, rng.fork());
+        let mut tally = Tally::default();
+        for definition in revision.types.definitions {
+            let unions = revision.types.unions.iter();
+            let is_union = unions
+                .map(|union| union.name)
+                .any(|name| name == definition.name);
+            for _ in 0..if is_union { 300 } else { 20 } {
+                let doc = generator.instance(definition.name);
+                for change in [add_member, repeat_member, add_surrogate] {
+                    let mut changed = doc.clone();
+                    change(pick_value(&mut changed, &mut rng), &mut rng);
+                    tally.compare(revision, definition.name, &changed, &mut rng);
+                }
+            }
+        }
+        tally.report(revision.id(), "provoked");
+        assert!(
+            tally.excused.iter().all(|count| *count > 0),
+            "{}: every rule was needed",
+            revision.id()
+        );
+    }
+}
+
+/// Any value in the document.
+fn pick_value<'d>(doc: &'d mut Doc, rng: &mut Rng) -> &'d mut Doc {
+    let inside = match doc {
+        Doc::Array(items) => items.len(),
+        Doc::Object(members) => members.len(),
+        _ => 0,
+    };
+    if inside == 0 || rng.chance(50) {
+        return doc;
+    }
+    let index = rng.below(inside);
+    match doc {
+        Doc::Array(items) => pick_value(&mut items[index], rng),
+        Doc::Object(members) => pick_value(&mut members[index].1, rng),
+        scalar => scalar,
+    }
+}
+
+/// Adds a member by which a union could be misled.
+fn add_member(doc: &mut Doc, rng: &mut Rng) {
+    const NAMES: [&str; 11] = [
+        "action", "blob", "content", "enum", "error", "id", "id", "id", "result", "roots", "tools",
+    ];
+    if let Doc::Object(members) = doc {
+        let name = *rng.pick(&NAMES);
+        let fraction = Doc::Number("1.5".into());
+        let values = [Doc::Null, Doc::Null, fraction, Doc::Array(Vec::new())];
+        if members.iter().all(|(other, _)| other != name) {
+            members.push((name.to_owned(), rng.pick(&values).clone()));
+        }
+    }
+}
+
+fn repeat_member(doc: &mut Doc, rng: &mut Rng) {
+    if let Doc::Object(members) = doc
+        && !members.is_empty()
+    {
+        let member = rng.pick(members).clone();
+        members.push(member);
+    }
+}
+
+/// Puts a lone surrogate into a string, or a member of such a name into an object.
+fn add_surrogate(doc: &mut Doc, rng: &mut Rng) {
+    match doc {
+        Doc::String(text) => text.push_str(LONE),
+        Doc::Object(members) => members.insert(
+            rng.below(members.len() + 1),
+            (format!("x{LONE}"), Doc::String(LONE.into())),
+        ),
+        _ => {}
+    }
+}

@@ -1,0 +1,173 @@
+//! Which member of a union a value is, by the rules that the documentation gives.
+//! Takes the corrected schema and a document; gives the index of a member. Written from the rules, not from the generator:
+//! first the kind of JSON value, then a constant, then required members, most specific first, schema order among equals.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mcp_exact_tests_support::Doc;
+use serde_json::Value;
+
+use crate::walk::{At, Schema};
+
+/// A form that a member of a union can have, and the index of the member.
+struct Form {
+    member: usize,
+    at: At,
+}
+
+/// The member of the union that the rules pick; nothing when they pick none.
+pub fn pick(schema: &Schema, union: &At, doc: &Doc) -> Option<usize> {
+    let forms = forms(schema, union);
+    let mut of_kind = forms.iter().filter(|form| has_kind(form.at.schema, doc));
+    match doc {
+        Doc::Object(_) => pick_object(schema, &of_kind.collect::<Vec<_>>(), doc),
+        Doc::Array(items) => {
+            let arrays: Vec<&Form> = of_kind.collect();
+            let first = arrays.first()?.member;
+            match items.first() {
+                Some(item) if arrays.len() > 1 => pick_array(schema, &arrays, item),
+                _ => Some(first),
+            }
+        }
+        _ => of_kind.next().map(|form| form.member),
+    }
+}
+
+/// The forms of a union's members; a union among them counts as its own members.
+fn forms(schema: &Schema, union: &At) -> Vec<Form> {
+    let mut forms = Vec::new();
+    let members = schema.members(union).unwrap_or_default();
+    for (member, (_, at)) in members.iter().enumerate() {
+        add_forms(schema, member, at, &mut forms);
+    }
+    forms
+}
+
+fn add_forms(schema: &Schema, member: usize, at: &At, forms: &mut Vec<Form>) {
+    let at = schema.resolve(at);
+    match schema.members(&at) {
+        Some(members) => {
+            for (_, at) in members {
+                add_forms(schema, member, &at, forms);
+            }
+        }
+        None => forms.push(Form { member, at }),
+    }
+}
+
+fn has_kind(schema: &Value, doc: &Doc) -> bool {
+    let kinds: &[&str] = match doc {
+        Doc::Null => &["null"],
+        Doc::Bool(_) => &["boolean"],
+        Doc::Number(_) => &["number", "integer"],
+        Doc::String(_) => &["string"],
+        Doc::Array(_) => &["array"],
+        Doc::Object(_) => &["object"],
+    };
+    schema["type"]
+        .as_str()
+        .is_some_and(|kind| kinds.contains(&kind))
+}
+
+/// Several kinds of arrays are told apart by their first item, which is an object.
+fn pick_array(schema: &Schema, arrays: &[&Form], item: &Doc) -> Option<usize> {
+    let mut forms = Vec::new();
+    for array in arrays {
+        let items = At {
+            pointer: format!("{}/items", array.at.pointer),
+            schema: &array.at.schema["items"],
+        };
+        add_forms(schema, array.member, &items, &mut forms);
+    }
+    let forms: Vec<&Form> = forms
+        .iter()
+        .filter(|form| has_kind(form.at.schema, item))
+        .collect();
+    pick_object(schema, &forms, item)
+}
+
+fn pick_object(schema: &Schema, forms: &[&Form], doc: &Doc) -> Option<usize> {
+    let tag = tag(schema, forms);
+    let constants = |form: &Form| match tag {
+        Some(tag) => constants(schema, &form.at, tag),
+        None => None,
+    };
+    let is_right = |form: &&&Form| {
+        let value = tag.and_then(|tag| doc.member(tag));
+        match (constants(form), value) {
+            (Some(constants), Some(Doc::String(value))) => constants.contains(value.as_str()),
+            (Some(_), None) => !required(form.at.schema).contains(tag.unwrap_or_default()),
+            _ => false,
+        }
+    };
+    let mut candidates: Vec<&Form> = forms.iter().filter(is_right).copied().collect();
+    if candidates.is_empty() {
+        let untagged = |form: &&&Form| constants(form).is_none();
+        candidates = forms.iter().filter(untagged).copied().collect();
+    }
+    most_specific(&candidates, doc)
+}
+
+/// Of the forms whose required members are there the one that requires the most.
+fn most_specific(candidates: &[&Form], doc: &Doc) -> Option<usize> {
+    if let [only] = candidates {
+        return Some(only.member);
+    }
+    let common = candidates
+        .iter()
+        .map(|form| required(form.at.schema))
+        .reduce(|common, names| &common & &names)?;
+    let mut best: Option<(usize, usize)> = None;
+    for form in candidates {
+        let needs = &required(form.at.schema) - &common;
+        let fits = needs.iter().all(|name| doc.member(name).is_some());
+        if fits && best.is_none_or(|(most, _)| needs.len() > most) {
+            best = Some((needs.len(), form.member));
+        }
+    }
+    best.map(|(_, member)| member)
+}
+
+/// The member of the objects whose constants tell the most forms apart.
+fn tag(schema: &Schema, forms: &[&Form]) -> Option<&'static str> {
+    let mut by_name: BTreeMap<&str, Vec<BTreeSet<&str>>> = BTreeMap::new();
+    for form in forms {
+        let members = form.at.schema["properties"].as_object();
+        for name in members.into_iter().flat_map(|members| members.keys()) {
+            if let Some(constants) = constants(schema, &form.at, name) {
+                by_name.entry(name).or_default().push(constants);
+            }
+        }
+    }
+    let differ = |sets: &[BTreeSet<&str>]| sets.iter().any(|set| *set != sets[0]);
+    let telling = by_name.into_iter().filter(|(_, sets)| differ(sets));
+    let best = telling.reduce(|best, next| {
+        if next.1.len() > best.1.len() {
+            next
+        } else {
+            best
+        }
+    });
+    best.map(|(name, _)| name)
+}
+
+/// The strings that a member can be, when the schema lists them: a constant, or a required one of a few.
+fn constants(schema: &Schema, at: &At, name: &str) -> Option<BTreeSet<&'static str>> {
+    let member = at.schema["properties"].get(name)?;
+    let member = schema.resolve(&At {
+        pointer: format!("{}/properties/{name}", at.pointer),
+        schema: member,
+    });
+    if let Some(constant) = member.schema["const"].as_str() {
+        return Some(BTreeSet::from([constant]));
+    }
+    let listed = member.schema["enum"].as_array()?;
+    let needed = required(at.schema).contains(name);
+    needed.then(|| listed.iter().filter_map(Value::as_str).collect())
+}
+
+/// The members that an object has to have.
+pub fn required(schema: &'static Value) -> BTreeSet<&'static str> {
+    let names = schema["required"].as_array().into_iter().flatten();
+    names.filter_map(Value::as_str).collect()
+}

@@ -1,0 +1,30 @@
+//! The table of revisions in the workspace's README against schema/revisions.toml and the generated crates.
+
+use std::fs;
+use std::path::Path;
+
+fn text(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    fs::read_to_string(root.join(path)).expect("a file of the workspace")
+}
+
+fn row(id: &str) -> String {
+    let registry = text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
+    let definitions = registry.matches("Definition::of::<").count();
+    format!("| {id} | `mcp-{id}` | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
+}
+
+#[test]
+fn the_readme_lists_every_revision_and_no_other() {
+    let revisions = text("schema/revisions.toml");
+    let ids = revisions
+        .lines()
+        .filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"'));
+    let expected: Vec<String> = ids.map(row).collect();
+    let readme = text("README.md");
+    let rows: Vec<&str> = readme
+        .lines()
+        .filter(|line| line.contains("/schema.json) |"))
+        .collect();
+    assert_eq!(rows, expected);
+}
