@@ -132,7 +132,7 @@ impl<'i> Planner<'i> {
         )
     }
 
-    /// Arrays whose items are objects: told apart by the first one.
+    /// Arrays whose items are objects: told apart by the first one, which its own union judges later.
     fn items(&self, arrays: &[(usize, &'i Type)]) -> Result<ObjectDispatch> {
         let mut objects = Vec::new();
         for (index, items) in arrays {
@@ -148,7 +148,9 @@ impl<'i> Planner<'i> {
                 objects.push((*index, members));
             }
         }
-        self.objects(&objects)
+        let mut plan = self.objects(&objects)?;
+        plan.exclusive.clear();
+        Ok(plan)
     }
 
     fn objects(&self, objects: &[(usize, &'i [Member])]) -> Result<ObjectDispatch> {

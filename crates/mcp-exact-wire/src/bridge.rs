@@ -40,11 +40,23 @@ pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Er
     }
 }
 
-/// Whether `S` is serde_json's own serialiser, and not one that prints prettily. Were its name to change, open objects
-/// would lose white space between their members, and nothing else.
+/// Whether `S` is serde_json's own serialiser, without a formatter that wants to see every member. Were its name to
+/// change, open objects at the top would lose the white space between their members, and nothing else.
 fn takes_text<S>() -> bool {
     let name = std::any::type_name::<S>();
-    name.starts_with("&mut serde_json::ser::Serializer<") && !name.contains("PrettyFormatter")
+    let Some(arguments) = name.strip_prefix("&mut serde_json::ser::Serializer<") else {
+        return false;
+    };
+    let mut depth = 0;
+    let formatted = arguments.bytes().any(|b| {
+        match b {
+            b'<' | b'(' | b'[' => depth += 1,
+            b'>' | b')' | b']' => depth -= 1,
+            _ => {}
+        }
+        b == b',' && depth == 0
+    });
+    !formatted || arguments.ends_with("serde_json::ser::CompactFormatter>")
 }
 
 fn serialize_object<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {
@@ -112,6 +124,22 @@ struct RawOr<V> {
     name: &'static str,
 }
 
+impl<'de, V: Visitor<'de>> RawOr<V> {
+    fn text<E: de::Error>(self, text: String) -> Result<V::Value, E> {
+        let one = std::iter::once((self.name, text));
+        self.visitor.visit_map(de::value::MapDeserializer::new(one))
+    }
+
+    fn written<E: de::Error>(
+        self,
+        write: impl FnOnce(WriteOut<'_, '_>) -> Result<(), E>,
+    ) -> Result<V::Value, E> {
+        let mut text = Vec::new();
+        write(WriteOut(&mut Writer::new(&mut text)))?;
+        self.text(String::from_utf8(text).map_err(E::custom)?)
+    }
+}
+
 impl<'de, V: Visitor<'de>> Visitor<'de> for RawOr<V> {
     type Value = V::Value;
 
@@ -119,17 +147,64 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for RawOr<V> {
         f.write_str("a JSON value")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.visitor.visit_map(map)
+    /// Raw text is handed over as a map of one member, which has the name that was asked for.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<V::Value, A::Error> {
+        let first: Option<String> = map.next_key()?;
+        if first.as_deref() == Some(self.name) {
+            let text = map.next_value()?;
+            return self.text(text);
+        }
+        self.written(|out| out.members(first, map))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, d: D) -> Result<V::Value, D::Error> {
-        let mut text = Vec::new();
-        let writer = WriteOut(&mut Writer::new(&mut text));
-        de::DeserializeSeed::deserialize(writer, d)?;
-        let text = String::from_utf8(text).map_err(de::Error::custom)?;
-        let one = std::iter::once((self.name, text));
-        self.visitor.visit_map(de::value::MapDeserializer::new(one))
+        self.written(|out| de::DeserializeSeed::deserialize(out, d))
+    }
+
+    // What a deserialiser gives that makes no difference between a newtype and its content.
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<V::Value, E> {
+        self.written(|out| out.visit_bool(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<V::Value, E> {
+        self.written(|out| out.visit_i64(value))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<V::Value, E> {
+        self.written(|out| out.visit_u64(value))
+    }
+
+    fn visit_i128<E: de::Error>(self, value: i128) -> Result<V::Value, E> {
+        self.written(|out| out.visit_i128(value))
+    }
+
+    fn visit_u128<E: de::Error>(self, value: u128) -> Result<V::Value, E> {
+        self.written(|out| out.visit_u128(value))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<V::Value, E> {
+        self.written(|out| out.visit_f64(value))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<V::Value, E> {
+        self.written(|out| out.visit_str(value))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<V::Value, E> {
+        self.written(|out| out.visit_unit())
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<V::Value, E> {
+        self.written(|out| out.visit_none())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, d: D) -> Result<V::Value, D::Error> {
+        self.written(|out| out.visit_some(d))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<V::Value, A::Error> {
+        self.written(|out| out.visit_seq(seq))
     }
 }
 
@@ -147,6 +222,29 @@ impl<'de> de::DeserializeSeed<'de> for WriteOut<'_, '_> {
 impl WriteOut<'_, '_> {
     fn put(self, json: &str) {
         self.0.put(json);
+    }
+
+    /// Writes a map whose first name was read already.
+    fn members<'de, A: MapAccess<'de>>(
+        self,
+        first: Option<String>,
+        mut map: A,
+    ) -> Result<(), A::Error> {
+        if first.as_deref() == Some(NUMBER) && keeps_number_text() {
+            let text: String = map.next_value()?;
+            let number: Number = text.parse().map_err(de::Error::custom)?;
+            number.encode(self.0);
+            return Ok(());
+        }
+        self.0.put("{");
+        let mut name = first;
+        while let Some(known) = name {
+            self.0.name(&known);
+            map.next_value_seed(WriteOut(self.0))?;
+            name = map.next_key()?;
+        }
+        self.0.put("}");
+        Ok(())
     }
 }
 
@@ -168,6 +266,16 @@ impl<'de> Visitor<'de> for WriteOut<'_, '_> {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<(), E> {
+        self.put(&value.to_string());
+        Ok(())
+    }
+
+    fn visit_i128<E>(self, value: i128) -> Result<(), E> {
+        self.put(&value.to_string());
+        Ok(())
+    }
+
+    fn visit_u128<E>(self, value: u128) -> Result<(), E> {
         self.put(&value.to_string());
         Ok(())
     }
@@ -224,26 +332,8 @@ impl<'de> Visitor<'de> for WriteOut<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Some(first) = map.next_key::<String>()? else {
-            self.0.put("{}");
-            return Ok(());
-        };
-        if first == NUMBER && keeps_number_text() {
-            let text: String = map.next_value()?;
-            return match text.parse::<Number>() {
-                Ok(number) => Ok(number.encode(self.0)),
-                Err(error) => Err(de::Error::custom(error)),
-            };
-        }
-        self.0.put("{");
-        let mut name = Some(first);
-        while let Some(known) = name {
-            self.0.name(&known);
-            map.next_value_seed(WriteOut(self.0))?;
-            name = map.next_key()?;
-        }
-        self.0.put("}");
-        Ok(())
+        let first = map.next_key()?;
+        self.members(first, map)
     }
 }
 

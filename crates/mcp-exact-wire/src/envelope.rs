@@ -37,15 +37,6 @@ impl Reader<'_> {
         };
     }
 
-    /// Goes back to the beginning of a message whose first members were read already.
-    pub(crate) fn restart_envelope(&mut self) {
-        if self.envelope().resumed {
-            let (start, depth) = (self.envelope().start, self.depth() - 1);
-            self.rewind(start, depth);
-            self.expect_envelope();
-        }
-    }
-
     /// Whether the object that is opened now is a message.
     #[inline]
     pub(crate) fn take_envelope(&mut self) -> bool {

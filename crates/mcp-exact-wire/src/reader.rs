@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::error::{DecodeError, DecodeErrorKind, Detail, Failed, Fault, Read};
 use crate::scan::{self, NotJson};
-use crate::unescape::{unescape, unescape_lossy};
+use crate::unescape::{self, BadEscape};
 use crate::{Decode, Json};
 
 /// How deep values of known types may be nested in each other; open JSON may be nested as deep as it likes.
@@ -113,22 +113,18 @@ impl<'a> Reader<'a> {
     /// A string.
     #[inline]
     pub fn string(&mut self) -> Read<String> {
-        let (inside, plain) = self.string_inside()?;
-        if plain {
-            Ok(inside.to_owned())
-        } else {
-            self.unescaped(inside)
+        match self.plain_string()? {
+            Ok(text) => Ok(text.to_owned()),
+            Err(at) => self.escaped_string(at),
         }
     }
 
     /// A string, borrowed where it holds no escape sequence.
     #[inline]
     pub fn str(&mut self) -> Read<Cow<'a, str>> {
-        let (inside, plain) = self.string_inside()?;
-        if plain {
-            Ok(Cow::Borrowed(inside))
-        } else {
-            self.unescaped(inside).map(Cow::Owned)
+        match self.plain_string()? {
+            Ok(text) => Ok(Cow::Borrowed(text)),
+            Err(at) => self.escaped_string(at).map(Cow::Owned),
         }
     }
 
@@ -320,32 +316,59 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// The inside of a string, and whether it holds no escape sequence.
+    /// A string without escape sequences, or where the first one is; then nothing is taken.
     #[inline]
-    fn string_inside(&mut self) -> Read<(&'a str, bool)> {
+    fn plain_string(&mut self) -> Read<Result<&'a str, usize>> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a string"));
         }
         let start = self.at + 1;
         let end = scan::plain_end(self.bytes(), start);
-        if self.bytes().get(end) == Some(&b'"') {
-            self.at = end + 1;
-            return Ok((&self.text[start..end], true));
+        match self.bytes().get(end) {
+            Some(b'"') => {
+                self.at = end + 1;
+                Ok(Ok(&self.text[start..end]))
+            }
+            Some(b'\\') => Ok(Err(end)),
+            _ => Err(self.not_json(end)),
         }
-        self.at = self.scanned(scan::string_end(self.bytes(), end))?;
-        Ok((&self.text[start..self.at - 1], false))
+    }
+
+    /// A string whose first escape sequence is at `escape`: scanned and unescaped in one pass, one allocation.
+    #[inline(never)]
+    fn escaped_string(&mut self, escape: usize) -> Read<String> {
+        let start = self.at;
+        let mut from = start + 1;
+        let mut out = String::with_capacity(scan::closing_quote(self.bytes(), escape) - from);
+        let mut at = escape;
+        loop {
+            out.push_str(&self.text[from..at]);
+            match self.bytes().get(at) {
+                Some(b'"') => break,
+                Some(b'\\') => {}
+                _ => return Err(self.not_json(at)),
+            }
+            match unescape::escape(&self.text[at..]) {
+                Ok((c, length)) => {
+                    out.push(c);
+                    from = at + length;
+                }
+                Err(BadEscape::NotJson) => return Err(self.not_json(at)),
+                Err(BadEscape::Surrogate) => return Err(self.lone_surrogate(start)),
+            }
+            at = scan::plain_end(self.bytes(), from);
+        }
+        self.at = at + 1;
+        Ok(out)
     }
 
     #[cold]
-    fn unescaped(&mut self, inside: &str) -> Read<String> {
-        match unescape(inside) {
-            Some(text) => Ok(text),
-            None => {
-                let at = self.at - inside.len() - 2;
-                let words = Detail::Plain("a string holds a lone surrogate");
-                Err(self.fault(at, DecodeErrorKind::Surrogate, words))
-            }
+    fn lone_surrogate(&mut self, at: usize) -> Failed {
+        if let Err(NotJson(at)) = scan::value_end(self.bytes(), at) {
+            return self.not_json(at);
         }
+        let words = Detail::Plain("a string holds a lone surrogate");
+        self.fault(at, DecodeErrorKind::Surrogate, words)
     }
 
     #[inline]
@@ -395,12 +418,15 @@ impl<'a> Reader<'a> {
     /// The name of a member, for comparison only: one with a lone surrogate in it equals no name that is known.
     #[inline]
     pub(crate) fn name(&mut self) -> Read<Cow<'a, str>> {
-        let (inside, plain) = self.string_inside()?;
-        Ok(if plain {
-            Cow::Borrowed(inside)
-        } else {
-            Cow::Owned(unescape_lossy(inside))
-        })
+        match self.plain_string()? {
+            Ok(text) => Ok(Cow::Borrowed(text)),
+            Err(escape) => {
+                let start = self.at + 1;
+                self.at = self.scanned(scan::string_end(self.bytes(), escape))?;
+                let inside = &self.text[start..self.at - 1];
+                Ok(Cow::Owned(unescape::unescape_lossy(inside)))
+            }
+        }
     }
 
     #[inline]

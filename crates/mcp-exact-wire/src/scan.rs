@@ -103,6 +103,19 @@ pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> 
     }
 }
 
+/// Where the string that `at` is inside of ends, unless it is no string: for the size of a buffer only.
+pub(crate) fn closing_quote(bytes: &[u8], at: usize) -> usize {
+    let quotes = memchr::memchr_iter(b'"', &bytes[at..]).map(|n| at + n);
+    let escaped = |quote: usize| {
+        let before = bytes[at..quote].iter().rev();
+        before.take_while(|b| **b == b'\\').count() % 2 == 1
+    };
+    quotes
+        .into_iter()
+        .find(|quote| !escaped(*quote))
+        .unwrap_or(bytes.len())
+}
+
 /// Scans one escape sequence that starts at `at`. Surrogates are not paired up here: open JSON keeps them as they are.
 fn escape_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     match bytes.get(at + 1) {

@@ -34,18 +34,17 @@ pub fn excuse(schema: &Schema, definition: &str, doc: &Doc) -> Option<usize> {
 
 /// R1: a JSON-RPC message that could be a response has `result` and `error`.
 ///
-/// Asked wherever a union has to tell a response from an error, and for the first item where an array has to be told from
-/// another one.
+/// Asked wherever a union has to tell a response from an error; a batch of requests has no such union.
 pub fn has_result_and_error(schema: &Schema, definition: &str, doc: &Doc) -> bool {
-    any_message(schema, definition, doc, |needs, doc| {
+    any_message(schema, definition, doc, |needs, doc, is_first_item| {
         let is_either = needs(&["jsonrpc", "result"]) && needs(&["jsonrpc", "error"]);
-        is_either && has(doc, &["jsonrpc", "result", "error"])
+        !is_first_item && is_either && has(doc, &["jsonrpc", "result", "error"])
     })
 }
 
 /// R2: a JSON-RPC request has a null id; the schema would take it for a notification with an unknown member.
 pub fn has_null_id(schema: &Schema, definition: &str, doc: &Doc) -> bool {
-    any_message(schema, definition, doc, |needs, doc| {
+    any_message(schema, definition, doc, |needs, doc, _| {
         let is_request = needs(&["jsonrpc", "method", "id"]) && has(doc, &["jsonrpc", "method"]);
         is_request && doc.member("id") == Some(&Doc::Null)
     })
@@ -112,13 +111,13 @@ fn has(doc: &Doc, names: &[&str]) -> bool {
     names.iter().all(|name| doc.member(name).is_some())
 }
 
-/// Whether it holds for an object that a union has to decide about. `it` can ask whether a member of the union requires
+/// Whether it holds for an object that a union has to decide about, the first item of an array included. `it` can ask whether a member of the union requires
 /// all of some names.
 fn any_message(
     schema: &Schema,
     definition: &str,
     doc: &Doc,
-    it: impl Fn(&dyn Fn(&[&str]) -> bool, &Doc) -> bool,
+    it: impl Fn(&dyn Fn(&[&str]) -> bool, &Doc, bool) -> bool,
 ) -> bool {
     let mut found = false;
     schema.walk(definition, doc, &mut |place| {
@@ -126,6 +125,7 @@ fn any_message(
             return;
         };
         let mut forms = Vec::new();
+        let is_first_item = matches!(doc, Doc::Array(_));
         let doc = match doc {
             Doc::Array(items) => {
                 add_items(schema, &union, &mut forms);
@@ -144,7 +144,7 @@ fn any_message(
                 .iter()
                 .any(|form| names.iter().all(|name| form.contains(name)))
         };
-        found |= it(&needs, doc);
+        found |= it(&needs, doc, is_first_item);
     });
     found
 }

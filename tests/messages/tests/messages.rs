@@ -1,0 +1,422 @@
+//! Messages by direction (JSON-RPC 2.0 and the specification's `basic` pages): requests and notifications by method,
+//! results by the request that they answer, and for each bad message the answer that it deserves, with its id.
+
+use mcp_2025_03_26 as b;
+use mcp_2025_06_18 as mcp;
+use mcp_exact_wire::{
+    Direction, Frame, Message, MessageError, MessageErrorKind, RequestId, decode_frame,
+    decode_message, to_string,
+};
+
+/// The methods of the requests that the other side has sent: ids 1 to 3.
+fn answers(id: &RequestId) -> Option<&'static str> {
+    match id.to_string().as_str() {
+        "1" => Some("tools/list"),
+        "2" => Some("ping"),
+        "3" => Some("vendor/thing"),
+        _ => None,
+    }
+}
+
+fn from_client(text: &str) -> Result<mcp::ClientMessage, MessageError> {
+    decode_message(text.as_bytes(), &answers)
+}
+
+fn from_server(text: &str) -> Result<mcp::ServerMessage, MessageError> {
+    decode_message(text.as_bytes(), &answers)
+}
+
+#[track_caller]
+fn bad<D: Direction>(text: &str) -> (MessageErrorKind, Option<String>, String) {
+    let error = decode_message::<D>(text.as_bytes(), &answers).expect_err(text);
+    let id = error.id().map(RequestId::to_string);
+    (error.kind(), id, error.decode_error().pointer().to_owned())
+}
+
+/// All orders of the members of a message.
+fn orders(members: &[&str]) -> Vec<String> {
+    fn permute(rest: &[&str], done: &mut Vec<String>, so_far: &str) {
+        if rest.is_empty() {
+            done.push(format!("{{{so_far}}}"));
+        }
+        for (at, member) in rest.iter().enumerate() {
+            let mut rest = rest.to_vec();
+            rest.remove(at);
+            let comma = if so_far.is_empty() { "" } else { "," };
+            permute(&rest, done, &format!("{so_far}{comma}{member}"));
+        }
+    }
+    let mut done = Vec::new();
+    permute(members, &mut done, "");
+    done
+}
+
+#[test]
+fn a_request_is_the_same_in_every_member_order() {
+    let members = [
+        r#""jsonrpc":"2.0""#,
+        r#""id":7"#,
+        r#""method":"tools/call""#,
+        r#""params":{"name":"echo","arguments":{"id":1,"method":"x"}}"#,
+        r#""x-new":[null]"#,
+    ];
+    let first = from_client(&orders(&members)[0]).expect("a request");
+    for text in orders(&members) {
+        let message = from_client(&text).expect(&text);
+        assert_eq!(message, first, "{text}");
+        let Message::Request(call) = &message else {
+            panic!("{text} is a request");
+        };
+        assert_eq!(call.id, 7.into());
+        let mcp::ClientRequest::CallTool(request) = &call.request else {
+            panic!("{text} calls a tool");
+        };
+        assert_eq!(request.params.name, "echo");
+        assert_eq!(
+            request.extra.len(),
+            1,
+            "the envelope is not among the unknown members"
+        );
+    }
+    let encoded = to_string(&first);
+    assert_eq!(
+        encoded,
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"id":1,"method":"x"}},"x-new":[null]}"#
+    );
+}
+
+#[test]
+fn a_result_is_decoded_by_its_request_in_every_member_order() {
+    let members = [
+        r#""jsonrpc":"2.0""#,
+        r#""id":1"#,
+        r#""result":{"tools":[],"x":1.0}"#,
+        r#""x-new":2"#,
+    ];
+    for text in orders(&members) {
+        let message = from_server(&text).expect(&text);
+        let Message::Result(message) = message else {
+            panic!("{text} is a result");
+        };
+        let mcp::ServerResult::ListTools(result) = &message.result else {
+            panic!("{text} lists tools");
+        };
+        assert_eq!(
+            result.extra.get("x").map(ToString::to_string).as_deref(),
+            Some("1.0")
+        );
+        assert_eq!(message.extra.len(), 1);
+    }
+}
+
+#[test]
+fn a_result_is_never_guessed_from_what_it_holds() {
+    let tools =
+        |id: u8| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{{"name":5}}]}}}}"#);
+    assert_eq!(
+        bad::<mcp::FromServer>(&tools(1)),
+        (
+            MessageErrorKind::InvalidResponse,
+            Some("1".into()),
+            "/result/tools/0/name".into()
+        )
+    );
+    for id in [2, 3] {
+        let Ok(Message::Result(message)) = from_server(&tools(id)) else {
+            panic!("a ping and an unknown method have open results");
+        };
+        assert!(matches!(message.result, mcp::ServerResult::Result(_)));
+    }
+    assert_eq!(
+        bad::<mcp::FromServer>(&tools(9)).0,
+        MessageErrorKind::UnknownResponse
+    );
+}
+
+#[test]
+fn unknown_methods_are_recognisable_and_come_back() {
+    let text = r#"{"jsonrpc":"2.0","id":"a","method":"vendor/x","params":{"a":1e400},"b":[ ]}"#;
+    let message = from_client(text).expect("a request");
+    let Message::Request(call) = &message else {
+        panic!("it has an id");
+    };
+    let mcp::ClientRequest::Unrecognized(request) = &call.request else {
+        panic!("the method is unknown");
+    };
+    assert_eq!(request.tag(), "vendor/x");
+    assert_eq!(to_string(&message), text);
+    let text = r#"{"jsonrpc":"2.0","method":"vendor/y","params":{}}"#;
+    let message = from_client(text).expect("a notification");
+    assert!(
+        matches!(&message, Message::Notification(mcp::ClientNotification::Unrecognized(n)) if n.tag() == "vendor/y")
+    );
+    assert_eq!(to_string(&message), text);
+}
+
+#[test]
+fn requests_of_the_other_direction_are_unknown() {
+    let text = r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}"#;
+    let Ok(Message::Request(call)) = from_client(text) else {
+        panic!("a request");
+    };
+    assert!(matches!(call.request, mcp::ClientRequest::Unrecognized(_)));
+}
+
+#[test]
+fn errors_keep_their_id_absent_null_or_there() {
+    for id in [r#","id":7"#, r#","id":null"#] {
+        let text = format!(
+            r#"{{"jsonrpc":"2.0"{id},"error":{{"code":-32601,"message":"no","data":[1.0],"x":0}}}}"#
+        );
+        let message = from_server(&text).expect("an error");
+        assert_eq!(to_string(&message), text);
+    }
+    // RPC: up to 2025-06-18 an error has to have an id.
+    let text = r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#;
+    assert_eq!(
+        bad::<mcp::FromServer>(text),
+        (MessageErrorKind::InvalidResponse, None, String::new())
+    );
+}
+
+#[test]
+fn each_bad_message_gets_the_answer_that_it_deserves() {
+    use MessageErrorKind::{
+        InvalidNotification, InvalidParams, InvalidRequest, InvalidResponse, MethodNotFound, Parse,
+        UnknownResponse,
+    };
+    let cases = [
+        // RPC version-2.0
+        (r#"{"id":5,"method":"ping"}"#, InvalidRequest, Some("5"), ""),
+        (
+            r#"{"jsonrpc":"1.0","id":5,"method":"ping"}"#,
+            InvalidRequest,
+            Some("5"),
+            "/jsonrpc",
+        ),
+        // RPC id-not-null, id-type
+        (
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            InvalidRequest,
+            None,
+            "/id",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            InvalidRequest,
+            None,
+            "/id",
+        ),
+        (
+            r#"{"method":"ping","jsonrpc":"2.0","id":[]}"#,
+            InvalidRequest,
+            None,
+            "/id",
+        ),
+        // Known methods with parameters that do not fit
+        (
+            r#"{"jsonrpc":"2.0","id":"x","method":"tools/call"}"#,
+            InvalidParams,
+            Some("x"),
+            "",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":5}}"#,
+            InvalidParams,
+            Some("5"),
+            "/params/name",
+        ),
+        (
+            r#"{"params":[],"jsonrpc":"2.0","method":"tools/call","id":5}"#,
+            InvalidParams,
+            Some("5"),
+            "/params",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"logging/setLevel","params":{"level":1}}"#,
+            InvalidParams,
+            Some("5"),
+            "/params/level",
+        ),
+        // RPC notification-no-id, no-reply-to-notification
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"notifications/initialized"}"#,
+            MethodNotFound,
+            Some("5"),
+            "",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"ping"}"#,
+            InvalidNotification,
+            None,
+            "",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#,
+            InvalidNotification,
+            None,
+            "/params",
+        ),
+        // RPC result-xor-error
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]},"error":{"code":1,"message":""}}"#,
+            InvalidResponse,
+            Some("1"),
+            "",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","error":{"code":1,"message":""},"result":{},"id":1}"#,
+            InvalidResponse,
+            Some("1"),
+            "",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":""}}"#,
+            InvalidResponse,
+            Some("1"),
+            "/error/code",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","result":{"tools":[]}}"#,
+            UnknownResponse,
+            None,
+            "",
+        ),
+        // Duplicates
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"ping","id":5}"#,
+            InvalidRequest,
+            Some("5"),
+            "/id",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"id":5,"method":"ping"}"#,
+            InvalidRequest,
+            Some("5"),
+            "/id",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"ping","method":"ping"}"#,
+            InvalidRequest,
+            Some("5"),
+            "/method",
+        ),
+        // No messages at all
+        (r#"{"jsonrpc":"2.0","id":5}"#, InvalidRequest, Some("5"), ""),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":7}"#,
+            InvalidRequest,
+            Some("5"),
+            "/method",
+        ),
+        ("{}", InvalidRequest, None, ""),
+        ("7", InvalidRequest, None, ""),
+        (r#""ping""#, InvalidRequest, None, ""),
+        // RPC batches: none in this revision
+        (
+            r#"[{"jsonrpc":"2.0","id":5,"method":"ping"}]"#,
+            InvalidRequest,
+            None,
+            "",
+        ),
+        // Not JSON, also behind a complete message
+        ("", Parse, None, ""),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":5}"#,
+            Parse,
+            None,
+            "",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"ping"} x"#,
+            Parse,
+            None,
+            "",
+        ),
+    ];
+    for (text, kind, id, pointer) in cases {
+        let found = if matches!(kind, InvalidResponse | UnknownResponse) {
+            bad::<mcp::FromServer>(text)
+        } else {
+            bad::<mcp::FromClient>(text)
+        };
+        let wanted = (kind, id.map(str::to_owned), found.2.clone());
+        assert_eq!(found, wanted, "{text}");
+        if kind != Parse {
+            assert_eq!(found.2, pointer, "{text}");
+        }
+    }
+}
+
+#[test]
+fn codes_are_those_of_json_rpc() {
+    let code = |text: &str| from_client(text).expect_err(text).code();
+    assert_eq!(code("{"), Some(-32700));
+    assert_eq!(code("[]"), Some(-32600));
+    assert_eq!(
+        code(r#"{"jsonrpc":"2.0","id":5,"method":"notifications/cancelled"}"#),
+        Some(-32601)
+    );
+    assert_eq!(
+        code(r#"{"jsonrpc":"2.0","id":5,"method":"tools/call"}"#),
+        Some(-32602)
+    );
+    assert_eq!(
+        code(r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#),
+        None
+    );
+}
+
+#[test]
+fn a_bad_message_does_not_spoil_a_batch() {
+    let text = r#" [ {"jsonrpc":"2.0","id":5,"method":"ping"}, 7, {"jsonrpc":"2.0","method":"notifications/initialized"},
+        {"jsonrpc":"2.0","id":6,"method":"tools/call"} ] "#;
+    let Ok(Frame::Batch(messages)) = decode_frame::<b::FromClient>(text.as_bytes(), &answers)
+    else {
+        panic!("2025-03-26 has batches");
+    };
+    let kinds: Vec<_> = messages
+        .iter()
+        .map(|m| m.as_ref().map(|_| ()).map_err(MessageError::kind))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            Ok(()),
+            Err(MessageErrorKind::InvalidRequest),
+            Ok(()),
+            Err(MessageErrorKind::InvalidParams)
+        ]
+    );
+    let good = Frame::<b::FromClient>::Batch(messages.into_iter().filter(Result::is_ok).collect());
+    assert_eq!(
+        to_string(&good),
+        r#"[{"jsonrpc":"2.0","id":5,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"}]"#
+    );
+}
+
+#[test]
+fn an_empty_batch_is_an_invalid_request() {
+    let error = decode_frame::<b::FromClient>(b"[]", &answers).expect_err("an empty batch");
+    assert_eq!(
+        (error.kind(), error.code()),
+        (MessageErrorKind::InvalidRequest, Some(-32600))
+    );
+}
+
+#[test]
+fn a_look_borrows_every_part() {
+    let text = r#"{"params":{"_meta":{"progressToken":"t"},"name":"x"},"id":1.0,"method":"tools\/call","jsonrpc":"2.0"}"#;
+    let look = mcp::Look::at(text).expect("JSON");
+    assert_eq!(look.kind, mcp::LookKind::Request);
+    assert_eq!(
+        (look.id, look.method.as_deref()),
+        (Some("1.0"), Some("tools/call"))
+    );
+    assert_eq!(look.meta_member("progressToken"), Some(r#""t""#));
+    assert!(mcp::Look::at("{").is_err());
+    assert_eq!(
+        mcp::Look::at("[1]").map(|look| look.kind),
+        Ok(mcp::LookKind::Batch)
+    );
+}
