@@ -452,11 +452,12 @@ fn telling<D: Direction>(r: &mut Reader<'_>) -> Read<Telling> {
                 let Some(telling) = known_method::<D>(&method) else {
                     return unknown_method(r, start, depth);
                 };
-                if !only_envelope {
+                // A method with escape sequences cannot be hinted at: the union has to find it once more.
+                if only_envelope && matches!(method, Cow::Borrowed(_)) {
+                    r.resume_envelope(start, id, version);
+                } else {
                     r.rewind(start, depth);
                     r.expect_envelope();
-                } else {
-                    r.resume_envelope(start, id, version);
                 }
                 if let Cow::Borrowed(method) = method {
                     let at = r.peek_at();

@@ -89,7 +89,7 @@ impl Number {
 
     fn with_text<T>(&self, f: impl FnOnce(&str) -> T) -> T {
         match &self.0 {
-            Text::Int(value) => f(Decimals::new(*value).as_str()),
+            Text::Int(value) => f(itoa::Buffer::new().format(*value)),
             Text::Short(length, bytes) => {
                 f(std::str::from_utf8(&bytes[..usize::from(*length)]).unwrap_or_default())
             }
@@ -104,37 +104,6 @@ fn plain_i64(text: &str) -> Option<i64> {
         return None;
     }
     text.parse().ok()
-}
-
-/// The digits of an `i64` without allocation.
-struct Decimals {
-    buffer: [u8; 20],
-    start: usize,
-}
-
-impl Decimals {
-    fn new(value: i64) -> Self {
-        let mut buffer = [0; 20];
-        let mut start = buffer.len();
-        let mut rest = value.unsigned_abs();
-        loop {
-            start -= 1;
-            buffer[start] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        if value < 0 {
-            start -= 1;
-            buffer[start] = b'-';
-        }
-        Self { buffer, start }
-    }
-
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.buffer[self.start..]).unwrap_or_default()
-    }
 }
 
 /// A number as digits and a power of ten.

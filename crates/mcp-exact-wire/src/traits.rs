@@ -50,7 +50,7 @@ pub fn to_string<T: Encode + ?Sized>(value: &T) -> String {
 
 /// Encodes a value as bytes, as [`to_string`].
 pub fn to_vec<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
-    let mut out = Vec::with_capacity(128);
+    let mut out = Vec::with_capacity(256);
     value.encode(&mut Writer::new(&mut out));
     out
 }

@@ -6,6 +6,7 @@ use crate::Json;
 use crate::error::Read;
 use crate::reader::Reader;
 use crate::traits::Encode;
+use crate::unescape::unescape_lossy;
 use crate::writer::Writer;
 
 /// A value of a string enum that its revision does not define.
@@ -73,8 +74,8 @@ fn without_envelope(r: &mut Reader<'_>) -> Read<Json> {
     while let Some(name_at) = r.next_member(&mut first)? {
         let quoted = r.raw()?;
         r.colon()?;
-        let plain = quoted.trim_matches('"');
-        if !r.envelope_member(plain, name_at)? {
+        let name = unescape_lossy(&quoted[1..quoted.len() - 1]);
+        if !r.envelope_member(&name, name_at)? {
             w.key(quoted);
             w.put(":");
             w.put(r.raw()?);

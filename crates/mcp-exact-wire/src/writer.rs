@@ -110,21 +110,27 @@ impl<'a> Writer<'a> {
     /// Appends a string.
     pub fn string(&mut self, text: &str) {
         let bytes = text.as_bytes();
-        self.out.reserve(bytes.len().min(PIECE) + 2);
+        let plain = plain_end(bytes, 0);
+        self.out.reserve(bytes.len() + 2);
         self.out.push(b'"');
-        let mut start = 0;
-        loop {
-            let end = plain_end(bytes, start);
-            self.out.extend_from_slice(&bytes[start..end]);
-            match bytes.get(end) {
-                None => break,
-                Some(&b) => self.escape(b),
-            }
-            start = end + 1;
+        self.out.extend_from_slice(&bytes[..plain]);
+        if plain < bytes.len() {
+            self.escaped(bytes, plain);
         }
         self.out.push(b'"');
         if self.watched {
             self.pass_on(PIECE);
+        }
+    }
+
+    /// Appends the rest of a string from its first character that needs escaping on.
+    #[inline(never)]
+    fn escaped(&mut self, bytes: &[u8], mut at: usize) {
+        while let Some(&b) = bytes.get(at) {
+            self.escape(b);
+            let start = at + 1;
+            at = plain_end(bytes, start);
+            self.out.extend_from_slice(&bytes[start..at]);
         }
     }
 

@@ -1,0 +1,67 @@
+//! What a fuzzer checks, as plain functions of bytes: each panics when a property does not hold.
+//!
+//! The targets in `fuzz/` and the seeded runs in `tests/` call the same functions, so that a finding of one is a test of
+//! the other.
+
+use mcp_exact_wire::{
+    Direction, Frame, Json, Look, MessageErrorKind, RequestId, decode_frame, from_slice, to_string,
+};
+use serde_json::value::RawValue;
+
+/// Messages of both directions of every revision.
+pub fn messages(bytes: &[u8]) {
+    frame::<mcp_2024_11_05::FromClient, mcp_2024_11_05::FromServer>(bytes);
+    frame::<mcp_2024_11_05::FromServer, mcp_2024_11_05::FromClient>(bytes);
+    frame::<mcp_2025_03_26::FromClient, mcp_2025_03_26::FromServer>(bytes);
+    frame::<mcp_2025_03_26::FromServer, mcp_2025_03_26::FromClient>(bytes);
+    frame::<mcp_2025_06_18::FromClient, mcp_2025_06_18::FromServer>(bytes);
+    frame::<mcp_2025_06_18::FromServer, mcp_2025_06_18::FromClient>(bytes);
+}
+
+/// Decode, encode and decode again: the same value and the same text. A bad message is explained, and what is not JSON is
+/// said to be none. `Peer` sends the requests that the results of `D` answer.
+pub fn frame<D: Direction, Peer: Direction>(bytes: &[u8]) {
+    let answers = |id: &RequestId| -> Option<&'static str> {
+        let length = id.to_string().len();
+        Peer::REQUESTS
+            .get(length % (Peer::REQUESTS.len() + 1))
+            .copied()
+    };
+    let decoded = match decode_frame::<D>(bytes, &answers) {
+        Ok(decoded) => decoded,
+        Err(error) => {
+            let is_json = from_slice::<Json>(bytes).is_ok();
+            assert_eq!(error.kind() == MessageErrorKind::Parse, !is_json, "{error}");
+            return;
+        }
+    };
+    // A batch is encoded without its bad messages.
+    let decoded = match decoded {
+        Frame::Batch(all) => Frame::Batch(all.into_iter().filter(Result::is_ok).collect()),
+        one => one,
+    };
+    if matches!(&decoded, Frame::Batch(all) if all.is_empty()) {
+        return;
+    }
+    let text = to_string(&decoded);
+    let again = decode_frame::<D>(text.as_bytes(), &answers).expect("what was encoded decodes");
+    assert_eq!(again, decoded, "{text}");
+    assert_eq!(to_string(&again), text);
+}
+
+/// The reader and serde_json accept the same texts, and a look accepts what the reader accepts.
+pub fn reader(bytes: &[u8]) {
+    let ours = from_slice::<Json>(bytes);
+    let theirs = serde_json::from_slice::<Box<RawValue>>(bytes);
+    assert_eq!(ours.is_ok(), theirs.is_ok(), "{ours:?} {theirs:?}");
+    if let (Ok(ours), Ok(theirs)) = (&ours, &theirs) {
+        assert_eq!(ours.text(), theirs.get());
+        assert!(Look::at(ours.text()).is_ok());
+    }
+    let ours = from_slice::<String>(bytes).ok();
+    let theirs = serde_json::from_slice::<String>(bytes).ok();
+    assert_eq!(ours, theirs);
+    if let Some(text) = ours {
+        assert_eq!(serde_json::to_string(&text).ok(), Some(to_string(&text)));
+    }
+}

@@ -1,0 +1,101 @@
+//! The fuzz targets' properties over their corpus and seeded mutations of it: some seconds of fuzzing in every test run.
+
+use std::fs;
+use std::path::Path;
+
+/// xorshift64*: enough to pick places and bytes, the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let limit = u64::try_from(limit.max(1)).unwrap_or(u64::MAX);
+        usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % limit).unwrap_or_default()
+    }
+}
+
+const TOKENS: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "null",
+    "true",
+    "1.0",
+    "-0",
+    "1e400",
+    "\\u0061",
+    "\\ud800",
+    "\\n",
+    "\n",
+    "\"id\":1,",
+    "\"result\":{},",
+    "\"method\":\"ping\",",
+    "\"jsonrpc\":\"2.0\",",
+    "\"params\":{},",
+    "\u{e9}",
+    "\0",
+    "\\\"",
+];
+
+fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    for _ in 0..=random.below(3) {
+        let at = random.below(bytes.len() + 1);
+        match random.below(5) {
+            0 => drop(bytes.drain(at..(at + random.below(8)).min(bytes.len()))),
+            1 => drop(bytes.splice(at..at, TOKENS[random.below(TOKENS.len())].bytes())),
+            2 => drop(bytes.get_mut(at).map(|byte| *byte ^= 1 << random.below(8))),
+            3 => {
+                let from = random.below(bytes.len() + 1);
+                let piece = bytes[from..(from + random.below(40)).min(bytes.len())].to_vec();
+                bytes.splice(at..at, piece);
+            }
+            _ => bytes.truncate(at),
+        }
+    }
+    bytes
+}
+
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(target);
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .expect("a corpus")
+        .map(|file| file.expect("a file").path())
+        .collect();
+    files.sort();
+    files
+        .iter()
+        .map(|file| fs::read(file).expect("a readable file"))
+        .collect()
+}
+
+fn run(target: &str, property: fn(&[u8]), mutations: usize) {
+    let seeds = corpus(target);
+    assert!(seeds.len() >= 10, "{target} has a corpus");
+    let mut random = Random(0x6d63_7065_7861_6374);
+    for seed in &seeds {
+        property(seed);
+    }
+    for round in 0..mutations {
+        property(&mutate(&seeds[round % seeds.len()], &mut random));
+    }
+    println!("{target}: {} seeds, {mutations} mutations", seeds.len());
+}
+
+#[test]
+fn messages_survive() {
+    run("messages", mcp_exact_tests_fuzz::messages, 60_000);
+}
+
+#[test]
+fn the_reader_agrees_with_serde_json() {
+    run("reader", mcp_exact_tests_fuzz::reader, 300_000);
+}
