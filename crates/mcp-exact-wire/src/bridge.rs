@@ -377,10 +377,13 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Byte for byte.
+/// Byte for byte; as a map where `flatten` needs one.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        serialize_raw(self.text(), s)
+        match self.kind() {
+            Kind::Object => serialize(self, s),
+            _ => serialize_raw(self.text(), s),
+        }
     }
 }
 

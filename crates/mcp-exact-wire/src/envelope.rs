@@ -4,7 +4,7 @@
 //! and nothing of the envelope ends up among unknown members.
 
 use crate::RequestId;
-use crate::error::{DecodeErrorKind, Detail, Read};
+use crate::error::{DecodeErrorKind, Detail, Failed, Read};
 use crate::object::duplicate_at;
 use crate::reader::{Envelope, Reader};
 use crate::traits::Decode;
@@ -50,6 +50,7 @@ impl Reader<'_> {
         let place = match name {
             "id" => &mut envelope.id,
             "jsonrpc" => &mut envelope.version,
+            "result" | "error" => return Err(self.request_and_response(name_at)),
             _ => return Ok(false),
         };
         if place.replace(at).is_some() {
@@ -57,6 +58,14 @@ impl Reader<'_> {
         }
         self.skip()?;
         Ok(true)
+    }
+
+    /// Notes that a message has a method and a result or an error, so that it would be what the order of its members
+    /// says.
+    #[cold]
+    pub(crate) fn request_and_response(&mut self, at: usize) -> Failed {
+        let words = Detail::Plain("a message with a `method` has neither `result` nor `error`");
+        self.fault(at, DecodeErrorKind::Exclusive, words)
     }
 
     /// The id of the message that was read to its end.

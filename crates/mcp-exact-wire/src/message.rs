@@ -502,7 +502,7 @@ fn unknown_method(r: &mut Reader<'_>, start: usize, depth: u32) -> Read<Telling>
 }
 
 static RESPONSE: Shape = Shape {
-    members: &["id", "jsonrpc", "result", "error"],
+    members: &["id", "jsonrpc", "result", "error", "method"],
     required: 0b10,
 };
 
@@ -525,7 +525,8 @@ fn response<'m, D: Direction>(
                     r.skip()?;
                 }
             },
-            _ => error = Some(ErrorObject::decode(r)?),
+            3 => error = Some(ErrorObject::decode(r)?),
+            _ => return Err(r.request_and_response(start)),
         }
     }
     if error.is_some() && (result.is_some() || result_at.is_some()) {

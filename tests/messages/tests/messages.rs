@@ -420,3 +420,22 @@ fn a_look_borrows_every_part() {
         Ok(mcp::LookKind::Batch)
     );
 }
+
+#[test]
+fn a_method_beside_a_result_or_an_error_is_refused_in_every_member_order() {
+    for answer in [
+        r#""result":{"tools":[]}"#,
+        r#""error":{"code":1,"message":""}"#,
+    ] {
+        for method in [r#""method":"ping""#, r#""method":"vendor/x""#] {
+            for text in orders(&[r#""jsonrpc":"2.0""#, r#""id":1"#, method, answer]) {
+                let (kind, id, _) = bad::<mcp::FromClient>(&text);
+                assert_eq!(
+                    (kind, id.as_deref()),
+                    (MessageErrorKind::InvalidRequest, Some("1")),
+                    "{text}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Takes numbers in random spellings; compares `Number` and `Integer` with arithmetic on strings of digits.
+//!
+//! Never uses floating point: every spelling is spread out to plain digits first.
+#![allow(
+    clippy::print_stdout,
+    reason = "how much was compared is worth reading"
+)]
+
+use std::cmp::Ordering;
+
+use mcp_exact_tests_support::Rng;
+use mcp_exact_wire::{Integer, Number};
+
+const SEED: u64 = 0x0754;
+const SPELLINGS: usize = 150_000;
+/// Exponents beyond this one are not spread out but judged by their sign.
+const FAR: i64 = 400;
+
+/// A number spread out: digits before and after the point, without zeros at either end.
+#[derive(Debug, PartialEq, Eq)]
+struct Plain {
+    negative: bool,
+    whole: String,
+    fraction: String,
+}
+
+impl Plain {
+    fn of(text: &str) -> Self {
+        let negative = text.starts_with('-');
+        let text = text.trim_start_matches('-');
+        let at = text.find(['e', 'E']).unwrap_or(text.len());
+        let exponent = clamped(text.get(at + 1..).unwrap_or("0"));
+        let (whole, fraction) = text[..at].split_once('.').unwrap_or((&text[..at], ""));
+        let mut digits = format!("{whole}{fraction}");
+        let mut point = whole.len() as i64 + exponent;
+        if point < 0 {
+            digits.insert_str(0, &"0".repeat(point.unsigned_abs() as usize));
+            point = 0;
+        }
+        let point = point as usize;
+        while digits.len() < point {
+            digits.push('0');
+        }
+        let whole = digits[..point].trim_start_matches('0').to_owned();
+        let fraction = digits[point..].trim_end_matches('0').to_owned();
+        let zero = whole.is_empty() && fraction.is_empty();
+        Self {
+            negative: negative && !zero,
+            whole,
+            fraction,
+        }
+    }
+
+    fn is_integer(&self) -> bool {
+        self.fraction.is_empty()
+    }
+
+    fn to_i128(&self) -> Option<i128> {
+        if !self.is_integer() || self.whole.len() > 30 {
+            return None;
+        }
+        let value: i128 = format!("0{}", self.whole).parse().ok()?;
+        Some(if self.negative { -value } else { value })
+    }
+
+    /// Compares digit by digit: first signs, then lengths, then the digits themselves.
+    fn compare(&self, with: &Self) -> Ordering {
+        let size = |plain: &Self| {
+            (
+                plain.whole.len(),
+                plain.whole.clone(),
+                plain.fraction.clone(),
+            )
+        };
+        match (self.negative, with.negative) {
+            (false, true) => Ordering::Greater,
+            (true, false) => Ordering::Less,
+            (false, false) => size(self).cmp(&size(with)),
+            (true, true) => size(with).cmp(&size(self)),
+        }
+    }
+}
+
+/// An exponent, cut off where it is far beyond the digits of any spelling here.
+fn clamped(exponent: &str) -> i64 {
+    let negative = exponent.starts_with('-');
+    let digits = exponent
+        .trim_start_matches(['+', '-'])
+        .trim_start_matches('0');
+    let value = match digits.len() {
+        0 => 0,
+        1..=3 => digits.parse::<i64>().expect("digits are a number").min(FAR),
+        _ => FAR,
+    };
+    if negative { -value } else { value }
+}
+
+fn check(text: &str, others: &[i64]) {
+    let number: Number = text.parse().expect("it is a number");
+    let plain = Plain::of(text);
+    let value = plain.to_i128();
+    let as_i64 = value.and_then(|value| i64::try_from(value).ok());
+    let as_u64 = value.and_then(|value| u64::try_from(value).ok());
+    assert_eq!(number.to_string(), text);
+    assert_eq!(number.is_integer(), plain.is_integer(), "{text}");
+    assert_eq!(number.as_i64(), as_i64, "{text}");
+    assert_eq!(number.as_u64(), as_u64, "{text}");
+    for &other in others.iter().chain(&as_i64) {
+        let expected = plain.compare(&Plain::of(&other.to_string()));
+        assert_eq!(number.compare(other), expected, "{text} and {other}");
+    }
+    match text.parse::<Integer>() {
+        Ok(integer) => {
+            assert!(plain.is_integer(), "{text}");
+            assert_eq!((integer.as_i64(), integer.as_u64()), (as_i64, as_u64));
+        }
+        Err(error) => {
+            assert!(!plain.is_integer(), "{text}");
+            assert_eq!(error.kind().name(), "type");
+        }
+    }
+}
+
+const OTHERS: [i64; 12] = [
+    0,
+    1,
+    -1,
+    2,
+    10,
+    15,
+    100,
+    -100,
+    i64::MAX,
+    i64::MIN,
+    i64::MAX - 1,
+    9_007_199_254_740_993,
+];
+
+#[test]
+fn chosen_spellings() {
+    for text in [
+        "0",
+        "-0",
+        "0.0",
+        "-0.0",
+        "0e99999999999",
+        "-0e-99999999999",
+        "0.000e5",
+        "1e2",
+        "10.0",
+        "1.5e1",
+        "1e-0",
+        "1E+0",
+        "1e00",
+        "1e+002",
+        "100e-2",
+        "100e-3",
+        "0.1e1",
+        "0.01e1",
+        "-0.5",
+        "-1.5",
+        "0.99999999999999999999999999999999999999999",
+        "9223372036854775807",
+        "9223372036854775808",
+        "9223372036854775807.5",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "-9223372036854775808.1",
+        "922337203685477580.7e1",
+        "18446744073709551615",
+        "18446744073709551616",
+        "18446744073709551615.0",
+        "170141183460469231731687303715884105727",
+        "170141183460469231731687303715884105728",
+        "-170141183460469231731687303715884105728",
+        "1000000000000000000000000000000000000000000000000000000000000e-60",
+        "1e399",
+        "-1e399",
+        "1e-399",
+        "99999999999999999999999999999999999999999999e-43",
+    ] {
+        check(text, &OTHERS);
+    }
+}
+
+#[test]
+fn exponents_beyond_everything() {
+    for digits in [
+        "9",
+        "99",
+        "999999999999999999",
+        "9223372036854775808",
+        &"9".repeat(500),
+    ] {
+        for (text, ordering, whole) in [
+            (format!("1e{digits}"), Ordering::Greater, true),
+            (format!("-1e{digits}"), Ordering::Less, true),
+            (format!("1e-{digits}"), Ordering::Greater, false),
+            (format!("-1e-{digits}"), Ordering::Less, false),
+            (format!("0e{digits}"), Ordering::Equal, true),
+            (format!("-0.0e-{digits}"), Ordering::Equal, true),
+        ] {
+            let number: Number = text.parse().expect("it is a number");
+            assert_eq!(number.compare(0), ordering, "{text}");
+            assert_eq!(number.is_integer(), whole, "{text}");
+        }
+    }
+}
+
+#[test]
+fn random_spellings() {
+    let mut rng = Rng::new(SEED);
+    let mut integers = 0;
+    for _ in 0..SPELLINGS {
+        let text = spelling(&mut rng);
+        let near = rng.next_u64() as i64 >> rng.below(64);
+        check(&text, &[near, *rng.pick(&OTHERS)]);
+        integers += usize::from(Plain::of(&text).is_integer());
+    }
+    println!("{SPELLINGS} spellings, {integers} of them integers");
+    assert!(integers > SPELLINGS / 5 && integers < SPELLINGS * 4 / 5);
+}
+
+fn spelling(rng: &mut Rng) -> String {
+    let mut text = String::new();
+    if rng.chance(40) {
+        text.push('-');
+    }
+    let digits = whole(rng);
+    text.push_str(&digits);
+    let mut exponent = 0;
+    if rng.chance(60) {
+        text.push('.');
+        let longest = *rng.pick(&[1, 3, 25, 60]);
+        for _ in 0..=rng.below(longest) {
+            text.push(digit(rng));
+            exponent += 1;
+        }
+    }
+    if rng.chance(70) {
+        // Around the place where the point leaves the digits.
+        let to = exponent + rng.below(9) as i64 - 4 - (rng.below(digits.len() + 1) as i64);
+        let to = if rng.chance(20) {
+            rng.below(90) as i64 - 45
+        } else {
+            to
+        };
+        let sign = if to < 0 { "-" } else { *rng.pick(&["", "+"]) };
+        let zeros = "0".repeat(rng.below(3));
+        text += &format!("{}{sign}{zeros}{}", rng.pick(&["e", "E"]), to.abs());
+    }
+    text
+}
+
+fn whole(rng: &mut Rng) -> String {
+    match rng.below(4) {
+        0 => "0".to_owned(),
+        1 => (rng.next_u64() >> rng.below(64)).to_string(),
+        2 => format!("{}{}", 1 + rng.below(9), "0".repeat(rng.below(45))),
+        _ => {
+            let mut text = (1 + rng.below(9)).to_string();
+            for _ in 0..rng.below(45) {
+                text.push(digit(rng));
+            }
+            text
+        }
+    }
+}
+
+/// A digit, half of the time a zero.
+fn digit(rng: &mut Rng) -> char {
+    if rng.chance(50) {
+        '0'
+    } else {
+        char::from(b'0' + rng.below(10) as u8)
+    }
+}

@@ -1,0 +1,207 @@
+//! Takes bytes that are not UTF-8, byte order marks, control characters, garbage behind a document and documents that
+//! are not there; expects an error that says what and where.
+
+use mcp_2025_06_18 as mcp;
+use mcp_exact_wire::{Json, JsonObject, Map, Number, from_slice};
+
+use super::{at, exact, refused};
+
+const NOT_UTF8: [&[u8]; 12] = [
+    b"\x80",
+    b"\xbf",
+    b"\xc0\x80",
+    b"\xc1\xbf",
+    b"\xc3",
+    b"\xe2\x82",
+    b"\xe0\x80\x80",
+    b"\xed\xa0\x80",
+    b"\xf0\x9f\x98",
+    b"\xf4\x90\x80\x80",
+    b"\xf8\x88\x80\x80\x80",
+    b"\xff",
+];
+
+/// Where the bytes may stand: what comes before them and after them.
+const PLACES: [(&str, &str); 7] = [
+    ("", ""),
+    ("", r#"{"x":1}"#),
+    (r#"{"x":1}"#, ""),
+    (r#"{"x":""#, r#""}"#),
+    (r#"{"x":["abcdefghijklmnopqrstuvwxyz0123456789"#, r#""]}"#),
+    (r#"{""#, r#"":1}"#),
+    (r#"{"x":"#, r#"1}"#),
+];
+
+#[test]
+fn not_utf8() {
+    for (before, after) in PLACES {
+        for bytes in NOT_UTF8 {
+            let text = [before.as_bytes(), bytes, after.as_bytes()].concat();
+            let error = from_slice::<Json>(&text).expect_err("it is not UTF-8");
+            assert_eq!(error.offset(), before.len());
+            assert_eq!(refused::<Json>(&text), at("utf8", ""));
+            assert_eq!(refused::<JsonObject>(&text), at("utf8", ""));
+            assert_eq!(refused::<Map<Json>>(&text), at("utf8", ""));
+            assert_eq!(refused::<mcp::Annotations>(&text), at("utf8", ""));
+            assert_eq!(refused::<mcp::JSONRPCMessage>(&text), at("utf8", ""));
+        }
+    }
+}
+
+#[test]
+fn byte_order_marks() {
+    for document in [r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, "{}", ""] {
+        let utf8 = format!("\u{feff}{document}");
+        assert_eq!(refused::<Json>(&utf8), at("syntax", ""));
+        assert_eq!(refused::<mcp::Annotations>(&utf8), at("syntax", ""));
+        assert_eq!(refused::<mcp::JSONRPCMessage>(&utf8), at("syntax", ""));
+        for utf16 in [b"\xff\xfe", b"\xfe\xff"] {
+            let text = [utf16.as_slice(), document.as_bytes()].concat();
+            assert_eq!(refused::<mcp::JSONRPCMessage>(&text), at("utf8", ""));
+        }
+    }
+    let utf16: Vec<u8> = "{}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(refused::<Json>(utf16), at("syntax", ""));
+    exact::<String>("\"\u{feff}\"");
+    exact::<Json>("\"\u{feff}\"");
+}
+
+#[test]
+fn control_characters_in_strings() {
+    for control in '\0'..=' ' {
+        let text = format!(r#"{{"lastModified":"a{control}b"}}"#);
+        let open = format!(r#"{{"x":{{"y":["a{control}b"]}}}}"#);
+        if control == ' ' {
+            exact::<mcp::Annotations>(&text);
+            exact::<mcp::Annotations>(&open);
+            continue;
+        }
+        assert_eq!(
+            refused::<mcp::Annotations>(&text),
+            at("syntax", "/lastModified")
+        );
+        assert_eq!(refused::<mcp::Annotations>(&open), at("syntax", "/x/y/0"));
+        assert_eq!(refused::<Json>(&open), at("syntax", "/x/y/0"));
+        let name = format!(r#"{{"a{control}b":1}}"#);
+        assert_eq!(refused::<Json>(&name).0, "syntax");
+        assert_eq!(refused::<Map<Json>>(&name).0, "syntax");
+    }
+    for plain in ["\u{7f}", "\u{80}", "\u{9f}", "\u{2028}", "\u{ffff}"] {
+        exact::<String>(&format!("\"{plain}\""));
+    }
+}
+
+#[test]
+fn escaped_control_characters_come_back() {
+    for text in [r#""\u0000""#, r#""\u001f\b\t\n\f\r""#] {
+        exact::<String>(text);
+        exact::<Json>(text);
+        exact::<Map<String>>(&format!("{{{text}:{text}}}"));
+    }
+}
+
+#[test]
+fn only_four_characters_are_white_space() {
+    for control in ('\0'..' ').chain([
+        '\u{7f}', '\u{85}', '\u{a0}', '\u{200b}', '\u{2028}', '\u{3000}', '\u{feff}',
+    ]) {
+        let white = matches!(control, '\t' | '\n' | '\r');
+        for text in [
+            format!("{control}{{}}"),
+            format!("{{}}{control}"),
+            format!("{{{control}}}"),
+            format!(r#"{{"x"{control}:1}}"#),
+            format!(r#"{{"x":{control}1}}"#),
+            format!(r#"{{"x":1{control}}}"#),
+            format!(r#"{{"x":[{control}1]}}"#),
+        ] {
+            assert_eq!(
+                from_slice::<Json>(text.as_bytes()).is_ok(),
+                white,
+                "{text:?}"
+            );
+            let typed = from_slice::<mcp::Annotations>(text.as_bytes());
+            assert_eq!(typed.is_ok(), white, "{text:?}");
+            if let Err(error) = typed {
+                assert_eq!(error.kind().name(), "syntax");
+            }
+        }
+    }
+}
+
+#[test]
+fn garbage_behind_a_document() {
+    for garbage in ["x", "{}", "1", ",", "]", "}", "\"", "\0", "//", "null", ":"] {
+        for between in ["", " ", "\n"] {
+            let text = format!("{{}}{between}{garbage}");
+            assert_eq!(refused::<Json>(&text), at("syntax", ""), "{text}");
+            assert_eq!(refused::<JsonObject>(&text), at("syntax", ""), "{text}");
+            assert_eq!(refused::<Map<Json>>(&text), at("syntax", ""), "{text}");
+            assert_eq!(
+                refused::<mcp::Annotations>(&text),
+                at("syntax", ""),
+                "{text}"
+            );
+            let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m"}}{between}{garbage}"#);
+            assert_eq!(
+                refused::<mcp::JSONRPCMessage>(&message),
+                at("syntax", ""),
+                "{message}"
+            );
+        }
+    }
+    assert_eq!(refused::<Number>("1 2"), at("syntax", ""));
+    assert_eq!(refused::<bool>("truefalse"), at("syntax", ""));
+    assert_eq!(refused::<String>(r#""a""b""#), at("syntax", ""));
+}
+
+#[test]
+fn no_document_at_all() {
+    for text in ["", " ", "\n", " \t\r\n "] {
+        assert_eq!(refused::<Json>(text), at("syntax", ""));
+        assert_eq!(refused::<JsonObject>(text), at("syntax", ""));
+        assert_eq!(refused::<Map<Json>>(text), at("syntax", ""));
+        assert_eq!(refused::<Vec<Json>>(text), at("syntax", ""));
+        assert_eq!(refused::<String>(text), at("syntax", ""));
+        assert_eq!(refused::<Number>(text), at("syntax", ""));
+        assert_eq!(refused::<bool>(text), at("syntax", ""));
+        assert_eq!(refused::<mcp::Annotations>(text), at("syntax", ""));
+        assert_eq!(refused::<mcp::ContentBlock>(text), at("syntax", ""));
+        assert_eq!(refused::<mcp::RequestId>(text), at("syntax", ""));
+        assert_eq!(refused::<mcp::ClientRequest>(text), at("syntax", ""));
+        assert_eq!(refused::<mcp::JSONRPCMessage>(text), at("syntax", ""));
+    }
+}
+
+#[test]
+fn what_only_other_languages_allow() {
+    for text in [
+        "{'a':1}",
+        "{a:1}",
+        r#"{"a":1,}"#,
+        r#"{,"a":1}"#,
+        r#"{"a":1,,"b":2}"#,
+        r#"{"a" 1}"#,
+        r#"{"a"}"#,
+        r#"{"a":}"#,
+        r#"{"a":1 "b":2}"#,
+        r#"{"a":1/**/}"#,
+        r#"{"a":undefined}"#,
+        r#"{"a":True}"#,
+        r#"{"a":nul}"#,
+        r#"{"a":[1,]}"#,
+        r#"{"a":[,1]}"#,
+        r#"{"a":[1 2]}"#,
+        r#"{"a":[1}"#,
+        r#"{"a":1"#,
+        r#"{1:1}"#,
+        r#"{null:1}"#,
+    ] {
+        assert_eq!(refused::<Json>(text).0, "syntax", "{text}");
+        assert_eq!(refused::<JsonObject>(text).0, "syntax", "{text}");
+        assert_eq!(refused::<Map<Json>>(text).0, "syntax", "{text}");
+        assert_eq!(refused::<mcp::Annotations>(text).0, "syntax", "{text}");
+        let nested = format!(r#"{{"x":{text}}}"#);
+        assert_eq!(refused::<mcp::Annotations>(nested).0, "syntax", "{text}");
+    }
+}

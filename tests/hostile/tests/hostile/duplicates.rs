@@ -1,0 +1,173 @@
+//! Takes objects with a member twice; expects an error at every typed level, and open JSON back.
+
+use mcp_2025_06_18 as mcp;
+use mcp_exact_wire::{Json, JsonObject, Map, Validate, ViolationKind};
+
+use super::{at, exact, refused};
+
+#[test]
+fn known_members() {
+    for second in [
+        "name",
+        r"na\u006de",
+        r"\u006Eame",
+        r"\u006e\u0061\u006d\u0065",
+    ] {
+        let tool =
+            format!(r#"{{"name":"a","inputSchema":{{"type":"object"}},"{second}":"b","x":1}}"#);
+        assert_eq!(refused::<mcp::Tool>(tool), at("duplicate", "/name"));
+        let tool =
+            format!(r#"{{"{second}":"a","inputSchema":{{"type":"object"}},"name":"b","x":1}}"#);
+        assert_eq!(refused::<mcp::Tool>(tool), at("duplicate", "/name"));
+    }
+    let tool = r#"{"name":"a","inputSchema":{},"name":"a"}"#;
+    assert_eq!(
+        refused::<mcp::Tool>(tool),
+        at("duplicate", "/name"),
+        "the same value twice"
+    );
+}
+
+#[test]
+fn unknown_members() {
+    for (first, second, pointer) in [
+        ("x", "x", "/x"),
+        ("x", r"\u0078", "/x"),
+        (r"\n", r"\u000a", "/\n"),
+        ("", "", "/"),
+        ("a/b~c", r"a\/b~c", "/a~1b~0c"),
+        ("😀", r"\ud83d\ude00", "/😀"),
+    ] {
+        let annotations = format!(r#"{{"{first}":1,"y":2,"{second}":1}}"#);
+        assert_eq!(
+            refused::<mcp::Annotations>(annotations),
+            at("duplicate", pointer)
+        );
+    }
+}
+
+#[test]
+fn different_names_are_no_duplicates() {
+    exact::<mcp::Annotations>(
+        "{\"\u{e9}\":1,\"e\u{301}\":2,\"E\":3,\"e\":4,\"Priority\":5,\"priority \":6}",
+    );
+}
+
+#[test]
+fn typed_maps() {
+    for second in ["a", r"\u0061"] {
+        let map = format!(r#"{{"a":"1","b":"2","{second}":"3"}}"#);
+        assert_eq!(refused::<Map<String>>(&map), at("duplicate", "/a"));
+        assert_eq!(refused::<Map<Json>>(&map), at("duplicate", "/a"));
+        let request =
+            format!(r#"{{"method":"prompts/get","params":{{"name":"p","arguments":{map}}}}}"#);
+        assert_eq!(
+            refused::<mcp::ClientRequest>(request),
+            at("duplicate", "/params/arguments/a")
+        );
+    }
+}
+
+#[test]
+fn whole_messages() {
+    for (text, pointer) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","id":2}"#, "/id"),
+        (
+            r#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"m"}"#,
+            "/jsonrpc",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","m\u0065thod":"n"}"#,
+            "/method",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#,
+            "/result",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"","code":2}}"#,
+            "/error/code",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m","x":1,"x":1}"#, "/x"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"progressToken":1,"progressToken":2}}}"#,
+            "/params/_meta/progressToken",
+        ),
+    ] {
+        assert_eq!(
+            refused::<mcp::JSONRPCMessage>(text),
+            at("duplicate", pointer)
+        );
+    }
+}
+
+#[test]
+fn discriminants() {
+    for (text, pointer) in [
+        (r#"{"type":"text","type":"text","text":"t"}"#, "/type"),
+        (r#"{"type":"text","text":"t","type":"image"}"#, "/type"),
+        (r#"{"type":"hologram","type":"text","text":"t"}"#, "/type"),
+        (
+            r#"{"type":"hologram","text":"t","t\u0079pe":"text"}"#,
+            "/type",
+        ),
+        (r#"{"type":"hologram","type":"hologram"}"#, "/type"),
+    ] {
+        assert_eq!(
+            refused::<mcp::ContentBlock>(text),
+            at("duplicate", pointer),
+            "{text}"
+        );
+    }
+    for text in [
+        r#"{"method":"ping","method":"tools/call"}"#,
+        r#"{"method":"x/y","method":"tools/call"}"#,
+        r#"{"method":"x/y","method":"x/y"}"#,
+    ] {
+        assert_eq!(
+            refused::<mcp::ClientRequest>(text),
+            at("duplicate", "/method"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn open_json_keeps_both() {
+    let twice = r#"{"a":1,"b":{"a":1,"a":1},"a":2,"\u0061":3}"#;
+    exact::<Json>(twice);
+    let object: JsonObject = exact(twice);
+    assert_eq!(object.len(), 4);
+    assert_eq!(object.get("a").expect("it is there").text(), "3");
+    exact::<mcp::Annotations>(&format!(r#"{{"x":{twice}}}"#));
+    exact::<Map<Json>>(&format!(r#"{{"x":{twice}}}"#));
+    exact::<mcp::ClientRequest>(&format!(
+        r#"{{"method":"tools/call","params":{{"name":"t","arguments":{twice}}}}}"#
+    ));
+    exact::<mcp::ContentBlock>(&format!(r#"{{"type":"hologram","x":{twice}}}"#));
+}
+
+#[test]
+fn schema_documents_keep_both_and_every_one_is_validated() {
+    let tool: mcp::Tool = exact(
+        r#"{"inputSchema":{"type":"object","type":"array","required":[],"required":[1]},"name":"t"}"#,
+    );
+    let found: Vec<(String, ViolationKind)> = tool
+        .validate()
+        .listed()
+        .iter()
+        .map(|violation| (violation.pointer.clone(), violation.kind))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("/inputSchema/type".to_owned(), ViolationKind::Const),
+            ("/inputSchema/required/0".to_owned(), ViolationKind::Type),
+        ]
+    );
+    let error = tool.input_schema.view().expect_err("the view is typed");
+    assert_eq!(
+        (error.kind().name(), error.pointer()),
+        ("duplicate", "/type")
+    );
+}

@@ -1,0 +1,294 @@
+//! Takes the hostile texts as whole messages of a direction, which are read in one pass around their envelope; expects
+//! them back, or an error that keeps the id.
+//!
+//! The order of the envelope's members never changes the outcome.
+
+use mcp_2025_06_18::{ClientMessage, FromClient, FromServer, ServerMessage};
+use mcp_exact_wire::{
+    Frame, MessageError, MessageErrorKind, RequestId, decode_frame, decode_message, to_line,
+    to_string,
+};
+
+use super::with_stack;
+
+const LEVELS: usize = 100_000;
+
+/// Every result answers a list of tools.
+fn tools(_: &RequestId) -> Option<&'static str> {
+    Some("tools/list")
+}
+
+/// Every result answers an elicitation.
+fn elicitation(_: &RequestId) -> Option<&'static str> {
+    Some("elicitation/create")
+}
+
+fn from_client(text: impl AsRef<[u8]>) -> Result<ClientMessage, MessageError> {
+    decode_message::<FromClient>(text.as_ref(), &elicitation)
+}
+
+fn from_server(text: impl AsRef<[u8]>) -> Result<ServerMessage, MessageError> {
+    decode_message::<FromServer>(text.as_ref(), &tools)
+}
+
+/// Kind of the message error, then kind and pointer of the decode error.
+fn refused(text: impl AsRef<[u8]>) -> (MessageErrorKind, &'static str, String) {
+    let error = from_client(text).expect_err("it is hostile");
+    let cause = error.decode_error();
+    (
+        error.kind(),
+        cause.kind().name(),
+        cause.pointer().to_owned(),
+    )
+}
+
+/// All orders of the members of an object.
+fn orders(members: &[&str]) -> Vec<String> {
+    fn rest(members: &[&str]) -> Vec<Vec<String>> {
+        if members.is_empty() {
+            return vec![Vec::new()];
+        }
+        let mut all = Vec::new();
+        for at in 0..members.len() {
+            let mut others = members.to_vec();
+            let first = others.remove(at);
+            for mut order in rest(&others) {
+                order.insert(0, first.to_owned());
+                all.push(order);
+            }
+        }
+        all
+    }
+    let all = rest(members).into_iter();
+    all.map(|order| format!("{{{}}}", order.join(",")))
+        .collect()
+}
+
+fn towers() -> Vec<String> {
+    let tower = |open: &str, close: &str| open.repeat(LEVELS) + "1" + &close.repeat(LEVELS);
+    vec![
+        tower("[", "]"),
+        tower(r#"{"a":"#, "}"),
+        tower(r#"[{"a":"#, "}]"),
+    ]
+}
+
+#[test]
+fn deep_nesting_comes_back() {
+    with_stack(256, || {
+        for tower in towers() {
+            for text in [
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{{"x":{tower}}}}}}}"#
+                ),
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x/y","params":{tower}}}"#),
+                format!(r#"{{"jsonrpc":"2.0","method":"x/y","params":{tower},"x":{tower}}}"#),
+            ] {
+                let message = from_client(&text).expect("it is a message");
+                assert!(to_string(&message) == text);
+            }
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[],"x":{tower}}}}}"#);
+            let message = from_server(&text).expect("it is a message");
+            assert!(to_string(&message) == text);
+        }
+    });
+}
+
+#[test]
+fn deep_nesting_in_the_wrong_place_is_an_error_with_the_id() {
+    with_stack(256, || {
+        for tower in towers() {
+            for members in [
+                r#""id":7,"method":"ping","params":"#,
+                r#""method":"tools/call","id":7,"params":"#,
+                r#""id":7,"method":"#,
+                r#""id":7,"error":"#,
+            ] {
+                let text = format!(r#"{{"jsonrpc":"2.0",{members}{tower}}}"#);
+                match from_client(&text) {
+                    Ok(_) => assert!(members.contains("ping") && tower.starts_with('{')),
+                    Err(error) => assert_eq!(error.id(), Some(&RequestId::from(7))),
+                }
+                let unclosed = &text[..text.len() - LEVELS / 2];
+                let error = from_client(unclosed).expect_err("it is not JSON");
+                assert_eq!(error.kind(), MessageErrorKind::Parse);
+            }
+        }
+    });
+}
+
+#[test]
+fn members_of_the_envelope_are_there_once() {
+    let call = [
+        r#""jsonrpc":"2.0""#,
+        r#""id":1"#,
+        r#""method":"tools/call""#,
+        r#""params":{"name":"t"}"#,
+    ];
+    let unknown = [r#""jsonrpc":"2.0""#, r#""id":1"#, r#""method":"x/y""#];
+    let mut checked = 0;
+    for (again, pointer) in [
+        (r#""id":2"#, "/id"),
+        (r#""\u0069d":1"#, "/id"),
+        (r#""jsonrpc":"2.0""#, "/jsonrpc"),
+        (r#""jsonrp\u0063":"2.0""#, "/jsonrpc"),
+        (r#""method":"ping""#, "/method"),
+        (r#""method":"tools/call""#, "/method"),
+        (r#""metho\u0064":"x/y""#, "/method"),
+    ] {
+        for members in [call.as_slice(), unknown.as_slice()] {
+            for text in orders(&[members, &[again]].concat()) {
+                // Which of two methods counts is decided by the first one; both being there is the error.
+                let (_, kind, found) = refused(&text);
+                assert_eq!((kind, found.as_str()), ("duplicate", pointer), "{text}");
+                checked += 1;
+            }
+        }
+    }
+    println!("{checked} orders of members");
+}
+
+#[test]
+fn escaped_names_and_methods_are_the_same_names_and_methods() {
+    let params = r#""params":{"name":"t"}"#;
+    for method in [
+        r#""method":"tools/call""#,
+        r#""m\u0065thod":"tools\/c\u0061ll""#,
+        r#""m\u0065thod":"x\/y""#,
+    ] {
+        for id in [r#""id":1"#, r#""\u0069\u0064":1"#] {
+            for version in [r#""jsonrpc":"2.0""#, r#""\u006asonrpc":"2\u002e0""#] {
+                for text in orders(&[version, id, method, params]) {
+                    let message = from_client(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+                    assert!(matches!(message, ClientMessage::Request(_)), "{text}");
+                    let encoded = to_string(&message);
+                    let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+                    assert_eq!(parsed(&encoded), parsed(&text), "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn surrogates_numbers_and_bytes() {
+    let with = |id: &str, method: &str, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#)
+    };
+    let open = r#"{"\ud800":["\udc00",1e400,-0,{"a":1,"a":2}]}"#;
+    for text in [
+        with("1e400", r#""x/y""#, open),
+        with(
+            "1.0",
+            r#""tools/call""#,
+            &format!(r#"{{"name":"t","arguments":{open}}}"#),
+        ),
+        with(r#""\u0000""#, r#""ping""#, "{}"),
+        with(&"9".repeat(10_000), r#""ping""#, "{}"),
+    ] {
+        assert_eq!(
+            to_string(&from_client(&text).expect("it is a message")),
+            text
+        );
+    }
+    use MessageErrorKind::{InvalidParams, InvalidRequest, Parse};
+    for (text, kind, cause, pointer) in [
+        (
+            with(r#""\ud800""#, r#""ping""#, "{}"),
+            InvalidRequest,
+            "surrogate",
+            "/id",
+        ),
+        (
+            with("1.5", r#""ping""#, "{}"),
+            InvalidRequest,
+            "type",
+            "/id",
+        ),
+        (with("01", r#""ping""#, "{}"), Parse, "syntax", "/id"),
+        (
+            with("1", r#""\ud800""#, "{}"),
+            InvalidRequest,
+            "surrogate",
+            "/method",
+        ),
+        (
+            with("1", r#""tools/call""#, r#"{"name":"\ud800"}"#),
+            InvalidParams,
+            "surrogate",
+            "/params/name",
+        ),
+        (with("1", r#""ping""#, "{}") + "{}", Parse, "syntax", ""),
+        (
+            format!("\u{feff}{}", with("1", r#""ping""#, "{}")),
+            Parse,
+            "syntax",
+            "",
+        ),
+        (with("1", r#""ping""#, "{}") + "\0", Parse, "syntax", ""),
+        (String::new(), Parse, "syntax", ""),
+        (" \r\n".to_owned(), Parse, "syntax", ""),
+    ] {
+        assert_eq!(refused(&text), (kind, cause, pointer.to_owned()), "{text}");
+    }
+    let broken = [with("1", r#""ping""#, "{}").as_bytes(), b"\xff"].concat();
+    assert_eq!(refused(broken), (Parse, "utf8", String::new()));
+}
+
+#[test]
+fn line_breaks_leave_as_spaces() {
+    let smuggled = "{\"a\":\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}\r\n}";
+    for text in [
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{smuggled}}}}}"#
+        ),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x/y","params":{smuggled}}}"#),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":1,"message":"","data":{smuggled}}}}}"#
+        ),
+    ] {
+        let message = from_client(&text).expect("it is a message");
+        assert_eq!(to_string(&message), text);
+        let line = String::from_utf8(to_line(&message)).expect("it is text");
+        assert_eq!(line, text.replace(['\n', '\r'], " "));
+    }
+}
+
+#[test]
+fn ten_megabytes_of_members() {
+    let mut members = String::new();
+    for n in 0_u32..250_000 {
+        let n = n.wrapping_mul(0x9e37_79b1);
+        members += &format!("\"k{n}\":[{n},\"some text, long\"],");
+    }
+    for method in ["ping", "x/y"] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}",{members}"last":1}}"#);
+        let message = from_client(&text).expect("it is a message");
+        assert!(to_string(&message) == text);
+        let last = format!(r#"{{{members}"method":"{method}","id":1,"jsonrpc":"2.0"}}"#);
+        from_client(&last).expect("the envelope comes last");
+        let twice = format!(r#"{{{members}"method":"{method}","id":1,"jsonrpc":"2.0","id":1}}"#);
+        assert_eq!(refused(&twice).1, "duplicate");
+    }
+    println!("{} bytes of members", members.len());
+}
+
+#[test]
+fn batches_are_refused_whole() {
+    with_stack(256, || {
+        for text in [
+            "[]".to_owned(),
+            format!("[{}]", "{},".repeat(LEVELS) + "{}"),
+            "[".repeat(LEVELS),
+        ] {
+            let error = decode_frame::<FromClient>(text.as_bytes(), &elicitation);
+            let error = error
+                .map(|_: Frame<FromClient>| ())
+                .expect_err("no batches");
+            assert!(matches!(
+                error.kind(),
+                MessageErrorKind::InvalidRequest | MessageErrorKind::Parse
+            ));
+        }
+    });
+}

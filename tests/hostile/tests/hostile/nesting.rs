@@ -1,0 +1,268 @@
+//! Takes values nested 100,000 deep, closed and not; expects open JSON back and errors everywhere else.
+//!
+//! Runs on small stacks: nothing may recurse with the input.
+
+use mcp_2025_06_18 as mcp;
+use mcp_exact_wire::{
+    Decode, Encode, Json, JsonObject, MAX_DEPTH, Map, Read, Reader, Validate, Writer, from_slice,
+};
+
+use super::{at, exact, refused, with_stack};
+
+const LEVELS: usize = 100_000;
+/// Stack of the threads, in KiB.
+const SMALL: usize = 64;
+const TYPED: usize = 128;
+
+/// A kind of nesting: what opens a level, what closes it, and its part of the JSON pointer.
+#[derive(Clone, Copy)]
+struct Tower {
+    open: &'static str,
+    close: &'static str,
+    pointer: &'static str,
+}
+
+const ARRAYS: Tower = Tower {
+    open: "[",
+    close: "]",
+    pointer: "/0",
+};
+const OBJECTS: Tower = Tower {
+    open: r#"{"a":"#,
+    close: "}",
+    pointer: "/a",
+};
+const MIXED: Tower = Tower {
+    open: r#"[{"a":"#,
+    close: "}]",
+    pointer: "/0/a",
+};
+const SECOND: Tower = Tower {
+    open: r#"[[],{},{"b":[]},{"":"]","a":"#,
+    close: "},{},[0]]",
+    pointer: "/3/a",
+};
+const TOWERS: [Tower; 4] = [ARRAYS, OBJECTS, MIXED, SECOND];
+
+impl Tower {
+    fn closed(self) -> String {
+        self.unclosed() + "1" + &self.close.repeat(LEVELS)
+    }
+
+    fn unclosed(self) -> String {
+        self.open.repeat(LEVELS)
+    }
+}
+
+#[test]
+fn open_json_comes_back() {
+    with_stack(SMALL, || {
+        for tower in TOWERS {
+            let json: Json = exact(&tower.closed());
+            assert!(json.clone() == json);
+        }
+        exact::<Json>(&("[".repeat(LEVELS) + &"]".repeat(LEVELS)));
+    });
+}
+
+#[test]
+fn open_objects_are_read_member_by_member() {
+    with_stack(SMALL, || {
+        let mut object: JsonObject = exact(&OBJECTS.closed());
+        assert_eq!(object.len(), 1);
+        object.insert("b", 1);
+        assert_eq!(object.get("b").expect("it is there").text(), "1");
+        let inner = object.get("a").expect("it is there");
+        assert!(inner.text() == &OBJECTS.closed()[5..OBJECTS.closed().len() - 1]);
+        inner.decode_as::<JsonObject>().expect("it is an object");
+    });
+}
+
+#[test]
+fn open_json_in_messages_comes_back() {
+    with_stack(TYPED, || {
+        for tower in TOWERS {
+            let tower = tower.closed();
+            let params = format!(r#"{{"name":"t","arguments":{{"x":{tower}}}}}"#);
+            exact::<mcp::ClientRequest>(&format!(
+                r#"{{"method":"tools/call","params":{params},"x":{tower}}}"#
+            ));
+            exact::<mcp::JSONRPCMessage>(&format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#
+            ));
+            exact::<mcp::JSONRPCMessage>(&format!(
+                r#"{{"jsonrpc":"2.0","error":{{"code":1,"message":"","data":{tower}}},"id":1}}"#
+            ));
+            exact::<mcp::ContentBlock>(&format!(r#"{{"type":"hologram","x":{tower}}}"#));
+        }
+    });
+}
+
+#[test]
+fn schema_documents_come_back_and_are_validated() {
+    with_stack(TYPED, || {
+        for tower in TOWERS {
+            let tower = tower.closed();
+            let tool: mcp::Tool = exact(&format!(
+                r#"{{"inputSchema":{{"type":"object","x":{tower}}},"name":"t","x":{tower}}}"#
+            ));
+            assert!(tool.validate().is_empty());
+            tool.input_schema.view().expect("it has a view");
+            let tool: mcp::Tool = exact(&format!(
+                r#"{{"inputSchema":{{"type":"object","properties":{tower}}},"name":"t"}}"#
+            ));
+            let _ = tool.validate();
+        }
+    });
+}
+
+#[test]
+fn unclosed_values_are_errors_that_say_where() {
+    with_stack(SMALL, || {
+        for tower in TOWERS {
+            let end = tower.pointer.repeat(LEVELS);
+            assert!(refused::<Json>(tower.unclosed()) == at("syntax", end.as_str()));
+            assert!(refused::<Json>(tower.unclosed() + "1") == at("syntax", end.as_str()));
+            let one_missing = tower.closed();
+            let one_missing = &one_missing[..one_missing.len() - 1];
+            assert_eq!(refused::<Json>(one_missing).0, "syntax");
+        }
+    });
+}
+
+#[test]
+fn unclosed_values_in_messages_are_errors_that_say_where() {
+    with_stack(TYPED, || {
+        for tower in TOWERS {
+            let open = tower.unclosed();
+            let inside = "/params/arguments/x".to_owned() + &tower.pointer.repeat(LEVELS);
+            let params = format!(r#"{{"name":"t","arguments":{{"x":{open}"#);
+            let request = format!(r#"{{"method":"tools/call","params":{params}"#);
+            assert!(refused::<mcp::ClientRequest>(request) == at("syntax", inside.as_str()));
+            let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}"#);
+            assert!(refused::<mcp::JSONRPCMessage>(message) == at("syntax", inside.as_str()));
+            let tool = format!(r#"{{"name":"t","inputSchema":{open}"#);
+            assert_eq!(refused::<mcp::Tool>(tool).0, kind_of_document(tower));
+        }
+    });
+}
+
+/// A schema document has to be an object: what opens with a bracket is of the wrong type as soon as it is JSON.
+fn kind_of_document(_: Tower) -> &'static str {
+    "syntax"
+}
+
+#[test]
+fn wrong_closing_brackets_are_errors() {
+    with_stack(SMALL, || {
+        let text = "[".repeat(LEVELS) + &"]".repeat(LEVELS / 2) + "}";
+        let error = from_slice::<Json>(text.as_bytes()).expect_err("it is not JSON");
+        assert_eq!(error.offset(), LEVELS + LEVELS / 2);
+        assert_eq!(error.pointer().len(), LEVELS);
+        let text = r#"{"a":"#.repeat(LEVELS) + "1" + &"}".repeat(LEVELS / 2) + "]";
+        let error = from_slice::<Json>(text.as_bytes()).expect_err("it is not JSON");
+        assert_eq!(error.offset(), 5 * LEVELS + 1 + LEVELS / 2);
+    });
+}
+
+#[test]
+fn typed_positions_refuse_by_type() {
+    with_stack(TYPED, || {
+        for tower in TOWERS {
+            let tower = tower.closed();
+            let tool = format!(r#"{{"name":{tower},"inputSchema":{{"type":"object"}}}}"#);
+            assert_eq!(refused::<mcp::Tool>(tool), at("type", "/name"));
+            let request = format!(r#"{{"method":{tower},"params":{{}}}}"#);
+            assert_eq!(
+                refused::<mcp::ClientRequest>(request),
+                at("type", "/method")
+            );
+            let message = format!(r#"{{"jsonrpc":"2.0","id":{tower},"method":"ping"}}"#);
+            assert_eq!(refused::<mcp::JSONRPCMessage>(message), at("type", "/id"));
+            assert_eq!(refused::<String>(&tower), at("type", ""));
+            assert_eq!(refused::<bool>(&tower), at("type", ""));
+            assert_eq!(refused::<mcp::Integer>(&tower), at("type", ""));
+        }
+        let arrays = format!(r#"{{"tools":{}}}"#, ARRAYS.closed());
+        assert_eq!(
+            refused::<mcp::ListToolsResult>(arrays),
+            at("type", "/tools/0")
+        );
+        let objects = format!(r#"{{"tools":{}}}"#, OBJECTS.closed());
+        assert_eq!(
+            refused::<mcp::ListToolsResult>(objects),
+            at("type", "/tools")
+        );
+    });
+}
+
+#[test]
+fn typed_maps_hold_open_json_only() {
+    with_stack(SMALL, || {
+        exact::<Map<Json>>(&OBJECTS.closed());
+        assert_eq!(refused::<Map<String>>(OBJECTS.closed()), at("type", "/a"));
+        assert_eq!(refused::<Map<Json>>(ARRAYS.closed()), at("type", ""));
+        let open = OBJECTS.unclosed();
+        assert!(refused::<Map<Json>>(open) == at("syntax", OBJECTS.pointer.repeat(LEVELS)));
+    });
+}
+
+#[test]
+fn serde_json_reads_and_writes_open_json() {
+    with_stack(TYPED, || {
+        for tower in TOWERS {
+            let text = tower.closed();
+            let json: Json = serde_json::from_str(&text).expect("it is JSON");
+            assert!(json.text() == text);
+            assert!(serde_json::to_string(&json).expect("it is JSON") == text);
+        }
+    });
+}
+
+/// A type that contains itself, as the messages of the protocol so far do not.
+struct Tree(Vec<Tree>);
+
+impl Decode for Tree {
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        r.array().map(Self)
+    }
+}
+
+impl Encode for Tree {
+    fn encode(&self, w: &mut Writer<'_>) {
+        self.0.encode(w);
+    }
+}
+
+/// The same by turns through arrays and maps; holds how many levels there are.
+struct Chain(usize);
+
+impl Decode for Chain {
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        let items: Vec<Map<Self>> = r.array()?;
+        let below = items.into_iter().flatten().map(|(_, Self(levels))| levels);
+        Ok(Self(below.max().map_or(1, |levels| levels + 2)))
+    }
+}
+
+#[test]
+fn typed_values_have_a_depth_limit() {
+    const LIMIT: usize = MAX_DEPTH as usize;
+    with_stack(512, || {
+        let tower = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        exact::<Tree>(&tower(LIMIT));
+        let beyond = at("depth", "/0".repeat(LIMIT));
+        assert_eq!(refused::<Tree>(tower(LIMIT + 1)), beyond);
+        assert_eq!(refused::<Tree>(tower(LEVELS)), beyond);
+        assert_eq!(refused::<Tree>(ARRAYS.unclosed()), beyond);
+        let chain = |turns: usize| MIXED.open.repeat(turns) + "[]" + &MIXED.close.repeat(turns);
+        let turns = LIMIT / 2 - 1;
+        let Chain(levels) = from_slice(chain(turns).as_bytes()).expect("it is not too deep");
+        assert_eq!(levels, 2 * turns + 1);
+        let beyond = at("depth", "/0/a".repeat(LIMIT / 2));
+        assert_eq!(refused::<Chain>(chain(LIMIT / 2)), beyond);
+        assert_eq!(refused::<Chain>(MIXED.closed()), beyond);
+        let pair: Vec<Tree> = exact(&format!("[{0},{0}]", tower(LIMIT - 1)));
+        assert_eq!(pair.len(), 2, "closing a level gives it back");
+    });
+}

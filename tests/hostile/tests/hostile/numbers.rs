@@ -1,0 +1,189 @@
+//! Takes numbers of every length and spelling; expects each back as it came, or an error where it is none.
+//!
+//! Never compares by value: what a number is worth is the business of `decimals.rs`.
+
+use mcp_2025_06_18 as mcp;
+use mcp_exact_wire::{Integer, Json, Map, Number};
+
+use super::{at, exact, refused};
+
+const WHOLE: [&str; 22] = [
+    "0",
+    "-0",
+    "-0.0",
+    "0e0",
+    "0E-5",
+    "0e99999999999",
+    "1",
+    "1.0",
+    "7.00",
+    "1E+2",
+    "1e+2",
+    "1e2",
+    "10e-1",
+    "1.5e1",
+    "1e400",
+    "-1e400",
+    "1e99999999999999999999999",
+    "9007199254740993",
+    "9223372036854775808",
+    "-9223372036854775809",
+    "18446744073709551616",
+    "123456789012345678901234567890",
+];
+
+const BROKEN_DOWN: [&str; 9] = [
+    "0.1",
+    "-0.5",
+    "1.5",
+    "1e-1",
+    "1E-400",
+    "15e-1",
+    "1e-99999999999999999999999",
+    "0.1000000000000000055511151231257827021181583404541015625",
+    "1.00000000000000000000000000000000000000000000000000000001",
+];
+
+const NO_NUMBERS: [&str; 24] = [
+    "01",
+    "-01",
+    "00",
+    "1.",
+    "-1.",
+    ".5",
+    "-.5",
+    "+1",
+    "1e",
+    "1e+",
+    "1E-",
+    "1.e1",
+    "1e1.5",
+    "--1",
+    "-",
+    "- 1",
+    "0x10",
+    "1_000",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1f",
+    "١",
+    "1..2",
+];
+
+/// Numbers with 10,000 digits or more, whole ones and others.
+fn long(whole: bool) -> Vec<String> {
+    let nines = "9".repeat(10_000);
+    let zeros = "0".repeat(10_000);
+    if whole {
+        vec![
+            nines.clone(),
+            format!("-{nines}"),
+            format!("1{zeros}"),
+            format!("1.{zeros}"),
+            format!("1{zeros}e-10000"),
+            format!("0.{zeros}1e10001"),
+            format!("1e{nines}"),
+            format!("0e-{nines}"),
+        ]
+    } else {
+        vec![
+            format!("1.{nines}"),
+            format!("0.{zeros}1"),
+            format!("1{zeros}e-10001"),
+            format!("1e-{nines}"),
+        ]
+    }
+}
+
+fn all(whole: bool) -> Vec<String> {
+    let short: &[&str] = if whole { &WHOLE } else { &BROKEN_DOWN };
+    let short = short.iter().map(|text| (*text).to_owned());
+    short.chain(long(whole)).collect()
+}
+
+#[test]
+fn open_json_keeps_the_spelling() {
+    for text in all(true).into_iter().chain(all(false)) {
+        exact::<Json>(&text);
+        exact::<Map<Json>>(&format!(r#"{{"a":{text}}}"#));
+        exact::<Json>(&format!(r#"[ {text} , {{"a": {text} }}]"#));
+        exact::<mcp::ClientRequest>(&format!(
+            r#"{{"method":"tools/call","params":{{"name":"t","arguments":{{"x":[{text}]}}}},"x":{text}}}"#
+        ));
+    }
+}
+
+#[test]
+fn typed_numbers_keep_the_spelling() {
+    for text in all(true).into_iter().chain(all(false)) {
+        assert_eq!(exact::<Number>(&text).to_string(), text);
+        assert_eq!(
+            text.parse::<Number>().expect("it is a number").to_string(),
+            text
+        );
+        exact::<mcp::Annotations>(&format!(r#"{{"priority":{text}}}"#));
+    }
+}
+
+#[test]
+fn typed_integers_keep_the_spelling() {
+    for text in all(true) {
+        assert_eq!(exact::<Integer>(&text).to_string(), text);
+        exact::<mcp::Resource>(&format!(r#"{{"name":"n","uri":"a:b","size":{text}}}"#));
+        exact::<mcp::RequestId>(&text);
+        exact::<mcp::JSONRPCMessage>(&format!(
+            r#"{{"jsonrpc":"2.0","id":{text},"method":"m","params":{{"_meta":{{"progressToken":{text}}}}}}}"#
+        ));
+        exact::<mcp::JSONRPCMessage>(&format!(
+            r#"{{"jsonrpc":"2.0","error":{{"code":{text},"message":""}},"id":{text}}}"#
+        ));
+    }
+}
+
+#[test]
+fn typed_integers_refuse_what_is_not_whole() {
+    for text in all(false) {
+        assert_eq!(refused::<Integer>(&text), at("type", ""), "{text}");
+        let resource = format!(r#"{{"name":"n","uri":"a:b","size":{text}}}"#);
+        assert_eq!(refused::<mcp::Resource>(resource), at("type", "/size"));
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{text},"method":"m"}}"#);
+        assert_eq!(refused::<mcp::JSONRPCMessage>(message), at("type", "/id"));
+        let meta = format!(r#"{{"_meta":{{"progressToken":{text}}}}}"#);
+        assert_eq!(
+            refused::<mcp::RequestParams>(meta),
+            at("type", "/_meta/progressToken")
+        );
+    }
+}
+
+#[test]
+fn what_is_no_number_is_no_json() {
+    for text in NO_NUMBERS {
+        assert_eq!(refused::<Json>(text), at("syntax", ""), "{text}");
+        assert_eq!(refused::<Number>(text), at("syntax", ""), "{text}");
+        assert_eq!(refused::<Integer>(text), at("syntax", ""), "{text}");
+        let typed = format!(r#"{{"priority":{text}}}"#);
+        assert_eq!(
+            refused::<mcp::Annotations>(typed),
+            at("syntax", "/priority"),
+            "{text}"
+        );
+        let open = format!(r#"{{"x":{{"y":[0,{text}]}}}}"#);
+        assert_eq!(
+            refused::<mcp::Annotations>(&open),
+            at("syntax", "/x/y/1"),
+            "{text}"
+        );
+        assert_eq!(refused::<Json>(&open), at("syntax", "/x/y/1"), "{text}");
+    }
+}
+
+#[test]
+fn numbers_are_no_strings() {
+    for text in all(true).into_iter().chain(all(false)) {
+        assert_eq!(refused::<String>(&text), at("type", ""));
+        let quoted = format!(r#"{{"priority":"{text}"}}"#);
+        assert_eq!(refused::<mcp::Annotations>(quoted), at("type", "/priority"));
+    }
+}

@@ -1,0 +1,158 @@
+//! Takes JSON text; says for which reasons `serde_json::Value` refuses it or holds something else.
+//!
+//! The four exceptions of the comparison, each with a test. Never looks at what either reader said.
+
+use serde_json::Value;
+
+/// How deep `serde_json` nests at most.
+const THEIR_DEPTH: usize = 127;
+
+/// The members by which `serde_json` knows its own numbers and raw values.
+const PRIVATE_NAMES: &str = "$serde_json::private::";
+
+/// Why `serde_json::Value` is no measure for a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Exceptions {
+    /// A number is larger than any `f64`, which `Value` refuses without its feature `arbitrary_precision`.
+    pub(crate) number_out_of_range: bool,
+    /// A string holds a lone surrogate, which has no place in a Rust `String`; open JSON keeps it.
+    pub(crate) lone_surrogate: bool,
+    /// Values are nested deeper than serde_json's recursion limit; open JSON has none.
+    pub(crate) too_deep: bool,
+    /// An object has a member by which serde_json knows its own values, and is taken for one of those.
+    pub(crate) private_name: bool,
+}
+
+impl Exceptions {
+    /// The exceptions of a text that is JSON.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut found = Self::default();
+        let mut depth = 0;
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            let mut length = c.len_utf8();
+            match c {
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth -= 1,
+                '"' => {
+                    length = string_length(rest);
+                    found.lone_surrogate |= has_lone_surrogate(&rest[1..length - 1]);
+                    found.private_name |= rest[1..length].starts_with(PRIVATE_NAMES);
+                }
+                '-' | '0'..='9' => {
+                    let end = rest.find([',', ']', '}', ' ', '\t', '\n', '\r']);
+                    length = end.unwrap_or(rest.len());
+                    found.number_out_of_range |= is_out_of_range(&rest[..length]);
+                }
+                _ => {}
+            }
+            found.too_deep |= depth > THEIR_DEPTH;
+            rest = &rest[length..];
+        }
+        found
+    }
+
+    /// Whether one of them makes `Value` refuse the document.
+    pub(crate) fn refused(self) -> bool {
+        self.number_out_of_range || self.lone_surrogate || self.too_deep
+    }
+}
+
+/// The length of the string that the text starts with, quotes included.
+fn string_length(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Decodes the escapes to UTF-16, where a lone surrogate is a unit that does not pair up.
+fn has_lone_surrogate(inside: &str) -> bool {
+    let mut units = Vec::new();
+    let mut rest = inside.chars();
+    while let Some(c) = rest.next() {
+        if c != '\\' {
+            units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
+        } else if rest.next() == Some('u') {
+            let digits: String = rest.by_ref().take(4).collect();
+            units.push(u16::from_str_radix(&digits, 16).expect("the text is JSON"));
+        } else {
+            // A short escape is no surrogate, and stands between two of them.
+            units.push(0);
+        }
+    }
+    char::decode_utf16(units).any(|c| c.is_err())
+}
+
+fn is_out_of_range(number: &str) -> bool {
+    let keeps_text = serde_json::from_str::<serde_json::Number>("1e400").is_ok();
+    !keeps_text && number.parse::<f64>().is_ok_and(f64::is_infinite)
+}
+
+fn refused_by_value(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_err()
+}
+
+#[test]
+fn numbers_out_of_range() {
+    for (text, beyond) in [
+        ("1e308", false),
+        ("1e309", true),
+        ("[1,{\"a\":-1e400}]", true),
+        ("1e-400", false),
+        ("0e400", false),
+        ("\"1e400\"", false),
+        ("1.7976931348623157e308", false),
+    ] {
+        let exact = serde_json::from_str::<serde_json::Number>("1e400").is_ok();
+        let expected = beyond && !exact;
+        assert_eq!(Exceptions::of(text).number_out_of_range, expected, "{text}");
+        assert_eq!(refused_by_value(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn lone_surrogates() {
+    for (text, lone) in [
+        (r#""\ud83d\ude00""#, false),
+        (r#""\ud83d""#, true),
+        (r#""\ud83d\n\ude00""#, true),
+        (r#"{"\udc00":1}"#, true),
+        (r#"["\\ud800"]"#, false),
+        (r#"["\\\ud800"]"#, true),
+        (r#""\ud800\ud800\udc00""#, true),
+    ] {
+        assert_eq!(Exceptions::of(text).lone_surrogate, lone, "{text}");
+        assert_eq!(refused_by_value(text), lone, "{text}");
+    }
+}
+
+#[test]
+fn deep_nesting() {
+    for (levels, deep) in [(127, false), (128, true), (1000, true)] {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            let text = open.repeat(levels) + "0" + &close.repeat(levels);
+            assert_eq!(Exceptions::of(&text).too_deep, deep);
+            assert_eq!(refused_by_value(&text), deep);
+        }
+    }
+}
+
+#[test]
+fn private_names() {
+    let text = r#"{"$serde_json::private::RawValue":"[1]"}"#;
+    assert!(Exceptions::of(text).private_name);
+    let value: Value = serde_json::from_str(text).expect("it is JSON");
+    assert_eq!(
+        value,
+        serde_json::json!([1]),
+        "serde_json takes it for its own"
+    );
+    assert!(!Exceptions::of(r#"{"serde_json::private::RawValue":1}"#).private_name);
+}

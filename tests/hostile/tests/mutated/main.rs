@@ -1,0 +1,168 @@
+//! Takes a million documents, made by mutating the bytes of small ones with a fixed seed; compares what the reader says
+//! of them with what serde_json says.
+//!
+//! The same documents are accepted and the same values found, but for the named exceptions in `exceptions.rs`, which
+//! have to explain every difference and nothing else.
+#![allow(
+    clippy::print_stdout,
+    reason = "how much was compared is worth reading"
+)]
+
+mod exceptions;
+mod mutate;
+mod names;
+
+use exceptions::Exceptions;
+use mcp_exact_wire::{Json, Map, Number, from_slice, to_string};
+use mutate::Mutator;
+use names::Members;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+const SEED: u64 = 0x8259;
+const DOCUMENTS: usize = 1_000_000;
+
+/// How many documents ended in which way.
+#[derive(Debug, Default)]
+struct Counts {
+    accepted: usize,
+    rejected: usize,
+    number_out_of_range: usize,
+    lone_surrogate: usize,
+    too_deep: usize,
+    private_name: usize,
+    typed_strings: usize,
+    typed_numbers: usize,
+    typed_booleans: usize,
+    typed_objects: usize,
+    duplicate: usize,
+    typed_arrays: usize,
+}
+
+#[test]
+fn a_million_mutated_documents() {
+    let mut mutator = Mutator::new(SEED);
+    let mut counts = Counts::default();
+    for _ in 0..DOCUMENTS {
+        let bytes = mutator.document();
+        check_open(bytes, &mut counts);
+        check_string(bytes, &mut counts);
+        check_number(bytes, &mut counts);
+        check_boolean(bytes, &mut counts);
+        check_object(bytes, &mut counts);
+        check_array(bytes, &mut counts);
+    }
+    println!("{counts:#?}");
+    assert_eq!(counts.accepted + counts.rejected, DOCUMENTS);
+    assert!(counts.accepted > DOCUMENTS / 10);
+    assert!(counts.rejected > DOCUMENTS / 10);
+}
+
+fn check_open(bytes: &[u8], counts: &mut Counts) {
+    let json = from_slice::<Json>(bytes);
+    let raw = serde_json::from_slice::<&RawValue>(bytes);
+    assert_eq!(json.is_ok(), raw.is_ok(), "{}", shown(bytes));
+    let value = serde_json::from_slice::<Value>(bytes);
+    let (Ok(json), Ok(raw)) = (json, raw) else {
+        assert!(value.is_err(), "{}", shown(bytes));
+        counts.rejected += 1;
+        return;
+    };
+    counts.accepted += 1;
+    assert_eq!(json.text(), raw.get());
+    assert_eq!(to_string(&json), raw.get());
+    let exceptions = Exceptions::of(json.text());
+    counts.number_out_of_range += usize::from(exceptions.number_out_of_range);
+    counts.lone_surrogate += usize::from(exceptions.lone_surrogate);
+    counts.too_deep += usize::from(exceptions.too_deep);
+    counts.private_name += usize::from(exceptions.private_name);
+    if exceptions.private_name {
+        return;
+    }
+    assert_eq!(value.is_err(), exceptions.refused(), "{}", shown(bytes));
+    if let Ok(value) = value {
+        assert_eq!(json.parse::<Value>().expect("it is JSON"), value);
+    }
+}
+
+fn check_string(bytes: &[u8], counts: &mut Counts) {
+    let ours = from_slice::<String>(bytes).ok();
+    let theirs = serde_json::from_slice::<String>(bytes).ok();
+    assert_eq!(ours, theirs, "{}", shown(bytes));
+    if let Some(text) = ours {
+        counts.typed_strings += 1;
+        let written = serde_json::to_string(&text).expect("it is a string");
+        assert_eq!(to_string(&text), written);
+    }
+}
+
+fn check_number(bytes: &[u8], counts: &mut Counts) {
+    let ours = from_slice::<Number>(bytes).ok();
+    let theirs = serde_json::from_slice::<serde_json::Number>(bytes).ok();
+    let Some(ours) = ours else {
+        assert_eq!(theirs, None, "{}", shown(bytes));
+        return;
+    };
+    counts.typed_numbers += 1;
+    assert_eq!(
+        ours.to_string().as_bytes(),
+        bytes.trim_ascii(),
+        "{}",
+        shown(bytes)
+    );
+    let Some(theirs) = theirs else {
+        assert!(Exceptions::of(&ours.to_string()).number_out_of_range);
+        return;
+    };
+    if let Some(value) = theirs.as_i64() {
+        assert_eq!(ours.as_i64(), Some(value));
+    }
+    if let Some(value) = theirs.as_u64() {
+        assert_eq!(ours.as_u64(), Some(value));
+    }
+    let (ours, theirs) = (
+        ours.as_f64(),
+        theirs.as_f64().expect("a number has a value"),
+    );
+    assert!(
+        (ours - theirs).abs() <= ours.abs() * 1e-14,
+        "{}",
+        shown(bytes)
+    );
+}
+
+fn check_boolean(bytes: &[u8], counts: &mut Counts) {
+    let ours = from_slice::<bool>(bytes).ok();
+    let theirs = serde_json::from_slice::<bool>(bytes).ok();
+    assert_eq!(ours, theirs, "{}", shown(bytes));
+    counts.typed_booleans += usize::from(ours.is_some());
+}
+
+fn check_object(bytes: &[u8], counts: &mut Counts) {
+    let ours = from_slice::<Map<Json>>(bytes).ok();
+    let theirs = serde_json::from_slice::<Members>(bytes).ok();
+    let twice = theirs.as_ref().is_some_and(Members::has_duplicate);
+    counts.duplicate += usize::from(twice);
+    let theirs = theirs.filter(|_| !twice);
+    assert_eq!(ours.is_some(), theirs.is_some(), "{}", shown(bytes));
+    if let (Some(ours), Some(theirs)) = (ours, theirs) {
+        counts.typed_objects += 1;
+        let ours = ours.iter().map(|(name, value)| (name, value.text()));
+        assert!(ours.eq(theirs.iter()), "{}", shown(bytes));
+    }
+}
+
+fn check_array(bytes: &[u8], counts: &mut Counts) {
+    let ours = from_slice::<Vec<Json>>(bytes).ok();
+    let theirs = serde_json::from_slice::<Vec<&RawValue>>(bytes).ok();
+    assert_eq!(ours.is_some(), theirs.is_some(), "{}", shown(bytes));
+    if let (Some(ours), Some(theirs)) = (ours, theirs) {
+        counts.typed_arrays += 1;
+        let theirs = theirs.iter().map(|raw| raw.get());
+        assert!(ours.iter().map(Json::text).eq(theirs), "{}", shown(bytes));
+    }
+}
+
+fn shown(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}

@@ -1,0 +1,140 @@
+//! Takes strings with every character that needs an escape, at every offset; compares how they are written and read
+//! with serde_json.
+//!
+//! Random strings come from a fixed seed.
+#![allow(
+    clippy::print_stdout,
+    reason = "how much was compared is worth reading"
+)]
+
+use mcp_exact_tests_support::Rng;
+use mcp_exact_wire::{Json, from_str, to_string};
+
+const SEED: u64 = 0x7159;
+const RANDOM: usize = 200_000;
+/// Longer than any block that is compared at a time.
+const LONGEST: usize = 140;
+
+/// Characters that need an escape, and their neighbours that need none.
+fn specials() -> Vec<char> {
+    ('\0'..='#')
+        .chain([
+            '\\', '/', '[', ']', '\u{7f}', '\u{80}', '\u{85}', '\u{a2}', '\u{dc}', 'é',
+        ])
+        .chain([
+            '\u{2028}',
+            '\u{d7ff}',
+            '\u{e000}',
+            '\u{feff}',
+            '\u{ffff}',
+            '😀',
+            '\u{10ffff}',
+        ])
+        .collect()
+}
+
+fn check(text: &str) {
+    let written = to_string(text);
+    let theirs = serde_json::to_string(text).expect("it is a string");
+    assert_eq!(written, theirs);
+    assert_eq!(Json::string(text).text(), theirs);
+    assert_eq!(from_str::<String>(&written).as_deref(), Ok(text));
+    assert_eq!(
+        from_str::<Json>(&written).map(|json| json.text() == theirs),
+        Ok(true)
+    );
+}
+
+#[test]
+fn every_special_character_at_every_offset() {
+    let mut strings = 0;
+    for special in specials() {
+        for length in (0..40).chain([63, 64, 65, 95, 96, 97, LONGEST]) {
+            for offset in 0..=length {
+                let mut text = "x".repeat(offset);
+                text.push(special);
+                text.extend(std::iter::repeat_n('y', length - offset));
+                check(&text);
+                strings += 1;
+            }
+        }
+    }
+    println!("{strings} strings");
+}
+
+#[test]
+fn two_special_characters_at_every_distance() {
+    let mut strings = 0;
+    for first in ['"', '\\', '\u{1f}', 'é', '\u{80}'] {
+        for second in ['"', '\\', '\0', '\u{1f}', '😀'] {
+            for offset in 0..34 {
+                for distance in 0..34 {
+                    let text = format!("{:offset$}{first}{:distance$}{second}", "", "");
+                    check(&text);
+                    strings += 1;
+                }
+            }
+        }
+    }
+    println!("{strings} strings");
+}
+
+#[test]
+fn random_strings() {
+    let mut rng = Rng::new(SEED);
+    let specials = specials();
+    let mut bytes = 0;
+    for _ in 0..RANDOM {
+        let length = *rng.pick(&[0, 1, 3, 7, 8, 9, 16, 31, 33, 64, 70, LONGEST]);
+        let percent = *rng.pick(&[0, 2, 10, 50, 100]);
+        let text: String = (0..rng.below(length + 1))
+            .map(|_| match rng.chance(percent) {
+                true => *rng.pick(&specials),
+                false => char::from(b' ' + rng.below(95) as u8),
+            })
+            .collect();
+        bytes += text.len();
+        check(&text);
+    }
+    println!("{RANDOM} strings of {bytes} bytes");
+}
+
+#[test]
+fn escapes_at_every_offset_are_read_as_serde_json_reads_them() {
+    let escapes = [
+        r#"\""#,
+        r"\\",
+        r"\/",
+        r"\b",
+        r"\f",
+        r"\n",
+        r"\r",
+        r"\t",
+        r"\u0000",
+        r"\u001F",
+        r"\u00e9",
+        r"\uFFFF",
+        r"\ud83d\ude00",
+        r"\uDBFF\uDFFF",
+        r"\ud800",
+        r"\udc00",
+        r"\ud800\u0041",
+        r"\u12",
+        r"\x",
+        r"\",
+        "\u{1}",
+        "é",
+    ];
+    let mut strings = 0;
+    for escape in escapes {
+        for offset in 0..70 {
+            for after in [0, 1, 7, 8, 40] {
+                let text = format!("\"{}{escape}{}\"", "a".repeat(offset), "b".repeat(after));
+                let ours = from_str::<String>(&text).ok();
+                assert_eq!(ours, serde_json::from_str(&text).ok(), "{text}");
+                strings += 1;
+            }
+        }
+    }
+    println!("{strings} strings");
+}

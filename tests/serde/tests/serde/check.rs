@@ -1,0 +1,270 @@
+//! Takes an instance of a type; sends it through every layer of serde and expects it back.
+//!
+//! The layers are written as users write them, with derived types around the type in question.
+
+use std::fmt::Debug;
+
+use mcp_exact_tests_support::Doc;
+use mcp_exact_wire::{Decode, Encode, from_str, to_string};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::kept::Layer;
+
+/// How much was checked.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    pub(crate) instances: usize,
+    /// Those that are objects, which alone can be flattened or hold a tag.
+    objects: usize,
+    /// Instances that are none: a correction of the schema, or `1e-400` for an integer.
+    pub(crate) refused: usize,
+}
+
+/// What a type has to be for all this.
+pub(crate) trait Bridged:
+    Decode + Encode + Serialize + DeserializeOwned + PartialEq + Clone + Debug
+{
+}
+
+impl<T: Decode + Encode + Serialize + DeserializeOwned + PartialEq + Clone + Debug> Bridged for T {}
+
+pub(crate) fn check<T: Bridged>(text: &str, checked: &mut Checked) {
+    let Ok(value) = from_str::<T>(text) else {
+        checked.refused += 1;
+        assert!(serde_json::from_str::<T>(text).is_err(), "{text}");
+        return;
+    };
+    checked.instances += 1;
+    let sample = Sample {
+        exact: to_string(&value),
+        doc: Doc::parse(&to_string(&value)).expect("it is JSON"),
+        value,
+    };
+    sample.own_deserialisers(text);
+    sample.own_serialisers();
+    sample.as_a_field();
+    sample.untagged();
+    sample.adjacently_tagged();
+    sample.through_value();
+    if matches!(sample.doc, Doc::Object(_)) {
+        checked.objects += 1;
+        sample.flattened();
+        sample.flattened_option();
+        sample.internally_tagged();
+    }
+}
+
+/// An instance as a value, as text and as a document.
+struct Sample<T> {
+    value: T,
+    exact: String,
+    doc: Doc,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Field<T> {
+    before: bool,
+    value: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    none: Option<T>,
+    list: Vec<T>,
+    boxed: Box<T>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Flat<T> {
+    #[serde(rename = "x-test-before")]
+    before: bool,
+    #[serde(flatten)]
+    value: T,
+    #[serde(rename = "x-test-after")]
+    after: u8,
+}
+
+/// A variant that nothing fits, so that the next one has to be tried on what was buffered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Nothing {
+    #[serde(rename = "x-test-nothing")]
+    nothing: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Untagged<T> {
+    Nothing(Nothing),
+    It(T),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "c")]
+enum Adjacent<T> {
+    Nothing(Nothing),
+    It(T),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "x-test-kind")]
+enum Internal<T> {
+    Nothing(Nothing),
+    It(T),
+}
+
+impl<T: Bridged> Sample<T> {
+    /// The value came through a layer that keeps text.
+    fn same(&self, got: &T) {
+        assert_eq!(to_string(got), self.exact);
+        assert_eq!(*got, self.value);
+    }
+
+    /// The value came through a layer that buffers.
+    fn kept(&self, got: &T, layer: Layer) {
+        let got = to_string(got);
+        let doc = Doc::parse(&got).expect("it is JSON");
+        assert!(layer.kept(&self.doc, &doc), "{}\n{got}", self.exact);
+    }
+
+    fn own_deserialisers(&self, text: &str) {
+        self.same(&serde_json::from_str(text).expect("from_str"));
+        self.same(&serde_json::from_slice(text.as_bytes()).expect("from_slice"));
+        self.same(&serde_json::from_reader(text.as_bytes()).expect("from_reader"));
+        let twice = format!("{text}\n{text}");
+        let stream = serde_json::Deserializer::from_str(&twice).into_iter::<T>();
+        let all: Vec<T> = stream.collect::<Result<_, _>>().expect("a stream");
+        assert_eq!(all.len(), 2);
+        all.iter().for_each(|value| self.same(value));
+    }
+
+    fn own_serialisers(&self) {
+        assert_eq!(
+            serde_json::to_string(&self.value).expect("to_string"),
+            self.exact
+        );
+        let bytes = serde_json::to_vec(&self.value).expect("to_vec");
+        assert_eq!(bytes, self.exact.as_bytes());
+        let mut written = Vec::new();
+        serde_json::to_writer(&mut written, &self.value).expect("to_writer");
+        assert_eq!(written, self.exact.as_bytes());
+        let pretty = serde_json::to_string_pretty(&self.value).expect("to_string_pretty");
+        let doc = Doc::parse(&pretty).expect("it is JSON");
+        assert_eq!(doc, self.doc, "{pretty}");
+    }
+
+    fn as_a_field(&self) {
+        let exact = &self.exact;
+        let text = format!(
+            r#"{{"before":true,"value":{exact},"list":[{exact},{exact}],"boxed":{exact}}}"#
+        );
+        let field: Field<T> = serde_json::from_str(&text).expect("fields");
+        self.same(field.value.as_ref().expect("it is there"));
+        self.same(&field.boxed);
+        field.list.iter().for_each(|value| self.same(value));
+        assert_eq!(field.none, None);
+        assert_eq!(serde_json::to_string(&field).expect("fields"), text);
+        let null: Field<T> = serde_json::from_str(&format!(
+            r#"{{"before":true,"value":null,"list":[],"boxed":{exact}}}"#
+        ))
+        .expect("null for an option");
+        assert_eq!(null.value, None);
+    }
+
+    fn untagged(&self) {
+        let got = serde_json::from_str(&self.exact).expect("untagged");
+        let Untagged::It(got) = got else {
+            panic!("not Nothing: {}", self.exact)
+        };
+        self.kept(&got, Layer::Buffer);
+        let sent = Untagged::It(self.value.clone());
+        assert_eq!(serde_json::to_string(&sent).expect("untagged"), self.exact);
+    }
+
+    fn adjacently_tagged(&self) {
+        let exact = &self.exact;
+        let tag_first = format!(r#"{{"kind":"It","c":{exact}}}"#);
+        let Adjacent::It(got) = serde_json::from_str(&tag_first).expect("the tag first") else {
+            panic!("not Nothing")
+        };
+        self.same(&got);
+        let sent = serde_json::to_string(&Adjacent::It(got)).expect("adjacent");
+        assert_eq!(sent, tag_first);
+        let tag_last = format!(r#"{{"c":{exact},"kind":"It"}}"#);
+        let Adjacent::It(got) = serde_json::from_str(&tag_last).expect("the tag last") else {
+            panic!("not Nothing")
+        };
+        self.kept(&got, Layer::Buffer);
+    }
+
+    fn internally_tagged(&self) {
+        let text = with_member(r#""x-test-kind":"It""#, &self.exact, "");
+        let Internal::It(got) = serde_json::from_str(&text).expect("internal") else {
+            panic!("not Nothing")
+        };
+        self.kept(&got, Layer::Buffer);
+        let sent = Internal::It(self.value.clone());
+        assert_eq!(serde_json::to_string(&sent).expect("internal"), text);
+    }
+
+    fn flattened(&self) {
+        let text = with_member(
+            r#""x-test-before":true"#,
+            &self.exact,
+            r#""x-test-after":7"#,
+        );
+        let got: Flat<T> = serde_json::from_str(&text).expect("flattened");
+        assert!(got.before && got.after == 7);
+        self.kept(&got.value, Layer::Buffer);
+        let got: Flat<T> = serde_json::from_reader(text.as_bytes()).expect("flattened");
+        self.kept(&got.value, Layer::Buffer);
+        let sent = Flat {
+            before: true,
+            value: self.value.clone(),
+            after: 7,
+        };
+        assert_eq!(serde_json::to_string(&sent).expect("flattened"), text);
+        let value = serde_json::to_value(&sent).expect("flattened");
+        match Flat::<T>::deserialize(&value) {
+            Ok(got) => self.kept(&got.value, Layer::ValueThenBuffer),
+            // The buffer holds no integers beyond `u64`, which `Value` may hand over.
+            Err(_) => assert!(Flat::<Value>::deserialize(&value).is_err(), "{value}"),
+        }
+    }
+
+    fn flattened_option(&self) {
+        let text = with_member(
+            r#""x-test-before":true"#,
+            &self.exact,
+            r#""x-test-after":7"#,
+        );
+        let got: Flat<Option<T>> = serde_json::from_str(&text).expect("flattened");
+        self.kept(&got.value.expect("it is there"), Layer::Buffer);
+        let sent = Flat {
+            before: true,
+            value: Some(self.value.clone()),
+            after: 7,
+        };
+        assert_eq!(serde_json::to_string(&sent).expect("flattened"), text);
+    }
+
+    fn through_value(&self) {
+        let value = serde_json::to_value(&self.value).expect("to_value");
+        let parsed: Value = serde_json::from_str(&self.exact).expect("it is JSON");
+        assert_eq!(value, parsed);
+        self.kept(
+            &T::deserialize(&value).expect("from a reference"),
+            Layer::Value,
+        );
+        self.kept(
+            &serde_json::from_value(value).expect("from_value"),
+            Layer::Value,
+        );
+    }
+}
+
+/// An object with members more at its start and its end.
+fn with_member(first: &str, object: &str, last: &str) -> String {
+    let inside = &object[1..object.len() - 1];
+    let parts = [first, inside, last];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    format!("{{{}}}", parts.join(","))
+}

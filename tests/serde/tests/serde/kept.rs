@@ -1,0 +1,110 @@
+//! Takes a document and what came out behind a layer of serde; says whether that is all that the layer kept.
+//!
+//! Layers that buffer keep numbers as `i64`, `u64` or `f64`, or as text when serde_json's feature `arbitrary_precision`
+//! is on, which writes `1E2` as `1e+2`. `Value` keeps the order of members only when `preserve_order` is on.
+
+use std::collections::HashMap;
+
+use mcp_exact_tests_support::Doc;
+
+/// Whether serde_json keeps numbers as text in this build.
+pub(crate) fn numbers_are_text() -> bool {
+    serde_json::from_str::<serde_json::Number>("1e400").is_ok()
+}
+
+/// Whether `Value` keeps the order of members in this build.
+pub(crate) fn value_is_ordered() -> bool {
+    let value: serde_json::Value = serde_json::from_str(r#"{"b":1,"a":1}"#).expect("it is JSON");
+    value.to_string().starts_with(r#"{"b""#)
+}
+
+/// A layer that buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layer {
+    /// The buffer of `flatten`, untagged and tagged enums.
+    Buffer,
+    /// `Value`.
+    Value,
+    /// Such a buffer filled from a `Value`, which hands `-0` over as the integer `0` when it keeps numbers as text.
+    ValueThenBuffer,
+}
+
+impl Layer {
+    fn is_ordered(self) -> bool {
+        self == Self::Buffer || value_is_ordered()
+    }
+
+    /// Whether `got` is what the layer keeps of `sent`.
+    pub(crate) fn kept(self, sent: &Doc, got: &Doc) -> bool {
+        match (sent, got) {
+            (Doc::Number(sent), Doc::Number(got)) => self.kept_number(sent, got),
+            (Doc::Array(sent), Doc::Array(got)) => {
+                let mut items = sent.iter().zip(got);
+                sent.len() == got.len() && items.all(|(sent, got)| self.kept(sent, got))
+            }
+            (Doc::Object(sent), Doc::Object(got)) => self.kept_members(sent, got),
+            _ => sent == got,
+        }
+    }
+
+    fn kept_members(self, sent: &[(String, Doc)], got: &[(String, Doc)]) -> bool {
+        if sent.len() != got.len() {
+            return false;
+        }
+        if self.is_ordered() {
+            let mut members = sent.iter().zip(got);
+            return members.all(|(sent, got)| sent.0 == got.0 && self.kept(&sent.1, &got.1));
+        }
+        let got: HashMap<&str, &Doc> = got.iter().map(|(name, doc)| (name.as_str(), doc)).collect();
+        sent.iter().all(|(name, doc)| {
+            let got = got.get(name.as_str());
+            got.is_some_and(|got| self.kept(doc, got))
+        })
+    }
+
+    fn kept_number(self, sent: &str, got: &str) -> bool {
+        let number: serde_json::Number = serde_json::from_str(sent).expect("it is in range");
+        if numbers_are_text() {
+            let zero = self == Self::ValueThenBuffer && sent == "-0" && got == "0";
+            return zero || number.to_string() == got;
+        }
+        if number.is_f64() {
+            // A fraction or an exponent tells that it is no integer for the layer.
+            got.contains(['.', 'e']) && got.parse() == Ok(number.as_f64().unwrap_or(f64::NAN))
+        } else {
+            got == number.to_string()
+        }
+    }
+}
+
+#[test]
+fn kinds_of_numbers_differ() {
+    let text = numbers_are_text();
+    for (sent, got, same) in [
+        ("1", "1", true),
+        ("1", "1.0", false),
+        ("1.0", "1", false),
+        ("1.0", "1.0", true),
+        ("1.5", "1.25", false),
+        ("1e2", "100.0", !text),
+        ("1e2", "1e+2", true),
+        ("1.50", "1.5", !text),
+        ("-0", "-0.0", !text),
+        ("-0", "0", false),
+    ] {
+        assert_eq!(Layer::Buffer.kept_number(sent, got), same, "{sent} {got}");
+    }
+    assert_eq!(Layer::ValueThenBuffer.kept_number("-0", "0"), text);
+}
+
+#[cfg(feature = "arbitrary_precision")]
+#[test]
+fn the_feature_arbitrary_precision_is_on() {
+    assert!(numbers_are_text());
+}
+
+#[cfg(feature = "preserve_order")]
+#[test]
+fn the_feature_preserve_order_is_on() {
+    assert!(value_is_ordered());
+}

@@ -1,0 +1,291 @@
+//! Takes values that buffering layers of serde cannot hold, or that look like serde_json's own; says what becomes of
+//! them with and without its feature `arbitrary_precision`.
+//!
+//! What a layer cannot hold is refused by it or rounded by it, never by us.
+
+use mcp_2025_06_18 as mcp;
+use mcp_exact_wire::{Integer, Json, JsonObject, Map, Number};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::kept::numbers_are_text;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Flat<T> {
+    id: u8,
+    #[serde(flatten)]
+    rest: T,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Untagged<T> {
+    Flag(bool),
+    It(T),
+}
+
+/// What is left of the text behind `untagged`.
+fn untagged<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
+    match serde_json::from_str(text).ok()? {
+        Untagged::Flag(_) => None,
+        Untagged::<T>::It(value) => serde_json::to_string(&value).ok(),
+    }
+}
+
+/// What is left of the text behind `flatten`, there and back.
+fn flattened<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
+    let member = format!(r#"{{"id":1,"x":{text}}}"#);
+    let flat: Flat<T> = serde_json::from_str(&member).ok()?;
+    let written = serde_json::to_string(&flat).ok()?;
+    let inside = written.strip_prefix(r#"{"id":1,"x":"#)?.strip_suffix('}')?;
+    Some(inside.to_owned())
+}
+
+/// What is left of the text behind `Value`, in both directions.
+fn through_value<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    let ours: T = serde_json::from_value(value).ok()?;
+    let value = serde_json::to_value(&ours).ok()?;
+    let again: T = T::deserialize(&value).ok()?;
+    serde_json::to_string(&again).ok()
+}
+
+fn all(text: &str) -> [Option<String>; 6] {
+    [
+        untagged::<Json>(text),
+        through_value::<Json>(text),
+        flattened::<JsonObject>(text),
+        flattened::<Map<Json>>(text),
+        flattened::<mcp::Annotations>(text),
+        flattened::<mcp::Result>(text),
+    ]
+}
+
+const EXOTIC: [&str; 8] = [
+    "1e400",
+    "-1e400",
+    "1e-400",
+    "1E+2",
+    "123456789012345678901234567890",
+    "-123456789012345678901234567890",
+    "0.1000000000000000055511151231257827",
+    "18446744073709551616",
+];
+
+#[test]
+fn exotic_numbers() {
+    for text in EXOTIC {
+        for inside in [text.to_owned(), format!(r#"[{text},{{"a":{text}}}]"#)] {
+            for left in all(&inside) {
+                if numbers_are_text() {
+                    assert_eq!(left, Some(respelt(&inside)));
+                } else {
+                    rounded_or_refused(text, left.as_deref());
+                }
+            }
+        }
+    }
+}
+
+/// With `arbitrary_precision`: digit by digit, but for the exponent's sign and letter, which serde_json spells its way.
+fn respelt(text: &str) -> String {
+    text.replace("e4", "e+4").replace("E+2", "e+2")
+}
+
+/// Without `arbitrary_precision`: refused where no `f64` holds it, otherwise another text.
+fn rounded_or_refused(text: &str, left: Option<&str>) {
+    let infinite = text.parse().is_ok_and(f64::is_infinite);
+    assert_eq!(left.is_none(), infinite, "{text} {left:?}");
+}
+
+#[test]
+fn exotic_numbers_in_typed_positions() {
+    for text in EXOTIC {
+        let lefts = [
+            untagged::<Number>(text),
+            through_value::<Number>(text),
+            untagged::<mcp::RequestId>(text),
+            untagged::<Integer>(text),
+            through_value::<mcp::ProgressToken>(text),
+        ];
+        let whole = text.parse::<Integer>().is_ok();
+        for (at, left) in lefts.into_iter().enumerate() {
+            if numbers_are_text() {
+                let fits = at < 2 || whole;
+                assert_eq!(left, fits.then(|| respelt(text)), "{text}");
+            } else if at < 2 {
+                rounded_or_refused(text, left.as_deref());
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_numbers_keep_their_kind() {
+    for text in [
+        "0",
+        "7",
+        "-7",
+        "7.0",
+        "-0.0",
+        "0.1",
+        "9007199254740993",
+        "18446744073709551615",
+    ] {
+        for left in all(text) {
+            assert_eq!(left.as_deref(), Some(text));
+        }
+    }
+}
+
+/// The member by which serde_json knows its numbers with `arbitrary_precision`.
+const NUMBER: &str = r#"{"$serde_json::private::Number":"1"}"#;
+
+#[test]
+fn an_object_that_looks_like_a_number() {
+    for left in all(NUMBER) {
+        // With the feature, every reader of serde_json takes it for a number: `Value` does so too.
+        let expected = if numbers_are_text() { "1" } else { NUMBER };
+        assert_eq!(left.as_deref(), Some(expected));
+    }
+    let direct: Json = serde_json::from_str(NUMBER).expect("it is JSON");
+    assert_eq!(direct.text(), NUMBER, "nothing is buffered");
+    let request =
+        format!(r#"{{"method":"tools/call","params":{{"name":"t","arguments":{NUMBER}}}}}"#);
+    let request: mcp::CallToolRequest = serde_json::from_str(&request).expect("it is a request");
+    assert_eq!(
+        request.params.arguments.expect("they are there").text(),
+        NUMBER
+    );
+}
+
+#[test]
+fn an_object_that_looks_like_a_raw_value() {
+    let text = r#"{"$serde_json::private::RawValue":"[1]"}"#;
+    assert_eq!(untagged::<Json>(text).as_deref(), Some(text));
+    assert_eq!(flattened::<JsonObject>(text).as_deref(), Some(text));
+    assert_eq!(flattened::<Map<Json>>(text).as_deref(), Some(text));
+    assert_eq!(flattened::<mcp::Annotations>(text).as_deref(), Some(text));
+    let value: Value = serde_json::from_str(text).expect("it is JSON");
+    assert_eq!(
+        value,
+        serde_json::json!([1]),
+        "`Value` itself takes it for a raw value"
+    );
+}
+
+#[test]
+fn lone_surrogates_are_refused_by_what_buffers() {
+    for left in all(r#""\ud800""#) {
+        assert_eq!(left, None);
+    }
+}
+
+#[test]
+fn deep_values_are_refused_by_what_buffers() {
+    let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+    for left in all(&deep(100)) {
+        assert_eq!(left, Some(deep(100)));
+    }
+    for left in all(&deep(1000)) {
+        assert_eq!(left, None);
+    }
+    let direct: Json = serde_json::from_str(&deep(1000)).expect("nothing is buffered");
+    assert_eq!(direct.text(), deep(1000));
+}
+
+#[test]
+fn duplicates_are_what_the_layer_makes_of_them() {
+    let twice = r#"{"a":1,"a":2}"#;
+    assert_eq!(untagged::<Json>(twice).as_deref(), Some(twice));
+    assert_eq!(flattened::<JsonObject>(twice).as_deref(), Some(twice));
+    assert_eq!(through_value::<Json>(twice).as_deref(), Some(r#"{"a":2}"#));
+    assert!(untagged::<mcp::Annotations>(r#"{"priority":1,"priority":1}"#).is_none());
+    let flat = r#"{"id":1,"priority":1,"priority":1}"#;
+    assert!(serde_json::from_str::<Flat<mcp::Annotations>>(flat).is_err());
+}
+
+/// Deserialisers that make no difference between a newtype and its content.
+#[test]
+fn deserialisers_of_plain_values() {
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, MapDeserializer, SeqDeserializer};
+
+    fn read<'de, T: Deserialize<'de>>(from: impl serde::Deserializer<'de, Error = Error>) -> T {
+        T::deserialize(from).expect("it fits")
+    }
+    assert_eq!(
+        read::<mcp::Role>("user".into_deserializer()),
+        mcp::Role::User
+    );
+    let level: mcp::LoggingLevel = read("x-new".to_owned().into_deserializer());
+    assert_eq!(
+        serde_json::to_string(&level).expect("a string"),
+        r#""x-new""#
+    );
+    assert_eq!(
+        read::<mcp::RequestId>(7_u8.into_deserializer()),
+        mcp::RequestId::from(7)
+    );
+    assert_eq!(
+        read::<Integer>((-7_i64).into_deserializer()).as_i64(),
+        Some(-7)
+    );
+    assert_eq!(
+        read::<Number>(0.5_f32.into_deserializer()).to_string(),
+        "0.5"
+    );
+    let large: Integer = read(u128::MAX.into_deserializer());
+    assert_eq!(large.to_string(), u128::MAX.to_string());
+    let large: Integer = read(i128::MIN.into_deserializer());
+    assert_eq!(large.to_string(), i128::MIN.to_string());
+    assert_eq!(read::<Json>(true.into_deserializer()).text(), "true");
+    assert_eq!(read::<Json>(().into_deserializer()).text(), "null");
+    let list = SeqDeserializer::<_, Error>::new([1_u8, 2].into_iter());
+    assert_eq!(read::<Json>(list).text(), "[1,2]");
+    let members = [("name", "n"), ("version", "1")];
+    let members = MapDeserializer::<_, Error>::new(members.into_iter());
+    let implementation: mcp::Implementation = read(members);
+    assert_eq!(implementation, mcp::Implementation::new("n", "1"));
+    let none = MapDeserializer::<_, Error>::new(std::iter::empty::<(&str, &str)>());
+    assert_eq!(read::<Json>(none).text(), "{}");
+    let number: serde_json::Number = serde_json::from_str("12.5").expect("a number");
+    let number: mcp::Number = Deserialize::deserialize(number).expect("a number");
+    assert_eq!(number.to_string(), "12.5");
+}
+
+#[test]
+fn ids_are_keys_of_maps() {
+    let text = r#"{"a":1,"b":2}"#;
+    let map: std::collections::HashMap<mcp::RequestId, u8> =
+        serde_json::from_str(text).expect("strings are ids");
+    assert_eq!(map[&mcp::RequestId::from("b")], 2);
+    let one: std::collections::HashMap<mcp::RequestId, u8> =
+        [(mcp::RequestId::from("a"), 1)].into_iter().collect();
+    assert_eq!(
+        serde_json::to_string(&one).expect("strings are keys"),
+        r#"{"a":1}"#
+    );
+}
+
+#[test]
+fn an_untagged_enum_goes_on_when_a_type_does_not_fit() {
+    #[derive(Debug, Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Text(mcp::TextContent),
+        Tool(mcp::Tool),
+        Other(Json),
+    }
+    for (text, which) in [
+        (r#"{"type":"text","text":"t"}"#, "Text"),
+        (r#"{"inputSchema":{"type":"object"},"name":"t"}"#, "Tool"),
+        (r#"{"type":"text","text":5}"#, "Other"),
+        ("[1]", "Other"),
+    ] {
+        let either: Either = serde_json::from_str(text).expect("something fits");
+        assert!(format!("{either:?}").starts_with(which), "{either:?}");
+        assert_eq!(serde_json::to_string(&either).expect("it is JSON"), text);
+    }
+}

@@ -1,0 +1,82 @@
+//! Takes generated instances of every definition of every revision; puts them into other people's serde: `flatten`,
+//! untagged and tagged enums, options, `serde_json::Value`, readers and pretty printers.
+//!
+//! Through serde_json's own (de)serialisers everything is exact in text. Through layers that buffer, the same types and
+//! the same JSON values come back, as far as the layer kept them: see `kept.rs`.
+#![allow(clippy::print_stdout, reason = "how much was checked is worth reading")]
+
+mod check;
+mod kept;
+mod limits;
+mod open;
+mod types;
+
+use std::path::Path;
+
+use check::Checked;
+use mcp_exact_tests_support::{Generator, Rng, Style};
+use mcp_exact_wire::Definition;
+use types::Type;
+
+const SEED: u64 = 0x5e4d;
+const INSTANCES: usize = 40;
+
+fn check_revision(revision: &str, types: &[Type], definitions: &[Definition]) {
+    let names: Vec<&str> = types.iter().map(|known| known.name).collect();
+    let all: Vec<&str> = definitions.iter().map(|known| known.name).collect();
+    assert_eq!(names, all, "the list of types is the list of definitions");
+
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
+    let path = path.join(revision).join("schema.json");
+    let schema = std::fs::read_to_string(path).expect("the schema is there");
+    let schema = serde_json::from_str(&schema).expect("a schema is JSON");
+    let mut rng = Rng::new(SEED);
+    let mut generator =
+        Generator::new(&schema, rng.fork()).exotic_numbers(kept::numbers_are_text());
+    let mut checked = Checked::default();
+    for Type { name, check } in types {
+        let before = checked.instances;
+        for round in 0..INSTANCES {
+            let doc = generator.instance(name);
+            let style = if round % 2 == 0 {
+                Style::default()
+            } else {
+                Style::WILD
+            };
+            check(&doc.write(style, &mut rng), &mut checked);
+        }
+        assert!(
+            checked.instances > before,
+            "no instance of {name} was checked"
+        );
+    }
+    println!("{revision}: {checked:#?}");
+    assert!(checked.refused < types.len() * INSTANCES / 20);
+}
+
+#[test]
+fn every_definition_of_2024_11_05() {
+    check_revision(
+        "2024-11-05",
+        types::V2024_11_05,
+        mcp_2024_11_05::DEFINITIONS,
+    );
+}
+
+#[test]
+fn every_definition_of_2025_03_26() {
+    check_revision(
+        "2025-03-26",
+        types::V2025_03_26,
+        mcp_2025_03_26::DEFINITIONS,
+    );
+}
+
+#[test]
+fn every_definition_of_2025_06_18() {
+    check_revision(
+        "2025-06-18",
+        types::V2025_06_18,
+        mcp_2025_06_18::DEFINITIONS,
+    );
+}

@@ -1,0 +1,219 @@
+//! Takes open JSON that only its text tells apart: white space, escapes, duplicates, lone surrogates, numbers of any
+//! size; expects the text back through serde_json's own (de)serialisers.
+//!
+//! Also as whole documents, and inside derived types of other people.
+
+use mcp_2025_06_18 as mcp;
+use mcp_exact_wire::{Json, JsonObject, Map, to_string};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+const OBJECTS: [&str; 9] = [
+    "{}",
+    "{ }",
+    "{ \"a\" : 1 ,\n\t\"b\":[ 1 , 2 ] }",
+    r#"{"\u0061":"\u00e9\/","b\n":"\ud83d\ude00"}"#,
+    r#"{"a":1,"a":2,"\u0061":3}"#,
+    r#"{"\ud800":1,"a":"\udc00"}"#,
+    r#"{"a":1e400,"b":123456789012345678901234567890,"c":1.0,"d":1E+2,"e":-0}"#,
+    r#"{"$serde_json::private::Number":"1"}"#,
+    r#"{"a":[{"$serde_json::private::RawValue":"[1]"}],"$serde_json::private::RawValue":"2"}"#,
+];
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Holder<T> {
+    before: u8,
+    value: T,
+    list: Vec<T>,
+    map: std::collections::BTreeMap<String, T>,
+}
+
+/// The text comes back, from every place that serde_json fills by itself.
+fn exact<T: Serialize + DeserializeOwned>(text: &str) {
+    let value: T = serde_json::from_str(text).expect("from_str");
+    assert_eq!(serde_json::to_string(&value).expect("to_string"), text);
+    let value: T = serde_json::from_reader(text.as_bytes()).expect("from_reader");
+    assert_eq!(serde_json::to_vec(&value).expect("to_vec"), text.as_bytes());
+    let held = format!(r#"{{"before":1,"value":{text},"list":[{text}],"map":{{"a":{text}}}}}"#);
+    let value: Holder<T> = serde_json::from_str(&held).expect("from_str");
+    assert_eq!(serde_json::to_string(&value).expect("to_string"), held);
+}
+
+#[test]
+fn open_values() {
+    for text in OBJECTS {
+        exact::<Json>(text);
+        exact::<Json>(&format!("[ {text}\n]"));
+        exact::<Map<Json>>(&format!(r#"{{"x":{text}}}"#));
+    }
+    for text in ["1e400", "-0", "1.0", r#""\u0061\ud800""#, "null", "[ ]"] {
+        exact::<Json>(text);
+    }
+}
+
+#[test]
+fn open_objects() {
+    for text in OBJECTS {
+        exact::<JsonObject>(text);
+        exact::<mcp::ToolInputSchema>(text);
+    }
+}
+
+#[test]
+fn open_members_of_typed_objects() {
+    for text in OBJECTS {
+        exact::<mcp::Annotations>(&format!(r#"{{"priority":1E400,"x":{text}}}"#));
+        exact::<mcp::CallToolRequest>(&format!(
+            r#"{{"method":"tools/call","params":{{"name":"t","arguments":{text}}}}}"#
+        ));
+        exact::<mcp::Tool>(&format!(r#"{{"inputSchema":{text},"name":"t"}}"#));
+    }
+}
+
+#[test]
+fn unknown_members_of_unions() {
+    for text in OBJECTS {
+        exact::<mcp::ContentBlock>(&format!("{{ \"type\" : \"hologram\",\n\"x\":{text} }}"));
+        exact::<mcp::ClientRequest>(&format!(r#"{{"m\u0065thod":"x/y","x":{text}}}"#));
+    }
+}
+
+#[test]
+fn numbers_and_ids() {
+    for text in [
+        "1e400",
+        "-0.0",
+        "7.0",
+        "1E+2",
+        "123456789012345678901234567890",
+    ] {
+        exact::<mcp::Number>(text);
+        exact::<mcp::Annotations>(&format!(r#"{{"priority":{text}}}"#));
+        exact::<mcp::Integer>(text);
+        exact::<mcp::RequestId>(text);
+        exact::<mcp::ProgressToken>(text);
+    }
+}
+
+/// Whether a member has a name that no Rust string can hold, which a pretty printer would have to be given.
+fn has_unprintable_name(text: &str) -> bool {
+    text.starts_with(r#"{"\ud800""#)
+}
+
+#[test]
+fn pretty_printing_keeps_every_value() {
+    for text in OBJECTS {
+        if has_unprintable_name(text) {
+            let object: JsonObject = serde_json::from_str(text).expect("it is an object");
+            assert!(serde_json::to_string_pretty(&object).is_err());
+            continue;
+        }
+        let object: JsonObject = serde_json::from_str(text).expect("it is an object");
+        let pretty = serde_json::to_string_pretty(&object).expect("to_string_pretty");
+        let again: JsonObject = serde_json::from_str(&pretty).expect("it is an object");
+        assert!(object.iter().eq(again.iter()), "{pretty}");
+        let tool = format!(r#"{{"inputSchema":{text},"name":"t"}}"#);
+        let tool: mcp::Tool = serde_json::from_str(&tool).expect("it is a tool");
+        let pretty = serde_json::to_string_pretty(&tool).expect("to_string_pretty");
+        let again: mcp::Tool = serde_json::from_str(&pretty).expect("it is a tool");
+        assert_eq!(again, tool);
+    }
+}
+
+/// A formatter of somebody's own, which writes a space behind each colon.
+struct Spacious;
+
+impl serde_json::ser::Formatter for Spacious {
+    fn begin_object_value<W: ?Sized + std::io::Write>(
+        &mut self,
+        to: &mut W,
+    ) -> std::io::Result<()> {
+        to.write_all(b": ")
+    }
+}
+
+#[test]
+fn formatters_see_the_members() {
+    let mut out = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, Spacious);
+    let implementation = mcp::Implementation::new("n", "1");
+    implementation
+        .serialize(&mut serializer)
+        .expect("it is written");
+    assert_eq!(out, br#"{"name": "n","version": "1"}"#);
+}
+
+#[test]
+fn errors_say_where() {
+    let error = serde_json::from_str::<mcp::ListToolsResult>(r#"{"tools":[{"name":5}]}"#);
+    let words = error.expect_err("it is broken").to_string();
+    assert!(words.contains("/tools/0/name"), "{words}");
+    let flat: Result<Flat, _> = serde_json::from_str(r#"{"id":1,"name":5,"inputSchema":{}}"#);
+    let words = flat.expect_err("it is broken").to_string();
+    assert!(words.contains("/name"), "{words}");
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Flat {
+    id: u8,
+    #[serde(flatten)]
+    tool: mcp::Tool,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct FlatObject {
+    id: u8,
+    #[serde(flatten)]
+    rest: JsonObject,
+}
+
+#[test]
+fn open_objects_flatten() {
+    let text = r#"{"id":1,"a":{"b":[1,2.5,null]},"c":"d\n"}"#;
+    let flat: FlatObject = serde_json::from_str(text).expect("it flattens");
+    assert_eq!(flat.rest.text(), r#"{"a":{"b":[1,2.5,null]},"c":"d\n"}"#);
+    assert_eq!(serde_json::to_string(&flat).expect("it flattens"), text);
+    let spaced = FlatObject {
+        id: 1,
+        rest: "{ \"a\" : [ 1 ] , \"\\u0062\" : 2 }"
+            .parse()
+            .expect("it is an object"),
+    };
+    let written = serde_json::to_string(&spaced).expect("it flattens");
+    assert_eq!(written, r#"{"id":1,"a":[ 1 ],"b":2}"#);
+    let value = serde_json::to_value(&spaced).expect("it flattens");
+    assert_eq!(value, serde_json::json!({"id": 1, "a": [1], "b": 2}));
+}
+
+#[test]
+fn open_values_flatten_when_they_are_objects() {
+    #[derive(Serialize, Deserialize)]
+    struct FlatJson {
+        id: u8,
+        #[serde(flatten)]
+        rest: Json,
+    }
+    let text = r#"{"id":1,"a":{"b":[1,2.5,null]},"c":"d\n"}"#;
+    let flat: FlatJson = serde_json::from_str(text).expect("it flattens");
+    assert_eq!(flat.rest.text(), r#"{"a":{"b":[1,2.5,null]},"c":"d\n"}"#);
+    assert_eq!(serde_json::to_string(&flat).expect("it flattens"), text);
+    assert_eq!(flat.id, 1);
+}
+
+#[test]
+fn schema_documents_flatten() {
+    #[derive(Serialize, Deserialize)]
+    struct Titled {
+        title: String,
+        #[serde(flatten)]
+        schema: mcp::ToolInputSchema,
+    }
+    let text = r#"{"title":"t","type":"object","properties":{"a":{"minimum":0.5}}}"#;
+    let titled: Titled = serde_json::from_str(text).expect("it flattens");
+    assert_eq!(titled.title, "t");
+    assert_eq!(
+        to_string(&titled.schema),
+        r#"{"type":"object","properties":{"a":{"minimum":0.5}}}"#
+    );
+    assert_eq!(serde_json::to_string(&titled).expect("it flattens"), text);
+}
