@@ -478,8 +478,11 @@ fn telling<D: Direction>(r: &mut Reader<'_>) -> Read<Telling> {
     Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("method")))
 }
 
+/// Notifications have names of their own, by which most requests are told from them at once.
 fn known_method<D: Direction>(method: &str) -> Option<Telling> {
-    if D::REQUESTS.binary_search(&method).is_ok() {
+    if method.starts_with("notifications/") && D::NOTIFICATIONS.binary_search(&method).is_ok() {
+        Some(Telling::Notification)
+    } else if D::REQUESTS.binary_search(&method).is_ok() {
         Some(Telling::Request)
     } else if D::NOTIFICATIONS.binary_search(&method).is_ok() {
         Some(Telling::Notification)

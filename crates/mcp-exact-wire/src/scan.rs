@@ -7,45 +7,39 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotJson(pub(crate) usize);
 
-const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
-const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
-const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
-const SPACES: u64 = u64::from_ne_bytes([0x20; 8]);
+/// Bytes that are compared at a time.
+const BLOCK: usize = 16;
 
-/// Words that are compared one by one before a string counts as long.
-const SHORT: usize = 16;
+/// Blocks that are compared one by one before a string counts as long.
+const SHORT: usize = 12;
 
 /// The position of the first byte from `at` on that ends or interrupts the plain run of a string: a quote, a
 /// backslash or a control character; the length of the input when there is none.
 #[inline]
 pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
-    if let Some(word) = rest.first_chunk() {
-        let special = special_bytes(u64::from_le_bytes(*word));
-        if special != 0 {
-            return at + first(special);
-        }
-        return at + 8 + plain_length(&rest[8..]);
+    let Some((block, further)) = rest.split_first_chunk() else {
+        return at + plain_bytes(rest);
+    };
+    match first_special(block) {
+        Some(found) => at + found,
+        None => at + BLOCK + plain_length(further),
     }
-    at + plain_length(rest)
 }
 
 /// How many bytes are plain.
 #[inline(never)]
 fn plain_length(bytes: &[u8]) -> usize {
-    let (words, tail) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let special = special_bytes(u64::from_le_bytes(*word));
-        if special != 0 {
-            return index * 8 + first(special);
+    let (blocks, tail) = bytes.as_chunks();
+    for (index, block) in blocks.iter().enumerate() {
+        if let Some(found) = first_special(block) {
+            return index * BLOCK + found;
         }
         if index == SHORT {
-            return plain_length_long(bytes, index * 8 + 8);
+            return plain_length_long(bytes, (index + 1) * BLOCK);
         }
     }
-    let found = tail.iter().position(|&b| is_special(b));
-    found.map_or(bytes.len(), |at| words.len() * 8 + at)
+    blocks.len() * BLOCK + plain_bytes(tail)
 }
 
 /// A long string: the end by a search that uses the widest vectors there are, then control characters before it.
@@ -62,18 +56,59 @@ fn plain_length_long(bytes: &[u8], at: usize) -> usize {
     at + control.unwrap_or(end)
 }
 
-/// The high bit of the lowest byte that is special is set; bytes above it may be wrong, bytes below it are not.
-#[inline]
-fn special_bytes(word: u64) -> u64 {
-    let quote = (word ^ QUOTES).wrapping_sub(LOW);
-    let backslash = (word ^ BACKSLASHES).wrapping_sub(LOW);
-    let control = word.wrapping_sub(SPACES);
-    (quote | backslash | control) & !word & HIGH
+#[inline(never)]
+fn plain_bytes(bytes: &[u8]) -> usize {
+    let found = bytes.iter().position(|&b| is_special(b));
+    found.unwrap_or(bytes.len())
 }
 
+/// Where the first special byte of a block is.
+#[cfg(target_arch = "x86_64")]
 #[inline]
-fn first(special: u64) -> usize {
-    (special.trailing_zeros() / 8) as usize
+#[allow(unsafe_code)]
+fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
+    // SAFETY: SSE2 is a part of x86-64; the function reads nothing but its argument.
+    unsafe { first_special_sse2(block) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "sse2")]
+fn first_special_sse2(block: &[u8; BLOCK]) -> Option<usize> {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
+        _mm_set1_epi8,
+    };
+    let (words, _) = block.as_chunks::<8>();
+    let bytes = _mm_set_epi64x(i64::from_le_bytes(words[1]), i64::from_le_bytes(words[0]));
+    let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
+    let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c));
+    let controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+    let special = _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quotes, backslashes), controls));
+    (special != 0).then(|| special.trailing_zeros() as usize)
+}
+
+/// Where the first special byte of a block is: a word at a time. The high bit of the lowest special byte of a word is set;
+/// bytes above it may be wrong, bytes below it are not.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
+    const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
+    const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
+    const SPACES: u64 = u64::from_ne_bytes([0x20; 8]);
+    let (words, _) = block.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let quote = (word ^ QUOTES).wrapping_sub(LOW);
+        let backslash = (word ^ BACKSLASHES).wrapping_sub(LOW);
+        let special = (quote | backslash | word.wrapping_sub(SPACES)) & !word & HIGH;
+        if special != 0 {
+            return Some(index * 8 + (special.trailing_zeros() / 8) as usize);
+        }
+    }
+    None
 }
 
 #[inline]
