@@ -337,29 +337,27 @@ impl<'a> Reader<'a> {
     /// A string whose first escape sequence is at `escape`: scanned and unescaped in one pass, one allocation.
     #[inline(never)]
     fn escaped_string(&mut self, escape: usize) -> Read<String> {
-        let start = self.at;
-        let mut from = start + 1;
-        let mut out = String::with_capacity(scan::closing_quote(self.bytes(), escape) - from);
+        let (bytes, start) = (self.bytes(), self.at);
+        // Room for a block more than the text needs, because whole blocks are copied and cut.
+        let room = scan::closing_quote(bytes, escape) - start + scan::BLOCK;
+        let mut out = Vec::with_capacity(room);
+        out.extend_from_slice(&bytes[start + 1..escape]);
         let mut at = escape;
         loop {
-            out.push_str(&self.text[from..at]);
-            match self.bytes().get(at) {
+            match bytes.get(at) {
                 Some(b'"') => break,
                 Some(b'\\') => {}
                 _ => return Err(self.not_json(at)),
             }
-            match unescape::escape(&self.text[at..]) {
-                Ok((c, length)) => {
-                    out.push(c);
-                    from = at + length;
-                }
+            match unescape::escape(bytes, at, &mut out) {
+                Ok(end) => at = scan::copy_plain(bytes, end, &mut out),
                 Err(BadEscape::NotJson) => return Err(self.not_json(at)),
                 Err(BadEscape::Surrogate) => return Err(self.lone_surrogate(start)),
             }
-            at = scan::plain_end(self.bytes(), from);
         }
         self.at = at + 1;
-        Ok(out)
+        // Runs of a `str` between ASCII characters, and characters.
+        String::from_utf8(out).map_err(|_| self.not_json(at))
     }
 
     #[cold]

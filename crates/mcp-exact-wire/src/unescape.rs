@@ -1,6 +1,6 @@
 //! Escape sequences of JSON strings (RFC 8259 section 7) to text.
 //!
-//! Takes text that starts with an escape sequence; gives the character and the length of the sequence.
+//! Takes text and the position of an escape sequence; appends the character and gives the position after it.
 
 /// What is wrong with an escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,22 +11,25 @@ pub(crate) enum BadEscape {
     Surrogate,
 }
 
-/// The character that the escape sequence at the start of `text` stands for, and how long the sequence is.
+/// Appends the character that the escape sequence at `at` stands for; gives the position after it.
 #[inline]
-pub(crate) fn escape(text: &str) -> Result<(char, usize), BadEscape> {
-    let c = match text.as_bytes().get(1) {
-        Some(b'n') => '\n',
-        Some(b'"') => '"',
-        Some(b'\\') => '\\',
-        Some(b'/') => '/',
-        Some(b't') => '\t',
-        Some(b'r') => '\r',
-        Some(b'b') => '\u{8}',
-        Some(b'f') => '\u{c}',
-        Some(b'u') => return code_point(text.as_bytes()),
+pub(crate) fn escape(bytes: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, BadEscape> {
+    let b = match bytes.get(at + 1) {
+        Some(b'n') => b'\n',
+        Some(b @ (b'"' | b'\\' | b'/')) => *b,
+        Some(b't') => b'\t',
+        Some(b'r') => b'\r',
+        Some(b'b') => 0x08,
+        Some(b'f') => 0x0c,
+        Some(b'u') => {
+            let (c, length) = code_point(&bytes[at..])?;
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            return Ok(at + length);
+        }
         _ => return Err(BadEscape::NotJson),
     };
-    Ok((c, 2))
+    out.push(b);
+    Ok(at + 2)
 }
 
 /// `\uXXXX`, or two of them that make a surrogate pair.
@@ -57,14 +60,19 @@ fn unit(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// The inside of a scanned string as text, with U+FFFD for lone surrogates: for messages and comparisons only.
 pub(crate) fn unescape_lossy(inside: &str) -> String {
-    let mut out = String::with_capacity(inside.len());
-    let mut rest = inside;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let (c, length) = escape(&rest[at..]).unwrap_or(('\u{fffd}', 6));
-        out.push(c);
-        rest = rest.get(at + length..).unwrap_or_default();
+    let bytes = inside.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&b) = bytes.get(at) {
+        if b != b'\\' {
+            out.push(b);
+            at += 1;
+        } else if let Ok(end) = escape(bytes, at, &mut out) {
+            at = end;
+        } else {
+            out.extend_from_slice("\u{fffd}".as_bytes());
+            at += 6;
+        }
     }
-    out.push_str(rest);
-    out
+    String::from_utf8_lossy(&out).into_owned()
 }

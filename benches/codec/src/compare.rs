@@ -1,0 +1,155 @@
+//! What the figures say when they are put beside each other: ratios, geometric means, the worst message.
+
+use crate::contestant::{Contestant, Role};
+use crate::entry::Entry;
+use crate::measure::{Effort, Figures, Row};
+
+/// A direction of the codec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Decode,
+    Encode,
+}
+
+impl Operation {
+    pub const BOTH: [Self; 2] = [Self::Decode, Self::Encode];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Decode => "decode",
+            Self::Encode => "encode",
+        }
+    }
+
+    /// Nanoseconds for one message.
+    pub fn time(self, figures: &Figures) -> Option<f64> {
+        match self {
+            Self::Decode => Some(figures.decode.min),
+            Self::Encode => figures.encode.map(|time| time.min),
+        }
+    }
+}
+
+/// Everything that one run measured.
+pub struct Run {
+    pub date: String,
+    pub effort: Effort,
+    pub libraries: Vec<(&'static str, Role)>,
+    pub baseline: usize,
+    pub ours: usize,
+    pub rows: Vec<Row>,
+}
+
+/// A ratio and the message that it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extreme {
+    pub ratio: f64,
+    pub entry: String,
+}
+
+impl Run {
+    pub fn new(
+        date: String,
+        effort: Effort,
+        libraries: &[Box<dyn Contestant>],
+        rows: Vec<Row>,
+    ) -> Self {
+        let libraries: Vec<_> = libraries
+            .iter()
+            .map(|library| (library.name(), library.role()))
+            .collect();
+        let find = |role| {
+            libraries
+                .iter()
+                .position(|library| library.1 == role)
+                .unwrap_or(0)
+        };
+        Self {
+            date,
+            effort,
+            baseline: find(Role::Baseline),
+            ours: find(Role::Ours),
+            libraries,
+            rows,
+        }
+    }
+
+    /// Columns of the other libraries of typed messages.
+    pub fn peers(&self) -> impl Iterator<Item = usize> {
+        let role = |index: &usize| self.libraries[*index].1 == Role::Peer;
+        (0..self.libraries.len()).filter(role)
+    }
+
+    /// The column of a library.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.libraries.iter().position(|library| library.0 == name)
+    }
+
+    /// How long `library` takes for a message relative to `base`.
+    pub fn ratio(
+        &self,
+        row: &Row,
+        operation: Operation,
+        library: usize,
+        base: usize,
+    ) -> Option<f64> {
+        let time = operation.time(row.figures(library)?)?;
+        let base = operation.time(row.figures(base)?)?;
+        Some(time / base)
+    }
+
+    /// The ratios of all messages that both can do and that `choose` takes.
+    pub fn ratios<'a>(
+        &'a self,
+        operation: Operation,
+        library: usize,
+        base: usize,
+        choose: impl Fn(&Entry) -> bool + 'a,
+    ) -> impl Iterator<Item = Extreme> + 'a {
+        self.rows
+            .iter()
+            .filter(move |row| choose(&row.entry))
+            .filter_map(move |row| {
+                Some(Extreme {
+                    ratio: self.ratio(row, operation, library, base)?,
+                    entry: row.entry.name.clone(),
+                })
+            })
+    }
+
+    /// Their geometric mean, and over how many messages it goes.
+    pub fn mean(&self, operation: Operation, library: usize, base: usize) -> Option<(f64, usize)> {
+        geometric(
+            self.ratios(operation, library, base, |_| true)
+                .map(|it| it.ratio),
+        )
+    }
+
+    /// The largest of them.
+    pub fn worst(&self, operation: Operation, library: usize, base: usize) -> Option<Extreme> {
+        self.ratios(operation, library, base, |_| true)
+            .max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+    }
+}
+
+/// The geometric mean of `values` and their number.
+pub fn geometric(values: impl Iterator<Item = f64>) -> Option<(f64, usize)> {
+    let logs: Vec<f64> = values.map(f64::ln).collect();
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    (!logs.is_empty()).then(|| (mean.exp(), logs.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_geometric_mean_of_a_half_and_two_is_one() {
+        assert_eq!(geometric([0.5, 2.0].into_iter()), Some((1.0, 2)));
+    }
+
+    #[test]
+    fn nothing_has_no_mean() {
+        assert_eq!(geometric(std::iter::empty()), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! What a library has to offer to take part: decoding an entry, and encoding what it decoded.
+//! A library is one file in `libraries/` that implements [`Library`], and one line in [`all`].
+
+use std::hint::black_box;
+use std::marker::PhantomData;
+
+use crate::entry::Entry;
+use crate::libraries::{codex, look, mcp_exact, raw, rmcp, rust_mcp_schema, value};
+
+/// What a library is, for the comparisons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// `serde_json::Value`: everything is given relative to it.
+    Baseline,
+    /// The library of this repository.
+    Ours,
+    /// Another library of typed messages.
+    Peer,
+    /// Something that does less than typed messages, for orientation.
+    Limit,
+}
+
+/// A way to decode and encode messages.
+pub trait Library: 'static {
+    const NAME: &'static str;
+    const ROLE: Role;
+    /// Whether it can encode.
+    const ENCODES: bool = true;
+    /// A decoded message.
+    type Decoded<'e>;
+
+    /// Decodes the bytes of an entry.
+    ///
+    /// # Errors
+    /// In words, when it cannot.
+    fn decode(entry: &Entry) -> Result<Self::Decoded<'_>, String>;
+
+    /// Why a value that it decoded is not what the entry says, such as a result of another type.
+    fn mistake(_decoded: &Self::Decoded<'_>, _entry: &Entry) -> Option<String> {
+        None
+    }
+
+    /// Appends the message to `out`.
+    fn encode(decoded: &Self::Decoded<'_>, out: &mut Vec<u8>);
+}
+
+/// A value that is ready to be encoded again and again.
+pub trait Prepared {
+    fn encode(&self, out: &mut Vec<u8>);
+}
+
+/// A [`Library`] as an object.
+pub trait Contestant {
+    fn name(&self) -> &'static str;
+    fn role(&self) -> Role;
+    fn encodes(&self) -> bool;
+    /// Decodes and drops the value.
+    fn decode(&self, entry: &Entry);
+    /// Decodes once, and checks that the value is what the entry says.
+    ///
+    /// # Errors
+    /// Why the library is out for this entry.
+    fn prepare<'e>(&self, entry: &'e Entry) -> Result<Box<dyn Prepared + 'e>, String>;
+}
+
+/// All libraries, in the order of the columns.
+pub fn all() -> Vec<Box<dyn Contestant>> {
+    vec![
+        Box::new(Taking::<value::Untyped>(PhantomData)),
+        Box::new(Taking::<mcp_exact::Typed>(PhantomData)),
+        Box::new(Taking::<look::Look>(PhantomData)),
+        Box::new(Taking::<raw::Envelope>(PhantomData)),
+        Box::new(Taking::<rmcp::Rmcp>(PhantomData)),
+        Box::new(Taking::<rust_mcp_schema::RustMcpSchema>(PhantomData)),
+        Box::new(Taking::<codex::Codex>(PhantomData)),
+    ]
+}
+
+struct Taking<L>(PhantomData<L>);
+
+struct Holding<'e, L: Library>(L::Decoded<'e>);
+
+impl<L: Library> Prepared for Holding<'_, L> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        L::encode(&self.0, out);
+    }
+}
+
+impl<L: Library> Contestant for Taking<L> {
+    fn name(&self) -> &'static str {
+        L::NAME
+    }
+
+    fn role(&self) -> Role {
+        L::ROLE
+    }
+
+    fn encodes(&self) -> bool {
+        L::ENCODES
+    }
+
+    fn decode(&self, entry: &Entry) {
+        let decoded = L::decode(black_box(entry));
+        black_box(&decoded);
+    }
+
+    fn prepare<'e>(&self, entry: &'e Entry) -> Result<Box<dyn Prepared + 'e>, String> {
+        let decoded = L::decode(entry)?;
+        match L::mistake(&decoded, entry) {
+            Some(mistake) => Err(mistake),
+            None => Ok(Box::new(Holding::<L>(decoded))),
+        }
+    }
+}
+
+/// Whether the text of `value` by `Debug` begins with the variant `expected`; otherwise with which one.
+pub fn other_variant(value: &dyn std::fmt::Debug, expected: &str) -> Option<String> {
+    let text = format!("{value:?}");
+    let variant = text.split(['(', '{', ' ']).next().unwrap_or_default();
+    (variant != expected).then(|| format!("taken for {variant}"))
+}

@@ -1,0 +1,167 @@
+//! The messages that are decoded and encoded: built by code, the same bytes in every run, 37 bytes to 1 MB.
+//! Revision 2025-06-18 but for the batch, which only 2025-03-26 has.
+
+mod node;
+mod prose;
+mod requests;
+mod results;
+pub mod tools;
+
+use crate::entry::{Entry, Layout, Side};
+use node::{Node, object};
+
+/// How many tools the largest tool list has.
+pub const MANY_TOOLS: usize = 200;
+
+/// Messages that come again in another layout.
+const REVERSED: &[&str] = &[
+    "initialize-result",
+    "tools-20",
+    "tools-200",
+    "call-small",
+    "call-100k",
+    "result-50-blocks",
+    "result-image-1m",
+    "result-text-1m",
+    "prompt-get",
+    "progress",
+    "sampling-request",
+    "error",
+];
+const SORTED: &[&str] = &[
+    "tools-200",
+    "call-small",
+    "result-text",
+    "result-50-blocks",
+    "resources-100",
+];
+const INDENTED: &[&str] = &[
+    "initialize-result",
+    "tools-20",
+    "call-small",
+    "result-structured",
+];
+
+/// All messages: first in the usual layout, then some of them in others.
+pub fn corpus() -> Vec<Entry> {
+    let drafts = drafts();
+    let mut entries: Vec<Entry> = drafts
+        .iter()
+        .map(|draft| draft.entry(Layout::Usual))
+        .collect();
+    for (names, layout) in [
+        (REVERSED, Layout::Reversed),
+        (SORTED, Layout::Sorted),
+        (INDENTED, Layout::Indented),
+    ] {
+        let chosen = drafts.iter().filter(|draft| names.contains(&draft.name));
+        entries.extend(chosen.map(|draft| draft.entry(layout)));
+    }
+    entries
+}
+
+fn drafts() -> Vec<Draft> {
+    let mut drafts = requests::drafts();
+    drafts.extend(results::drafts());
+    drafts
+}
+
+/// A message before its layout is chosen.
+struct Draft {
+    name: &'static str,
+    side: Side,
+    answers: Option<&'static str>,
+    batch: bool,
+    bulky: bool,
+    node: Node,
+}
+
+impl Draft {
+    fn new(name: &'static str, side: Side, node: Node) -> Self {
+        Self {
+            name,
+            side,
+            answers: None,
+            batch: false,
+            bulky: false,
+            node,
+        }
+    }
+
+    fn request(
+        name: &'static str,
+        side: Side,
+        id: i32,
+        method: &str,
+        params: Option<Node>,
+    ) -> Self {
+        Self::new(name, side, request(id, method, params))
+    }
+
+    fn notification(name: &'static str, side: Side, method: &str, params: Option<Node>) -> Self {
+        Self::new(name, side, notification(method, params))
+    }
+
+    /// A result of the server.
+    fn result(name: &'static str, id: i32, answers: &'static str, result: Node) -> Self {
+        let node = object([
+            ("jsonrpc", "2.0".into()),
+            ("id", id.into()),
+            ("result", result),
+        ]);
+        Self {
+            answers: Some(answers),
+            ..Self::new(name, Side::Server, node)
+        }
+    }
+
+    fn by_client(self) -> Self {
+        Self {
+            side: Side::Client,
+            ..self
+        }
+    }
+
+    fn bulky(self) -> Self {
+        Self {
+            bulky: true,
+            ..self
+        }
+    }
+
+    fn entry(&self, layout: Layout) -> Entry {
+        let name = match layout {
+            Layout::Usual => self.name.to_owned(),
+            other => format!("{} {}", self.name, other.name()),
+        };
+        Entry {
+            name,
+            side: self.side,
+            answers: self.answers,
+            layout,
+            batch: self.batch,
+            bulky: self.bulky,
+            bytes: self.node.text(layout).into_bytes(),
+        }
+    }
+}
+
+fn request(id: i32, method: &str, params: Option<Node>) -> Node {
+    let node = object([
+        ("jsonrpc", "2.0".into()),
+        ("id", id.into()),
+        ("method", method.into()),
+    ]);
+    match params {
+        Some(params) => node.with("params", params),
+        None => node,
+    }
+}
+
+fn notification(method: &str, params: Option<Node>) -> Node {
+    let node = object([("jsonrpc", "2.0".into()), ("method", method.into())]);
+    match params {
+        Some(params) => node.with("params", params),
+        None => node,
+    }
+}

@@ -1,0 +1,140 @@
+//! JSON whose members have an order: what the messages of the corpus are built from and written with.
+//! Takes nothing from the libraries that are measured but serde_json's escaping.
+
+use crate::entry::Layout;
+
+/// A JSON value.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// Anything that is no container, as it stands in the text.
+    Plain(String),
+    Array(Vec<Node>),
+    Object(Vec<(String, Node)>),
+}
+
+impl From<&str> for Node {
+    fn from(text: &str) -> Self {
+        Self::Plain(quoted(text))
+    }
+}
+
+impl From<String> for Node {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<bool> for Node {
+    fn from(value: bool) -> Self {
+        Self::Plain(value.to_string())
+    }
+}
+
+impl From<i32> for Node {
+    fn from(value: i32) -> Self {
+        Self::Plain(value.to_string())
+    }
+}
+
+impl From<f64> for Node {
+    fn from(value: f64) -> Self {
+        Self::Plain(format!("{value:?}"))
+    }
+}
+
+impl<T: Into<Node>> From<Vec<T>> for Node {
+    fn from(items: Vec<T>) -> Self {
+        Self::Array(items.into_iter().map(Into::into).collect())
+    }
+}
+
+/// An object with members in this order.
+pub fn object<const N: usize>(members: [(&str, Node); N]) -> Node {
+    Node::Object(
+        members
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
+}
+
+/// An array of strings.
+pub fn strings(items: &[&str]) -> Node {
+    Node::Array(items.iter().map(|&item| item.into()).collect())
+}
+
+impl Node {
+    /// The object with one more member.
+    pub fn with(mut self, name: &str, value: impl Into<Node>) -> Self {
+        if let Self::Object(members) = &mut self {
+            members.push((name.to_owned(), value.into()));
+        }
+        self
+    }
+
+    /// The text in one layout.
+    pub fn text(&self, layout: Layout) -> String {
+        let mut out = String::new();
+        self.write(layout, 0, &mut out);
+        out
+    }
+
+    fn write(&self, layout: Layout, depth: usize, out: &mut String) {
+        match self {
+            Self::Plain(text) => out.push_str(text),
+            Self::Array(items) => {
+                out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    separate(index, layout, depth + 1, out);
+                    item.write(layout, depth + 1, out);
+                }
+                close(']', items.len(), layout, depth, out);
+            }
+            Self::Object(members) => {
+                out.push('{');
+                let mut members: Vec<_> = members.iter().collect();
+                match layout {
+                    Layout::Reversed => members.reverse(),
+                    Layout::Sorted => members.sort_by_key(|(name, _)| name),
+                    Layout::Usual | Layout::Indented => {}
+                }
+                for (index, (name, value)) in members.iter().enumerate() {
+                    separate(index, layout, depth + 1, out);
+                    out.push_str(&quoted(name));
+                    out.push_str(if layout == Layout::Indented {
+                        ": "
+                    } else {
+                        ":"
+                    });
+                    value.write(layout, depth + 1, out);
+                }
+                close('}', members.len(), layout, depth, out);
+            }
+        }
+    }
+}
+
+fn separate(index: usize, layout: Layout, depth: usize, out: &mut String) {
+    if index > 0 {
+        out.push(',');
+    }
+    line(layout, depth, out);
+}
+
+fn close(bracket: char, len: usize, layout: Layout, depth: usize, out: &mut String) {
+    if len > 0 {
+        line(layout, depth, out);
+    }
+    out.push(bracket);
+}
+
+fn line(layout: Layout, depth: usize, out: &mut String) {
+    if layout == Layout::Indented {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

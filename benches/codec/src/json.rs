@@ -1,0 +1,80 @@
+//! A run as JSON, for tools.
+
+use serde_json::{Value, json};
+
+use crate::compare::{Operation, Run};
+use crate::measure::{Figures, Row};
+use crate::threshold::Verdict;
+
+/// The document.
+pub fn document(run: &Run, verdicts: &[Verdict]) -> Value {
+    let libraries: Vec<Value> = (0..run.libraries.len())
+        .map(|index| library(run, index))
+        .collect();
+    let messages: Vec<Value> = run.rows.iter().map(|row| message(run, row)).collect();
+    let must_show: Vec<Value> = verdicts
+        .iter()
+        .map(|verdict| {
+            json!({
+                "demand": verdict.demand,
+                "measured": verdict.measured,
+                "ok": verdict.ok,
+                "note": verdict.note,
+            })
+        })
+        .collect();
+    json!({
+        "date": run.date,
+        "samples": run.effort.samples,
+        "sampleMicroseconds": u64::try_from(run.effort.sample.as_micros()).unwrap_or(u64::MAX),
+        "libraries": libraries,
+        "messages": messages,
+        "mustShow": must_show,
+    })
+}
+
+fn library(run: &Run, index: usize) -> Value {
+    let mean = |operation, base| run.mean(operation, index, base).map(|mean| mean.0);
+    json!({
+        "name": run.libraries[index].0,
+        "decodeToValue": mean(Operation::Decode, run.baseline),
+        "encodeToValue": mean(Operation::Encode, run.baseline),
+        "decodeToOurs": mean(Operation::Decode, run.ours),
+        "encodeToOurs": mean(Operation::Encode, run.ours),
+    })
+}
+
+fn message(run: &Run, row: &Row) -> Value {
+    let results: serde_json::Map<String, Value> = run
+        .libraries
+        .iter()
+        .zip(&row.cells)
+        .map(|((name, _), cell)| {
+            (
+                (*name).to_owned(),
+                cell.as_ref()
+                    .map_or_else(|reason| json!({ "out": reason }), figures),
+            )
+        })
+        .collect();
+    json!({
+        "name": row.entry.name,
+        "revision": row.entry.revision(),
+        "layout": row.entry.layout.name(),
+        "bytes": row.entry.bytes.len(),
+        "results": results,
+    })
+}
+
+fn figures(figures: &Figures) -> Value {
+    json!({
+        "decodeNs": figures.decode.min,
+        "decodeMedianNs": figures.decode.median,
+        "encodeNs": figures.encode.map(|time| time.min),
+        "encodeMedianNs": figures.encode.map(|time| time.median),
+        "allocations": figures.heap.count,
+        "allocatedBytes": figures.heap.bytes,
+        "peakBytes": figures.heap.peak,
+        "equal": figures.equal,
+    })
+}

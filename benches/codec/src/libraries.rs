@@ -1,0 +1,28 @@
+//! One file a library that takes part.
+
+pub mod codex;
+pub mod look;
+pub mod mcp_exact;
+pub mod raw;
+pub mod rmcp;
+pub mod rust_mcp_schema;
+pub mod value;
+
+/// The name that libraries give to the result of a method.
+fn result_type(method: &str) -> &'static str {
+    match method {
+        "completion/complete" => "CompleteResult",
+        "elicitation/create" => "ElicitResult",
+        "initialize" => "InitializeResult",
+        "prompts/get" => "GetPromptResult",
+        "prompts/list" => "ListPromptsResult",
+        "resources/list" => "ListResourcesResult",
+        "resources/read" => "ReadResourceResult",
+        "resources/templates/list" => "ListResourceTemplatesResult",
+        "roots/list" => "ListRootsResult",
+        "sampling/createMessage" => "CreateMessageResult",
+        "tools/call" => "CallToolResult",
+        "tools/list" => "ListToolsResult",
+        _ => "EmptyResult",
+    }
+}

@@ -1,0 +1,122 @@
+//! Measures how fast libraries decode and encode MCP messages, side by side in one run, and prints one report.
+//! Takes `--quick`, `--only NAME`, `--json FILE`, `--svg FILE`; reads no input and asserts no number.
+
+mod compare;
+mod contestant;
+mod corpus;
+mod date;
+mod entry;
+mod heap;
+mod json;
+mod libraries;
+mod measure;
+mod report;
+mod svg;
+#[cfg(test)]
+mod tests;
+mod threshold;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use compare::Run;
+use measure::Effort;
+
+#[global_allocator]
+static ALLOCATOR: heap::Counting = heap::Counting;
+
+const USAGE: &str = "\
+usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE]
+
+  --quick      few short samples: to see that it works, not to quote
+  --only NAME  only messages whose name contains NAME; may be given again
+  --json FILE  write everything that was measured to FILE
+  --svg FILE   write a bar chart of the geometric means to FILE";
+
+const FULL: Effort = Effort {
+    samples: 15,
+    sample: Duration::from_millis(3),
+};
+
+const QUICK: Effort = Effort {
+    samples: 3,
+    sample: Duration::from_millis(1),
+};
+
+struct Arguments {
+    effort: Effort,
+    only: Vec<String>,
+    json: Option<PathBuf>,
+    svg: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let mut given = std::env::args().skip(1);
+    if std::env::args().any(|argument| argument == "--help" || argument == "-h") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let done = parse(&mut given).and_then(|arguments| run(&arguments));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
+    let mut arguments = Arguments {
+        effort: FULL,
+        only: Vec::new(),
+        json: None,
+        svg: None,
+    };
+    while let Some(argument) = given.next() {
+        let mut value = || {
+            given
+                .next()
+                .ok_or(format!("{argument} needs a value\n\n{USAGE}"))
+        };
+        match argument.as_str() {
+            "--quick" => arguments.effort = QUICK,
+            "--only" => arguments.only.push(value()?),
+            "--json" => arguments.json = Some(value()?.into()),
+            "--svg" => arguments.svg = Some(value()?.into()),
+            _ => return Err(format!("unknown argument {argument}\n\n{USAGE}")),
+        }
+    }
+    Ok(arguments)
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    if cfg!(debug_assertions) {
+        eprintln!("warning: this is a debug build; its numbers mean nothing");
+    }
+    let libraries = contestant::all();
+    let mut entries = corpus::corpus();
+    if !arguments.only.is_empty() {
+        entries.retain(|entry| arguments.only.iter().any(|name| entry.name.contains(name)));
+    }
+    let mut rows = Vec::with_capacity(entries.len());
+    for entry in entries {
+        rows.push(measure::row(entry, &libraries, arguments.effort));
+    }
+    let run = Run::new(date::today(), arguments.effort, &libraries, rows);
+    let verdicts = threshold::verdicts(&run);
+    print!("{}{}", report::text(&run), threshold::text(&verdicts));
+    if let Some(path) = &arguments.json {
+        let document = json::document(&run, &verdicts);
+        write(path, &format!("{document:#}\n"))?;
+    }
+    if let Some(path) = &arguments.svg {
+        write(path, &svg::chart(&run))?;
+    }
+    Ok(())
+}
+
+fn write(path: &PathBuf, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}

@@ -1,0 +1,188 @@
+//! Measures every library on every message: CPU time of decoding (drop included) and encoding, and what decoding
+//! allocates. The libraries take turns sample by sample, so that whatever else the machine does meets them alike.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
+
+use crate::contestant::{Contestant, Prepared};
+use crate::entry::Entry;
+use crate::heap::{self, Use};
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Samples for each library, message and direction.
+    pub samples: usize,
+    /// CPU time of one sample.
+    pub sample: Duration,
+}
+
+/// Nanoseconds for one message.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Time {
+    /// The least disturbed sample; what the tables show.
+    pub min: f64,
+    pub median: f64,
+}
+
+/// What one library did on one message.
+#[derive(Debug, Clone)]
+pub struct Figures {
+    pub decode: Time,
+    pub encode: Option<Time>,
+    pub heap: Use,
+    /// Whether the encoded message equals the one that was decoded, as JSON.
+    pub equal: Option<bool>,
+}
+
+/// One message: for each library its figures, or why it is out.
+pub struct Row {
+    pub entry: Entry,
+    pub cells: Vec<Result<Figures, String>>,
+}
+
+impl Row {
+    /// The figures of a library.
+    pub fn figures(&self, library: usize) -> Option<&Figures> {
+        self.cells.get(library)?.as_ref().ok()
+    }
+}
+
+/// Measures one message.
+pub fn row(entry: Entry, libraries: &[Box<dyn Contestant>], effort: Effort) -> Row {
+    let prepared: Vec<_> = libraries
+        .iter()
+        .map(|library| library.prepare(&entry))
+        .collect();
+    let heap: Vec<_> = libraries
+        .iter()
+        .map(|library| heap::during(|| library.decode(&entry)))
+        .collect();
+    let decode = alternate(libraries.len(), effort, |index| match &prepared[index] {
+        Ok(_) => Some(decoder(libraries[index].as_ref(), &entry)),
+        Err(_) => None,
+    });
+    let encode = alternate(libraries.len(), effort, |index| match &prepared[index] {
+        Ok(prepared) if libraries[index].encodes() => Some(encoder(prepared.as_ref())),
+        _ => None,
+    });
+    let figures = |index: usize| {
+        let prepared = prepared[index].as_ref().map_err(Clone::clone)?;
+        Ok(Figures {
+            decode: decode[index].ok_or("was not measured")?,
+            encode: encode[index],
+            heap: heap[index],
+            equal: encode[index].map(|_| is_equal(prepared.as_ref(), &entry)),
+        })
+    };
+    let cells = (0..libraries.len()).map(figures).collect();
+    drop(prepared);
+    Row { entry, cells }
+}
+
+fn decoder<'a>(library: &'a dyn Contestant, entry: &'a Entry) -> Box<dyn FnMut() + 'a> {
+    Box::new(|| library.decode(entry))
+}
+
+/// Encodes into a buffer that is kept, as a connection does.
+fn encoder<'a>(prepared: &'a (dyn Prepared + 'a)) -> Box<dyn FnMut() + 'a> {
+    let mut out = Vec::new();
+    Box::new(move || {
+        out.clear();
+        black_box(prepared).encode(&mut out);
+        black_box(&out);
+    })
+}
+
+fn is_equal(prepared: &dyn Prepared, entry: &Entry) -> bool {
+    let mut out = Vec::new();
+    prepared.encode(&mut out);
+    let parse = |bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok();
+    parse(&out) == parse(&entry.bytes)
+}
+
+/// Samples the works in turn, beginning with another one in each round.
+fn alternate<'a>(
+    count: usize,
+    effort: Effort,
+    work: impl Fn(usize) -> Option<Box<dyn FnMut() + 'a>>,
+) -> Vec<Option<Time>> {
+    let mut works: Vec<_> = (0..count)
+        .map(|index| {
+            let mut work = work(index)?;
+            let repeats = calibrate(effort.sample, |repeats| sample(&mut work, repeats));
+            Some((work, repeats, Vec::with_capacity(effort.samples)))
+        })
+        .collect();
+    for round in 0..effort.samples {
+        for turn in 0..count {
+            if let Some((work, repeats, samples)) = &mut works[(round + turn) % count] {
+                samples.push(sample(work, *repeats));
+            }
+        }
+    }
+    works
+        .into_iter()
+        .map(|work| work.map(|(_, _, samples)| summary(samples)))
+        .collect()
+}
+
+/// How often to repeat so that a sample takes `target`, by what `sample` says that one repetition took. Warms up caches and
+/// the allocator on the way. A step counts by the best of three samples: one that was disturbed would otherwise end the
+/// search early, and later samples of few repetitions would measure cold caches.
+fn calibrate(target: Duration, mut sample: impl FnMut(u32) -> f64) -> u32 {
+    const MOST: u32 = 1 << 24;
+    let target = target.as_nanos() as f64;
+    let mut repeats = 1;
+    loop {
+        let best = (0..3)
+            .map(|_| sample(repeats))
+            .fold(f64::INFINITY, f64::min);
+        let each = best.max(1.0);
+        if each * f64::from(repeats) >= target / 4.0 || repeats >= MOST {
+            return (target / each).clamp(1.0, f64::from(MOST)) as u32;
+        }
+        repeats *= 4;
+    }
+}
+
+/// Nanoseconds of CPU time of one repetition.
+fn sample(work: &mut dyn FnMut(), repeats: u32) -> f64 {
+    let start = ThreadTime::now();
+    for _ in 0..repeats {
+        work();
+    }
+    start.elapsed().as_nanos() as f64 / f64::from(repeats)
+}
+
+fn summary(mut samples: Vec<f64>) -> Time {
+    samples.sort_by(f64::total_cmp);
+    Time {
+        min: samples.first().copied().unwrap_or(f64::NAN),
+        median: samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A work of `each` nanoseconds whose first sample is disturbed by a millisecond.
+    fn check(each: f64, repeats: u32) {
+        let mut first = 1e6;
+        let sample = |_| each + std::mem::take(&mut first);
+        assert_eq!(calibrate(Duration::from_millis(3), sample), repeats);
+    }
+
+    #[test]
+    fn a_disturbed_sample_does_not_end_the_calibration() {
+        check(100.0, 30_000);
+    }
+
+    #[test]
+    fn a_slow_work_is_not_repeated() {
+        check(5e6, 1);
+    }
+}

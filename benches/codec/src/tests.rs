@@ -1,0 +1,94 @@
+//! What has to hold before numbers mean anything: the corpus is what it says, and each library does what it claims.
+
+use crate::contestant::{self, Role};
+use crate::corpus;
+use crate::entry::Layout;
+
+#[test]
+fn the_corpus_is_the_same_every_time() {
+    let (first, second) = (corpus::corpus(), corpus::corpus());
+    assert!(first.iter().zip(&second).all(|(a, b)| a.bytes == b.bytes));
+}
+
+#[test]
+fn the_corpus_spans_37_bytes_to_a_megabyte() {
+    let corpus = corpus::corpus();
+    let sizes = || corpus.iter().map(|entry| entry.bytes.len());
+    assert_eq!(sizes().min(), Some(37));
+    assert!(sizes().max() >= Some(1_000_000));
+    assert!(
+        corpus
+            .iter()
+            .filter(|entry| entry.layout == Layout::Usual)
+            .count()
+            >= 25
+    );
+}
+
+#[test]
+fn names_are_unique() {
+    let mut names: Vec<_> = corpus::corpus()
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn a_tool_takes_about_a_kilobyte() {
+    let corpus = corpus::corpus();
+    let list = corpus
+        .iter()
+        .find(|entry| entry.name == "tools-200")
+        .expect("it is there");
+    let each = list.bytes.len() / corpus::MANY_TOOLS;
+    assert!((900..2_000).contains(&each), "{each}");
+}
+
+#[test]
+fn whoever_has_no_peer_role_decodes_everything() {
+    for library in contestant::all() {
+        if library.role() == Role::Peer {
+            continue;
+        }
+        for entry in corpus::corpus() {
+            let reason = library.prepare(&entry).err();
+            assert_eq!(reason, None, "{} on {}", library.name(), entry.name);
+        }
+    }
+}
+
+#[test]
+fn each_peer_decodes_most_messages() {
+    let corpus = corpus::corpus();
+    for library in contestant::all() {
+        let decoded = corpus
+            .iter()
+            .filter(|entry| library.prepare(entry).is_ok())
+            .count();
+        assert!(
+            decoded * 4 >= corpus.len() * 3,
+            "{}: {decoded} of {}",
+            library.name(),
+            corpus.len()
+        );
+    }
+}
+
+#[test]
+fn ours_encodes_the_message_that_it_decoded() {
+    let all = contestant::all();
+    let ours = all
+        .iter()
+        .find(|library| library.role() == Role::Ours)
+        .expect("it is there");
+    for entry in corpus::corpus() {
+        let mut out = Vec::new();
+        ours.prepare(&entry).expect("it decodes").encode(&mut out);
+        let parse = |bytes| serde_json::from_slice::<serde_json::Value>(bytes).expect("it is JSON");
+        assert_eq!(parse(&out), parse(&entry.bytes), "{}", entry.name);
+    }
+}

@@ -1,0 +1,189 @@
+//! What the codec has to show, and what it shows in a run. Only printed: a number of a busy machine fails nothing.
+
+use std::fmt::Write as _;
+
+use crate::compare::{Extreme, Operation, Run};
+use crate::corpus::{MANY_TOOLS, tools};
+
+/// One demand and what was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    pub demand: String,
+    /// `None` when the run did not measure it.
+    pub measured: Option<f64>,
+    /// Whether it holds.
+    pub ok: bool,
+    /// The message that decides, or more about the number.
+    pub note: String,
+}
+
+/// All demands.
+pub fn verdicts(run: &Run) -> Vec<Verdict> {
+    let mut all = decoding(run);
+    all.extend(encoding(run));
+    all.extend(heap(run));
+    all
+}
+
+/// The section of the report.
+pub fn text(verdicts: &[Verdict]) -> String {
+    let mut out = String::from("\nMust show\n");
+    for verdict in verdicts {
+        let word = match (verdict.measured, verdict.ok) {
+            (None, _) => "n/a ",
+            (_, true) => "ok  ",
+            (_, false) => "MISS",
+        };
+        let measured = match verdict.measured {
+            Some(value) if value >= 100.0 => format!("{value:.0}"),
+            Some(value) => format!("{value:.3}"),
+            None => "-".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "  {word}  {:<66} {measured:>8}  {}",
+            verdict.demand, verdict.note
+        );
+    }
+    out
+}
+
+fn at_most(demand: impl Into<String>, limit: f64, measured: Option<(f64, String)>) -> Verdict {
+    verdict(demand.into(), measured, |value| value <= limit)
+}
+
+fn at_least(demand: impl Into<String>, limit: f64, measured: Option<(f64, String)>) -> Verdict {
+    verdict(demand.into(), measured, |value| value >= limit)
+}
+
+fn verdict(
+    demand: String,
+    measured: Option<(f64, String)>,
+    holds: impl Fn(f64) -> bool,
+) -> Verdict {
+    Verdict {
+        demand,
+        ok: measured.as_ref().is_some_and(|(value, _)| holds(*value)),
+        measured: measured.as_ref().map(|(value, _)| *value),
+        note: measured.map(|(_, note)| note).unwrap_or_default(),
+    }
+}
+
+fn mean(run: &Run, operation: Operation, library: usize, base: usize) -> Option<(f64, String)> {
+    let (mean, count) = run.mean(operation, library, base)?;
+    Some((mean, format!("{count} messages")))
+}
+
+fn deciding(extreme: Option<Extreme>) -> Option<(f64, String)> {
+    extreme.map(|it| (it.ratio, it.entry))
+}
+
+fn decoding(run: &Run) -> Vec<Verdict> {
+    let worst = run.worst(Operation::Decode, run.ours, run.baseline);
+    let faster_than = |name| mean(run, Operation::Decode, run.column(name)?, run.ours);
+    vec![
+        at_most(
+            "decode, geometric mean of the ratios to serde_json::Value, <= 0.45",
+            0.45,
+            mean(run, Operation::Decode, run.ours, run.baseline),
+        ),
+        at_most(
+            "decode, no message above serde_json::Value in any order, <= 1.0",
+            1.0,
+            deciding(worst),
+        ),
+        at_least(
+            "decode, times faster than rmcp, >= 5",
+            5.0,
+            faster_than("rmcp"),
+        ),
+        at_least(
+            "decode, times faster than rust-mcp-schema, >= 8",
+            8.0,
+            faster_than("rust-mcp-schema"),
+        ),
+    ]
+}
+
+fn encoding(run: &Run) -> Vec<Verdict> {
+    let mut all = vec![at_most(
+        "encode, geometric mean of the ratios to serde_json::Value, <= 0.35",
+        0.35,
+        mean(run, Operation::Encode, run.ours, run.baseline),
+    )];
+    for peer in run.peers() {
+        let name = run.libraries[peer].0;
+        all.push(at_most(
+            format!("encode, on no message slower than {name}, <= 1.0"),
+            1.0,
+            deciding(run.worst(Operation::Encode, run.ours, peer)),
+        ));
+    }
+    for name in ["result-image-1m", "result-text-1m"] {
+        let ratio = run
+            .ratios(Operation::Encode, run.ours, run.baseline, |entry| {
+                entry.name == name
+            })
+            .next();
+        all.push(at_most(
+            "encode, string of 1 MB, ratio to serde_json <= 0.2",
+            0.2,
+            deciding(ratio),
+        ));
+    }
+    all
+}
+
+fn heap(run: &Run) -> Vec<Verdict> {
+    let ours = || {
+        run.rows
+            .iter()
+            .filter_map(|row| Some((&row.entry, row.figures(run.ours)?.heap)))
+    };
+    let tools = ours()
+        .find(|(entry, _)| entry.name == "tools-200")
+        .map(|(_, heap)| {
+            let note = format!(
+                "{} of them for owned strings and raw values",
+                owned_by_tools(MANY_TOOLS)
+            );
+            (heap.count as f64, note)
+        });
+    let largest =
+        |values: &mut dyn Iterator<Item = (f64, String)>| values.max_by(|a, b| a.0.total_cmp(&b.0));
+    let bulky = largest(
+        &mut ours()
+            .filter(|(entry, _)| entry.bulky)
+            .map(|(entry, heap)| {
+                (
+                    heap.peak as f64 / entry.bytes.len() as f64,
+                    entry.name.clone(),
+                )
+            }),
+    );
+    let against_value = largest(&mut run.rows.iter().filter_map(|row| {
+        let ours = row.figures(run.ours)?.heap.peak as f64;
+        let value = row.figures(run.baseline)?.heap.peak as f64;
+        Some((ours / value, row.entry.name.clone()))
+    }));
+    vec![
+        at_most("decode, allocations for 200 tools, <= 1,050", 1050.0, tools),
+        at_most(
+            "decode, peak heap / message, long strings or open JSON, <= 1.3",
+            1.3,
+            bulky,
+        ),
+        at_most(
+            "decode, peak heap / that of serde_json::Value, <= 1.0",
+            1.0,
+            against_value,
+        ),
+    ]
+}
+
+/// Owned strings and raw values of a tool list: three strings and a schema or two a tool, and the cursor.
+fn owned_by_tools(count: usize) -> usize {
+    1 + (0..count)
+        .map(|index| 4 + usize::from(tools::has_output(index)))
+        .sum::<usize>()
+}

@@ -1,0 +1,150 @@
+//! Builds one program from nothing with cargo, and takes the CPU time of cargo and everything that it started.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// What building on a library costs.
+#[derive(Debug, Clone)]
+pub struct Cost {
+    pub library: String,
+    /// Packages that it needs, with those that only build it.
+    pub dependencies: usize,
+    pub dev: Duration,
+    pub release: Duration,
+    /// Bytes of the stripped release program.
+    pub size: u64,
+}
+
+/// Brings all sources, so that no download is measured.
+///
+/// # Errors
+/// When cargo fails.
+pub fn fetch(workspace: &Path) -> Result<(), String> {
+    run(cargo(workspace).args(["fetch", "--locked"])).map(drop)
+}
+
+/// Builds the program of one library twice.
+///
+/// # Errors
+/// When cargo fails or its output is not where it should be.
+pub fn cost(workspace: &Path, library: &str) -> Result<Cost, String> {
+    let package = format!("parse-{library}");
+    let dependencies = dependencies(workspace, &package)?;
+    let target = target(workspace).join(library);
+    let dev = clean_build(workspace, &package, &target, &[])?;
+    let release = clean_build(workspace, &package, &target, &["--release"])?;
+    let program = target
+        .join("release")
+        .join(format!("{package}{}", std::env::consts::EXE_SUFFIX));
+    let size = std::fs::metadata(&program)
+        .map_err(|error| format!("cannot read {}: {error}", program.display()))?
+        .len();
+    remove(&target)?;
+    Ok(Cost {
+        library: library.to_owned(),
+        dependencies,
+        dev,
+        release,
+        size,
+    })
+}
+
+/// In the target directory of the product, which nothing but these builds uses under this name.
+fn target(workspace: &Path) -> PathBuf {
+    workspace.join("../target/bench-compile")
+}
+
+fn clean_build(
+    workspace: &Path,
+    package: &str,
+    target: &Path,
+    more: &[&str],
+) -> Result<Duration, String> {
+    remove(target)?;
+    let before = children();
+    run(cargo(workspace)
+        .args(["build", "--locked", "--offline", "--package", package])
+        .args(["--config", "profile.release.strip='symbols'"])
+        .arg("--target-dir")
+        .arg(target)
+        .args(more))?;
+    Ok(children().saturating_sub(before))
+}
+
+fn dependencies(workspace: &Path, package: &str) -> Result<usize, String> {
+    let tree = run(cargo(workspace)
+        .args(["tree", "--locked", "--offline", "--package", package])
+        .args([
+            "--edges",
+            "normal,build",
+            "--prefix",
+            "none",
+            "--no-dedupe",
+            "--format",
+            "{p}",
+        ]))?;
+    let packages: BTreeSet<&str> = tree
+        .lines()
+        .filter_map(|line| line.split(" (").next())
+        .collect();
+    Ok(packages.len().saturating_sub(1))
+}
+
+/// Cargo without what would make one build differ from that of a new user.
+fn cargo(workspace: &Path) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(program);
+    command.current_dir(workspace);
+    for variable in [
+        "CARGO_TARGET_DIR",
+        "RUSTFLAGS",
+        "CARGO_ENCODED_RUSTFLAGS",
+        "RUSTC_WRAPPER",
+    ] {
+        command.env_remove(variable);
+    }
+    // Cargo would build incrementally what is a path here, and not what comes from a registry.
+    command.env("CARGO_INCREMENTAL", "0");
+    command
+}
+
+fn run(command: &mut Command) -> Result<String, String> {
+    let output = command
+        .output()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?} failed:\n{words}"));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn remove(target: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(target) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("cannot remove {}: {error}", target.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// User and system time of all processes that were started and have ended.
+// Nothing in std or in a small safe crate tells it.
+#[allow(unsafe_code)]
+fn children() -> Duration {
+    // SAFETY: `rusage` is plain numbers, for which zero is valid, and the pointer is to one of them.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    let duration = |time: libc::timeval| {
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+        Duration::from_secs(seconds) + Duration::from_micros(micros)
+    };
+    duration(usage.ru_utime) + duration(usage.ru_stime)
+}

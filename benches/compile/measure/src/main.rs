@@ -1,0 +1,78 @@
+//! Measures what it costs to build "parse a message, print its method" on each library: CPU time of a clean build (dev
+//! and release), dependencies, size of the stripped program. Takes `--json FILE` and `--only NAME`; asserts no number.
+
+mod build;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use build::Cost;
+
+const USAGE: &str = "\
+usage: compile-bench [--only NAME] [--json FILE]
+
+  --only NAME  only libraries whose name contains NAME, and the baseline; may be given again
+  --json FILE  write the table to FILE";
+
+/// The programs in `compile/`; the first one is what the others are compared with.
+const LIBRARIES: &[&str] = &[
+    "serde-json",
+    "mcp-2025-06-18",
+    "mcp-revisions",
+    "rmcp",
+    "rust-mcp-schema",
+    "codex-mcp-types",
+];
+
+fn main() -> ExitCode {
+    match run(&mut std::env::args().skip(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(given: &mut dyn Iterator<Item = String>) -> Result<(), String> {
+    let (mut only, mut json) = (Vec::new(), None);
+    while let Some(argument) = given.next() {
+        let mut value = || {
+            given
+                .next()
+                .ok_or(format!("{argument} needs a value\n\n{USAGE}"))
+        };
+        match argument.as_str() {
+            "--only" => only.push(value()?),
+            "--json" => json = Some(PathBuf::from(value()?)),
+            "--help" | "-h" => {
+                println!("{USAGE}");
+                return Ok(());
+            }
+            _ => return Err(format!("unknown argument {argument}\n\n{USAGE}")),
+        }
+    }
+    let workspace = workspace();
+    build::fetch(&workspace)?;
+    let mut costs: Vec<Cost> = Vec::new();
+    for (index, library) in LIBRARIES.iter().enumerate() {
+        if index == 0 || only.is_empty() || only.iter().any(|name| library.contains(name)) {
+            eprintln!("building on {library}");
+            costs.push(build::cost(&workspace, library)?);
+        }
+    }
+    print!("{}", table::text(&costs));
+    if let Some(path) = json {
+        let document = format!("{:#}\n", table::json(&costs));
+        std::fs::write(&path, document)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The directory `benches/`.
+fn workspace() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).unwrap_or(package).to_owned()
+}

@@ -1,0 +1,12 @@
+//! Reads a message of a client from standard input and prints its method: serde and serde_json alone, without derived
+//! types. What the other programs cost is given as the difference to this one.
+
+use std::io::Read;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes)?;
+    let message: serde_json::Value = serde_json::from_slice(&bytes)?;
+    println!("{}", message["method"].as_str().unwrap_or("none"));
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! `cargo xtask bench`: builds a program of the workspace in `benches/` in release and hands the arguments on to it.
+//! What is measured, and how, is decided there; its libraries never reach this workspace.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bench {
+    /// Decoding and encoding.
+    Codec,
+    /// What it costs to build on a library.
+    Compile,
+}
+
+impl Bench {
+    fn package(self) -> &'static str {
+        match self {
+            Self::Codec => "codec-bench",
+            Self::Compile => "compile-bench",
+        }
+    }
+}
+
+/// Runs a benchmark in the directory where the command was given, so that files it writes are found there.
+pub fn run(root: &Path, bench: Bench, arguments: &[String]) -> anyhow::Result<()> {
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(cargo_line(root, bench, arguments))
+        .status()
+        .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
+    if !status.success() {
+        bail!("the benchmark failed ({status}); the output above says why");
+    }
+    Ok(())
+}
+
+fn cargo_line(root: &Path, bench: Bench, arguments: &[String]) -> Vec<String> {
+    let manifest = root.join("benches").join("Cargo.toml");
+    let mut line: Vec<String> = ["run", "--release", "--quiet", "--locked", "--manifest-path"]
+        .map(str::to_owned)
+        .to_vec();
+    line.push(manifest.display().to_string());
+    line.extend(["--package", bench.package(), "--"].map(str::to_owned));
+    line.extend_from_slice(arguments);
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bench: Bench, arguments: &[&str], end: &str) {
+        let arguments: Vec<String> = arguments
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect();
+        let line = cargo_line(Path::new("."), bench, &arguments).join(" ");
+        assert!(line.ends_with(end), "{line}");
+    }
+
+    #[test]
+    fn arguments_go_to_the_program() {
+        check(
+            Bench::Codec,
+            &["--quick"],
+            "--package codec-bench -- --quick",
+        );
+        check(Bench::Compile, &[], "--package compile-bench --");
+    }
+}
