@@ -8,20 +8,20 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::dispatch;
-use crate::error::Result;
+use crate::error::{Result, brief};
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Type, Union, Variant};
 use crate::lift::{Lifted, is_nullable};
 use crate::load::{Schema, escape};
-use crate::model::Model;
 use crate::names;
-use crate::normalise::is_open;
+use crate::normalise::{is_annotation, is_open};
+use crate::recursion;
 
 /// Builds the representation of one revision.
 ///
 /// # Errors
 /// For a shape that has no exact type, with its pointer.
-pub fn build(schema: &Schema, lifted: &[Lifted], model: &Model) -> Result<Ir> {
-    let pass = Pass { schema, model };
+pub fn build(schema: &Schema, lifted: &[Lifted]) -> Result<Ir> {
+    let pass = Pass { schema };
     let anonymous: BTreeMap<&str, &Lifted> = lifted.iter().map(|l| (l.name.as_str(), l)).collect();
     let mut definitions = Vec::new();
     for (name, definition) in schema.root[schema.definitions]
@@ -46,6 +46,7 @@ pub fn build(schema: &Schema, lifted: &[Lifted], model: &Model) -> Result<Ir> {
         definitions,
         methods: Vec::new(),
     };
+    recursion::check_aliases(schema, &ir)?;
     dispatch::plan(schema, &mut ir)?;
     ir.methods = methods(&ir);
     Ok(ir)
@@ -53,7 +54,6 @@ pub fn build(schema: &Schema, lifted: &[Lifted], model: &Model) -> Result<Ir> {
 
 struct Pass<'s> {
     schema: &'s Schema,
-    model: &'s Model,
 }
 
 fn text(at: &Value, key: &str) -> Option<String> {
@@ -62,24 +62,11 @@ fn text(at: &Value, key: &str) -> Option<String> {
 
 impl Pass<'_> {
     fn shape(&self, name: &str, at: &Value, pointer: &str) -> Result<Shape> {
-        if !names::is_type_name(name) {
-            let problem = format!("the definition's name `{name}` can be no Rust type");
-            return Err(self
-                .schema
-                .error(pointer, problem, "rename it by an erratum"));
-        }
-        if crate::emit::IMPORTED.contains(&name) || name == "String" {
-            let problem = format!("the definition's name `{name}` is one of the runtime's");
-            return Err(self.schema.error(
-                pointer,
-                problem,
-                "rename the runtime's in generated code",
-            ));
-        }
         if ["RequestId", "ProgressToken"].contains(&name) && string_or_integer(at) {
             return Ok(Shape::Runtime(name.to_owned()));
         }
         if let Some(any) = at["anyOf"].as_array() {
+            self.only(at, pointer, "a union", &["anyOf"])?;
             return self.union(any, pointer).map(Shape::Union);
         }
         if at["type"]
@@ -93,11 +80,11 @@ impl Pass<'_> {
         if let Some(values) = at["enum"].as_array() {
             return self.string_enum(values, at, pointer);
         }
-        if let Some(value) = at["const"].as_str() {
-            return Ok(Shape::Constant(value.to_owned()));
+        if let Some(value) = at.get("const") {
+            return self.constant(value, at, pointer);
         }
         if at["properties"].as_object().is_some_and(|p| !p.is_empty()) {
-            let members = self.members(name, at, pointer)?;
+            let members = self.members(at, pointer)?;
             return Ok(if at["x-document"] == true {
                 Shape::Document(members)
             } else {
@@ -107,35 +94,65 @@ impl Pass<'_> {
         self.value(at, pointer).map(Shape::Alias)
     }
 
+    /// Refuses keywords that the type of a value would leave unsaid.
+    fn only(&self, at: &Value, pointer: &str, what: &str, allowed: &[&str]) -> Result<()> {
+        let said = |key: &&String| allowed.contains(&key.as_str()) || is_annotation(key);
+        match at
+            .as_object()
+            .and_then(|at| at.keys().find(|key| !said(key)))
+        {
+            None => Ok(()),
+            Some(key) => {
+                let pointer = format!("{pointer}/{key}");
+                let problem = format!("`{key}` is not supported for {what}");
+                let remedy = "teach the generator what it means, or correct it by an erratum";
+                Err(self.schema.error(&pointer, problem, remedy))
+            }
+        }
+    }
+
+    /// A constant that is no part of an object: whether it is there says something.
+    fn constant(&self, value: &Value, at: &Value, pointer: &str) -> Result<Shape> {
+        self.only(at, pointer, "a constant", &["const", "type"])?;
+        match value.as_str() {
+            Some(value) if is_of_type(at, &["string"]) => Ok(Shape::Constant(value.to_owned())),
+            _ => {
+                let pointer = format!("{pointer}/const");
+                let problem = format!(
+                    "the constant {} is no string and may be absent",
+                    brief(value)
+                );
+                Err(self
+                    .schema
+                    .error(&pointer, problem, "teach the generator this constant"))
+            }
+        }
+    }
+
     fn string_enum(&self, values: &[Value], at: &Value, pointer: &str) -> Result<Shape> {
         let strings: Vec<String> = values
             .iter()
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect();
-        if strings.len() != values.len() || at["type"] != "string" {
+        if strings.len() != values.len() || !is_of_type(at, &["string"]) {
+            let pointer = format!("{pointer}/enum");
             let problem = "only enums of strings are supported";
             return Err(self
                 .schema
-                .error(pointer, problem, "teach the generator this enum"));
+                .error(&pointer, problem, "teach the generator this enum"));
         }
-        let mut variants: Vec<String> = strings.iter().map(|value| names::variant(value)).collect();
-        variants.sort();
-        let clash = variants.windows(2).any(|pair| pair[0] == pair[1]);
-        if clash
-            || variants
-                .iter()
-                .any(|v| !names::is_type_name(v) || v == "Unrecognized")
-        {
-            let problem = "the values of this enum do not make distinct Rust names";
-            return Err(self
-                .schema
-                .error(pointer, problem, "teach the generator names for them"));
-        }
+        self.only(at, pointer, "an enum", &["enum", "type"])?;
         Ok(Shape::Enum(strings))
     }
 
-    fn members(&self, name: &str, at: &Value, pointer: &str) -> Result<Vec<Member>> {
+    fn members(&self, at: &Value, pointer: &str) -> Result<Vec<Member>> {
+        if at["type"] != "object" {
+            let problem = "a schema with members has to have the type `object`";
+            return Err(self
+                .schema
+                .error(pointer, problem, "say the type by an erratum"));
+        }
         let additional = &at["additionalProperties"];
         if !additional.is_null() && !is_open(additional) {
             let pointer = format!("{pointer}/additionalProperties");
@@ -144,6 +161,8 @@ impl Pass<'_> {
                 .schema
                 .error(&pointer, problem, "teach the generator such objects"));
         }
+        let allowed = ["type", "properties", "required", "x-document"];
+        self.only(at, pointer, "an object", &allowed)?;
         let required: Vec<&str> = at["required"]
             .as_array()
             .into_iter()
@@ -168,7 +187,7 @@ impl Pass<'_> {
                 field: names::field(json),
                 required: required.contains(&json.as_str()),
                 description: text(property, "description"),
-                value: self.member_value(name, json, property, &pointer)?,
+                value: self.member_value(property, &pointer)?,
             });
         }
         self.check_members(&members, pointer)?;
@@ -184,50 +203,40 @@ impl Pass<'_> {
                 "widen `Shape::required` in the runtime",
             ));
         }
-        let mut fields: Vec<&str> = members.iter().map(|m| m.field.as_str()).collect();
-        fields.sort_unstable();
-        if let Some(pair) = fields.windows(2).find(|pair| pair[0] == pair[1]) {
-            let problem = format!("two members would both be the field `{}`", pair[0]);
-            return Err(self.schema.error(
-                pointer,
-                problem,
-                "teach the generator a name for one of them",
-            ));
-        }
         Ok(())
     }
 
-    fn member_value(
-        &self,
-        owner: &str,
-        name: &str,
-        at: &Value,
-        pointer: &str,
-    ) -> Result<MemberValue> {
+    fn member_value(&self, at: &Value, pointer: &str) -> Result<MemberValue> {
         if let Some(value) = at.get("const") {
+            self.only(at, pointer, "a constant", &["const", "type"])?;
             return match value {
-                Value::String(value) => Ok(MemberValue::ConstString(value.clone())),
-                Value::Number(value) if value.is_i64() => Ok(MemberValue::ConstInteger(
-                    value.as_i64().unwrap_or_default(),
-                )),
+                Value::String(value) if is_of_type(at, &["string"]) => {
+                    Ok(MemberValue::ConstString(value.clone()))
+                }
+                Value::Number(value)
+                    if value.is_i64() && is_of_type(at, &["integer", "number"]) =>
+                {
+                    Ok(MemberValue::ConstInteger(
+                        value.as_i64().unwrap_or_default(),
+                    ))
+                }
                 _ => {
-                    let problem =
-                        format!("the constant {value} is neither a string nor an integer");
+                    let problem = format!(
+                        "the constant {} of this type is not supported",
+                        brief(value)
+                    );
                     Err(self
                         .schema
                         .error(pointer, problem, "teach the generator this constant"))
                 }
             };
         }
-        let mut value = self.value(at, pointer)?;
-        if let Type::Ref { boxed, .. } = &mut value {
-            *boxed = self.model.is_boxed(owner, name);
-        }
-        Ok(MemberValue::Type(value))
+        self.value(at, pointer).map(MemberValue::Type)
     }
 
     fn value(&self, at: &Value, pointer: &str) -> Result<Type> {
         if let Some(name) = at["$ref"].as_str().and_then(|r| self.schema.target(r)) {
+            self.only(at, pointer, "a reference", &["$ref"])?;
             let open = &self.schema.root[self.schema.definitions][name];
             return Ok(if is_open(open) {
                 Type::Json
@@ -242,37 +251,43 @@ impl Pass<'_> {
             return Ok(Type::Json);
         }
         if let Some(types) = at["type"].as_array() {
-            let mut inner = at.clone();
-            inner["type"] = types
-                .iter()
-                .find(|t| *t != "null")
-                .cloned()
-                .unwrap_or_default();
-            return Ok(Type::Nullable(Box::new(self.value(&inner, pointer)?)));
+            self.only(at, pointer, "several types", SAID_OF_ANY)?;
+            let [one] = types.iter().filter(|t| *t != "null").collect::<Vec<_>>()[..] else {
+                let problem = format!("a value of several types has no name here: {}", brief(at));
+                let remedy = "teach the generator this shape";
+                return Err(self.schema.error(pointer, problem, remedy));
+            };
+            let inner = self.value(&with_type(at, one), pointer)?;
+            return Ok(Type::Nullable(Box::new(inner)));
         }
-        match at["type"].as_str() {
-            Some("string") => Ok(Type::String {
+        let Some((one, said)) = at["type"].as_str().and_then(said_of) else {
+            let problem = format!("this schema has no exact type: {}", brief(at));
+            let remedy = "teach the generator this shape";
+            return Err(self.schema.error(pointer, problem, remedy));
+        };
+        self.only(at, pointer, &format!("the type `{one}`"), said)?;
+        Ok(match one {
+            "string" => Type::String {
                 format: text(at, "format"),
-            }),
-            Some("boolean") => Ok(Type::Boolean),
-            Some("integer") => Ok(Type::Integer(self.bounds(at, pointer)?)),
-            Some("number") => Ok(Type::Number(self.bounds(at, pointer)?)),
-            Some("array") => Ok(Type::Array {
+            },
+            "boolean" => Type::Boolean,
+            "integer" => Type::Integer(self.bounds(at, pointer)?),
+            "number" => Type::Number(self.bounds(at, pointer)?),
+            "array" => Type::Array {
                 items: Box::new(self.value(&at["items"], &format!("{pointer}/items"))?),
                 min_items: at["minItems"].as_u64(),
                 max_items: at["maxItems"].as_u64(),
-            }),
-            Some("object") => self.map(at, pointer),
-            _ => {
-                let problem = format!("this schema has no exact type: {at}");
-                Err(self
-                    .schema
-                    .error(pointer, problem, "teach the generator this shape"))
-            }
-        }
+            },
+            _ => self.map(at, pointer)?,
+        })
     }
 
     fn map(&self, at: &Value, pointer: &str) -> Result<Type> {
+        if at["properties"].as_object().is_some_and(|p| !p.is_empty()) {
+            let problem = "an object with members has no name here";
+            let remedy = "teach the generator this shape";
+            return Err(self.schema.error(pointer, problem, remedy));
+        }
         let values = &at["additionalProperties"];
         if values.is_null() || is_open(values) {
             return Ok(Type::JsonObject);
@@ -303,24 +318,35 @@ impl Pass<'_> {
 
     fn union(&self, any: &[Value], pointer: &str) -> Result<Union> {
         let mut members = Vec::new();
-        for member in any {
+        for (index, member) in any.iter().enumerate() {
+            let pointer = match any {
+                [only] if only["anyOf"].is_null() && only["type"].is_array() => pointer.to_owned(),
+                _ => format!("{pointer}/anyOf/{index}"),
+            };
             match member["type"].as_array() {
-                Some(types) => members.extend(types.iter().map(|t| with_type(member, t))),
-                None => members.push(member.clone()),
+                Some(types) => {
+                    self.only(member, &pointer, "several types", SAID_OF_ANY)?;
+                    members.extend(
+                        types
+                            .iter()
+                            .map(|t| (with_type(member, t), pointer.clone())),
+                    );
+                }
+                None => members.push((member.clone(), pointer)),
             }
         }
-        let mut variants = Vec::new();
-        for (index, member) in members.iter().enumerate() {
-            let pointer = format!("{pointer}/anyOf/{index}");
-            let value = if member["type"] == "null" {
-                return Err(self.schema.error(
-                    &pointer,
-                    "null among several types is not supported",
-                    "teach the generator",
-                ));
-            } else {
-                self.value(member, &pointer)?
-            };
+        let mut variants: Vec<Variant> = Vec::new();
+        for (member, pointer) in members {
+            if member["type"] == "null" {
+                let problem = "null among several types is not supported";
+                return Err(self.schema.error(&pointer, problem, "teach the generator"));
+            }
+            let value = self.value(&member, &pointer)?;
+            if variants.iter().any(|variant| variant.value == value) {
+                let problem = "this member stands twice in the union";
+                let remedy = "take one of them out by an erratum";
+                return Err(self.schema.error(&pointer, problem, remedy));
+            }
             variants.push(Variant {
                 name: kind_name(&value),
                 value,
@@ -344,8 +370,43 @@ fn string_or_integer(at: &Value) -> bool {
     types == ["integer", "string"]
 }
 
+/// Whether a schema names one of these types, or none.
+fn is_of_type(at: &Value, types: &[&str]) -> bool {
+    at["type"].is_null() || types.iter().any(|one| at["type"] == *one)
+}
+
+/// What a schema of several types may say.
+const SAID_OF_ANY: &[&str] = &[
+    "additionalProperties",
+    "format",
+    "items",
+    "maxItems",
+    "maximum",
+    "minItems",
+    "minimum",
+    "type",
+];
+
+/// A type and the keywords that say something about its values.
+fn said_of(one: &str) -> Option<(&str, &'static [&'static str])> {
+    let said: &[&str] = match one {
+        "array" => &["type", "items", "maxItems", "minItems"],
+        "boolean" => &["type"],
+        "integer" | "number" => &["type", "format", "maximum", "minimum"],
+        "object" => &["type", "additionalProperties", "properties"],
+        "string" => &["type", "format"],
+        _ => return None,
+    };
+    Some((one, said))
+}
+
+/// A schema of several types, as far as it speaks of one of them.
 fn with_type(member: &Value, one: &Value) -> Value {
     let mut member = member.clone();
+    let said = one.as_str().and_then(said_of);
+    if let (Some((_, said)), Some(member)) = (said, member.as_object_mut()) {
+        member.retain(|key, _| said.contains(&key.as_str()) || is_annotation(key));
+    }
     member["type"] = one.clone();
     member
 }

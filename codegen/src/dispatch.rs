@@ -26,9 +26,11 @@ pub fn plan(schema: &Schema, ir: &mut Ir) -> Result<()> {
             ir: &before,
             schema,
             pointer: &definition.pointers[0],
+            answers: ["ClientResult", "ServerResult"].contains(&definition.name.as_str()),
         };
         union.dispatch = planner.dispatch(union)?;
         name_variants(union, &before);
+        planner.check_names(union)?;
     }
     Ok(())
 }
@@ -47,6 +49,8 @@ struct Planner<'i> {
     ir: &'i Ir,
     schema: &'i Schema,
     pointer: &'i str,
+    /// Whether the request that a value answers decides first, as nothing in the value has to.
+    answers: bool,
 }
 
 impl<'i> Planner<'i> {
@@ -55,22 +59,36 @@ impl<'i> Planner<'i> {
         let (mut objects, mut arrays) = (Vec::new(), Vec::new());
         for (index, variant) in union.variants.iter().enumerate() {
             for leaf in self.leaves(&variant.value, 0)? {
-                match leaf {
-                    Leaf::String => _ = dispatch.string.get_or_insert(index),
-                    Leaf::Number => _ = dispatch.number.get_or_insert(index),
-                    Leaf::Boolean => _ = dispatch.boolean.get_or_insert(index),
-                    Leaf::Null => _ = dispatch.null.get_or_insert(index),
-                    Leaf::Array(items) => arrays.push((index, items)),
-                    Leaf::Object(members) => objects.push((index, members)),
+                let (kind, slot) = match leaf {
+                    Leaf::String => ("strings", &mut dispatch.string),
+                    Leaf::Number => ("numbers", &mut dispatch.number),
+                    Leaf::Boolean => ("booleans", &mut dispatch.boolean),
+                    Leaf::Null => ("null", &mut dispatch.null),
+                    Leaf::Array(items) => {
+                        arrays.push((index, items));
+                        continue;
+                    }
+                    Leaf::Object(members) => {
+                        objects.push((index, members));
+                        continue;
+                    }
+                };
+                let first = *slot.get_or_insert(index);
+                if first != index {
+                    return Err(self.same(union, first, index, &format!("are both {kind}")));
                 }
             }
         }
         dispatch.arrays = arrays.iter().map(|(index, _)| *index).collect();
         if arrays.len() > 1 {
-            dispatch.items = Some(self.items(&arrays)?);
+            let items = self.items(&arrays)?;
+            self.check_reached(union, &dispatch.arrays, &items)?;
+            dispatch.items = Some(items);
         }
         if !objects.is_empty() {
+            let known: Vec<usize> = objects.iter().map(|(index, _)| *index).collect();
             let objects = self.objects(&objects)?;
+            self.check_reached(union, &known, &objects)?;
             let all_tagged = objects.cases.iter().all(|case| case.tag != Tag::Any);
             dispatch.open = objects.tag.is_some() && all_tagged;
             dispatch.objects = Some(objects);
@@ -78,14 +96,45 @@ impl<'i> Planner<'i> {
         Ok(dispatch)
     }
 
+    /// Every member has to be what some value is decoded as.
+    fn check_reached(&self, union: &Union, members: &[usize], plan: &ObjectDispatch) -> Result<()> {
+        let reached = |index: usize| plan.cases.iter().any(|case| case.variant == index);
+        match members.iter().find(|&&index| !reached(index)) {
+            Some(&index) if !self.answers => {
+                let name = &union.variants[index].name;
+                let problem = format!("nothing tells the member `{name}` from those before it");
+                let remedy = "take it out by an erratum";
+                Err(self.schema.error(self.pointer, problem, remedy))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_names(&self, union: &Union) -> Result<()> {
+        let mut taken = BTreeSet::new();
+        for variant in &union.variants {
+            let own = union.open_tag().is_some() && variant.name == "Unrecognized";
+            if own || !taken.insert(&variant.name) {
+                let problem = format!("several members would be called `{}`", variant.name);
+                let remedy = "name one of them in schema/names.toml, or merge them by an erratum";
+                return Err(self.schema.error(self.pointer, problem, remedy));
+            }
+        }
+        Ok(())
+    }
+
+    fn same(&self, union: &Union, a: usize, b: usize, how: &str) -> crate::Error {
+        let (a, b) = (&union.variants[a].name, &union.variants[b].name);
+        let problem = format!("the members `{a}` and `{b}` {how}, and nothing tells them apart");
+        self.schema
+            .error(self.pointer, problem, "merge them by an erratum")
+    }
+
     fn leaves(&self, value: &'i Type, depth: usize) -> Result<Vec<Leaf<'i>>> {
         if depth > 32 {
-            let problem = "a union is a member of itself";
-            return Err(self.schema.error(
-                self.pointer,
-                problem,
-                "take the cycle out by an erratum",
-            ));
+            let problem = "unions are members of each other, more than 32 deep";
+            let remedy = "take a cycle out by an erratum";
+            return Err(self.schema.error(self.pointer, problem, remedy));
         }
         Ok(match value {
             Type::String { .. } => vec![Leaf::String],
@@ -124,6 +173,7 @@ impl<'i> Planner<'i> {
                     let mut leaves = Vec::new();
                     for variant in &union.variants {
                         leaves.extend(self.leaves(&variant.value, depth + 1)?);
+                        self.check_count(leaves.len())?;
                     }
                     leaves
                 }
@@ -153,7 +203,17 @@ impl<'i> Planner<'i> {
         Ok(plan)
     }
 
+    fn check_count(&self, count: usize) -> Result<()> {
+        if count <= 200 {
+            return Ok(());
+        }
+        let problem = "a union has more than 200 members, those of its unions included";
+        let remedy = "widen `Case::variant` in the runtime";
+        Err(self.schema.error(self.pointer, problem, remedy))
+    }
+
     fn objects(&self, objects: &[(usize, &'i [Member])]) -> Result<ObjectDispatch> {
+        self.check_count(objects.len())?;
         let mut plan = ObjectDispatch {
             tag: self.tag(objects),
             ..ObjectDispatch::default()
@@ -177,13 +237,10 @@ impl<'i> Planner<'i> {
             }
         }
         self.exclude(objects, &mut plan);
-        if plan.probes.len() > 32 || objects.len() > 200 {
-            let problem = "too many members of a union to tell apart";
-            return Err(self.schema.error(
-                self.pointer,
-                problem,
-                "widen `Case::has` in the runtime",
-            ));
+        if plan.probes.len() > 32 {
+            let problem = "more than 32 members of objects decide which member of a union it is";
+            let remedy = "widen `Case::has` in the runtime";
+            return Err(self.schema.error(self.pointer, problem, remedy));
         }
         Ok(plan)
     }
@@ -374,3 +431,6 @@ fn only_tag<'i>(ir: &'i Ir, name: &str, union: &Union) -> Option<&'i str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

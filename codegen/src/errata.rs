@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, brief};
 use crate::load::Schema;
 
 /// One correction.
@@ -50,13 +50,23 @@ struct Errata {
 pub fn errata(text: &str) -> Result<Vec<Erratum>> {
     let list: Errata = toml::from_str(text).map_err(|error| {
         let remedy = "see the comment at the top of the file for its form";
-        Error::new("schema/errata.toml", "", error.to_string(), remedy)
+        Error::new(
+            "schema/errata.toml",
+            "",
+            error.to_string().trim_end(),
+            remedy,
+        )
     })?;
     for erratum in &list.erratum {
         let blank = |text: &str| text.trim().is_empty();
         if blank(&erratum.reason) || blank(&erratum.proof) {
             let problem = format!("erratum `{}` lacks its reason or its proof", erratum.id);
             let remedy = "say why it is needed and which upstream text proves it";
+            return Err(Error::new("schema/errata.toml", "", problem, remedy));
+        }
+        if erratum.revisions.is_empty() || places(erratum).next().is_none() {
+            let problem = format!("erratum `{}` names no revision or no place", erratum.id);
+            let remedy = "give it `revisions`, and `pointer` or `pointers`";
             return Err(Error::new("schema/errata.toml", "", problem, remedy));
         }
     }
@@ -69,14 +79,31 @@ pub fn errata(text: &str) -> Result<Vec<Erratum>> {
 /// When one of them does not fit.
 pub fn correct(schema: &mut Schema, errata: &[Erratum]) -> Result<()> {
     let revision = schema.revision.clone();
+    let mut touched: Vec<String> = Vec::new();
     for erratum in errata.iter().filter(|e| e.revisions.contains(&revision)) {
-        let places = erratum.pointer.iter().chain(&erratum.pointers);
-        for pointer in places {
+        for pointer in places(erratum) {
+            let touches = |other: &&String| is_below(pointer, other) || is_below(other, pointer);
+            if let Some(other) = touched.iter().find(touches) {
+                let problem = format!("an erratum has already changed {other}");
+                let remedy = format!("put both changes into one; this is `{}`", erratum.id);
+                return Err(schema.error(pointer, problem, remedy));
+            }
             apply(schema, erratum, pointer)?;
+            touched.push(pointer.clone());
         }
     }
     schema.root.sort_all_objects();
     Ok(())
+}
+
+fn places(erratum: &Erratum) -> impl Iterator<Item = &String> {
+    erratum.pointer.iter().chain(&erratum.pointers)
+}
+
+/// Whether a place is another one or inside it.
+fn is_below(pointer: &str, above: &str) -> bool {
+    let rest = pointer.strip_prefix(above);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn apply(schema: &mut Schema, erratum: &Erratum, pointer: &str) -> Result<()> {
@@ -104,13 +131,14 @@ fn apply(schema: &mut Schema, erratum: &Erratum, pointer: &str) -> Result<()> {
         return Err(fail("the erratum changes nothing".into()));
     }
     if found != expect.as_ref() {
-        let found = found.map_or("nothing".into(), Value::to_string);
+        let found = found.map_or("nothing".into(), brief);
+        let wanted = expect.as_ref().map_or("nothing".into(), brief);
         return Err(fail(format!(
-            "the erratum does not find what it expects but {found}"
+            "the erratum finds {found} where it expects {wanted}"
         )));
     }
     let Some((parent, name)) = split(&mut schema.root, pointer) else {
-        let problem = "the erratum points into nothing";
+        let problem = "the erratum points at no member of an object that exists";
         return Err(Error::new(&schema.revision, pointer, problem, &*remedy));
     };
     parent.insert(name, put);

@@ -42,3 +42,12 @@ fn at(pointer: &str) -> String {
         format!(" at {pointer}")
     }
 }
+
+/// A value in a message: its beginning, where it is long.
+pub fn brief(value: &serde_json::Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(100) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -3,9 +3,11 @@
 //! Takes a corrected schema; gives nothing but an error with the pointer. What passes here is handled by a later pass or
 //! is an annotation.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
 
-use crate::error::Result;
+use serde_json::{Map, Value};
+
+use crate::error::{Result, brief};
 use crate::load::{Schema, escape};
 
 /// Keywords that say nothing about instances.
@@ -39,8 +41,15 @@ const UNDERSTOOD: &[&str] = &[
     "type",
 ];
 
-/// How deep schemas may be nested in each other; the official ones stay below 20.
+/// How deep schemas may be nested in each other, and how many references may lead on to each other; the official ones
+/// stay below 20.
 const MAX_DEPTH: usize = 64;
+
+/// How many definitions a schema may have; the official ones stay below 200.
+const MAX_DEFINITIONS: usize = 2000;
+
+/// How many members a union may have: more than any of the protocol's, and less than the runtime's tables can number.
+const MAX_MEMBERS: usize = 200;
 
 /// Checks every definition.
 ///
@@ -54,24 +63,37 @@ pub fn check(schema: &Schema) -> Result<()> {
             let pointer = format!("/{}", escape(key));
             let problem = format!("the keyword `{key}` is not understood at the root of a schema");
             let remedy = "teach the generator what it means, or correct it by an erratum";
-            return Err(schema.error(&pointer, format!("{problem} ({value})"), remedy));
+            return Err(schema.error(&pointer, format!("{problem} ({})", brief(value)), remedy));
         }
     }
-    for (name, definition) in schema.root[schema.definitions]
-        .as_object()
-        .into_iter()
-        .flatten()
-    {
-        Walk { schema }.schema(definition, &schema.pointer(name), 0)?;
+    let definitions = schema.root[schema.definitions].as_object();
+    let count = definitions.map_or(0, Map::len);
+    if count > MAX_DEFINITIONS {
+        let pointer = format!("/{}", schema.definitions);
+        let problem = format!("there are {count} definitions");
+        let remedy = "a schema of the protocol has some hundreds; look at the file";
+        return Err(schema.error(&pointer, problem, remedy));
+    }
+    let mut walk = Walk {
+        schema,
+        ends: BTreeSet::new(),
+    };
+    for (name, definition) in definitions.into_iter().flatten() {
+        walk.schema(definition, &schema.pointer(name), 0)?;
+    }
+    for name in definitions.into_iter().flatten().map(|(name, _)| name) {
+        walk.ends(name, &mut Vec::new())?;
     }
     Ok(())
 }
 
 struct Walk<'s> {
     schema: &'s Schema,
+    /// Definitions whose references come to an end.
+    ends: BTreeSet<&'s str>,
 }
 
-impl Walk<'_> {
+impl<'s> Walk<'s> {
     fn schema(&self, at: &Value, pointer: &str, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             let remedy = "a schema of the protocol is not nested like that; look at the file";
@@ -94,6 +116,11 @@ impl Walk<'_> {
             if ANNOTATIONS.contains(&key.as_str()) {
                 continue;
             }
+            if key != "$ref" && object.contains_key("$ref") {
+                let problem = format!("`{key}` stands beside `$ref`");
+                let remedy = "teach the generator what it means, or correct it by an erratum";
+                return Err(self.schema.error(&pointer, problem, remedy));
+            }
             if !UNDERSTOOD.contains(&key.as_str()) {
                 let problem = format!("the keyword `{key}` is not understood");
                 let remedy = "teach the generator what it means, or correct it by an erratum";
@@ -101,7 +128,30 @@ impl Walk<'_> {
             }
             self.keyword(key, value, &pointer, depth)?;
         }
-        Ok(())
+        self.alone(object, pointer)
+    }
+
+    /// What a union of several members is says everything; nothing else may speak of the same value.
+    fn alone(&self, object: &Map<String, Value>, pointer: &str) -> Result<()> {
+        let several = |key: &&&str| {
+            object
+                .get(**key)
+                .and_then(Value::as_array)
+                .is_some_and(|any| any.len() > 1)
+        };
+        let Some(union) = ["anyOf", "oneOf"].iter().find(several) else {
+            return Ok(());
+        };
+        let beside = |key: &&String| key != union && !ANNOTATIONS.contains(&key.as_str());
+        match object.keys().find(beside) {
+            None => Ok(()),
+            Some(key) => {
+                let pointer = format!("{pointer}/{key}");
+                let problem = format!("`{key}` stands beside `{union}`");
+                let remedy = "teach the generator what it means, or correct it by an erratum";
+                Err(self.schema.error(&pointer, problem, remedy))
+            }
+        }
     }
 
     fn keyword(&self, key: &str, value: &Value, pointer: &str, depth: usize) -> Result<()> {
@@ -109,6 +159,12 @@ impl Walk<'_> {
             "$ref" => self.reference(value, pointer),
             "properties" => self.children(value.as_object().into_iter().flatten(), pointer, depth),
             "anyOf" | "oneOf" | "allOf" => {
+                let count = value.as_array().map_or(0, Vec::len);
+                if count > MAX_MEMBERS {
+                    let problem = format!("`{key}` has {count} members");
+                    let remedy = format!("{MAX_MEMBERS} are supported; look at the file");
+                    return Err(self.schema.error(pointer, problem, remedy));
+                }
                 let members = value.as_array().into_iter().flatten().enumerate();
                 let named: Vec<_> = members
                     .map(|(at, member)| (at.to_string(), member))
@@ -120,6 +176,11 @@ impl Walk<'_> {
                 )
             }
             "items" => self.schema(value, pointer, depth + 1),
+            "maxItems" | "minItems" if value.as_u64().is_none_or(|n| n > u64::from(u32::MAX)) => {
+                let problem = format!("`{key}` is {}", brief(value));
+                let remedy = "write it without a fraction, and below 4294967296";
+                Err(self.schema.error(pointer, problem, remedy))
+            }
             "additionalProperties" if value != &Value::Bool(false) => {
                 self.schema(value, pointer, depth + 1)
             }
@@ -145,6 +206,30 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Follows what a definition is instead of what it holds: references, and members of unions and intersections.
+    fn ends(&mut self, name: &'s str, path: &mut Vec<&'s str>) -> Result<()> {
+        if self.ends.contains(name) {
+            return Ok(());
+        }
+        let problem = if path.contains(&name) {
+            format!("`{name}` is defined by itself")
+        } else if path.len() > MAX_DEPTH {
+            format!("`{name}` stands at the end of more than {MAX_DEPTH} references")
+        } else {
+            let schema = self.schema;
+            path.push(name);
+            for target in targets(schema, &schema.root[schema.definitions][name]) {
+                self.ends(target, path)?;
+            }
+            path.pop();
+            self.ends.insert(name);
+            return Ok(());
+        };
+        let pointer = self.schema.pointer(path.last().unwrap_or(&name));
+        let remedy = "take the reference out by an erratum";
+        Err(self.schema.error(&pointer, problem, remedy))
+    }
+
     fn reference(&self, value: &Value, pointer: &str) -> Result<()> {
         let target = value
             .as_str()
@@ -161,4 +246,17 @@ impl Walk<'_> {
         let remedy = format!("refer to a member of `{}`", self.schema.definitions);
         Err(self.schema.error(pointer, problem, remedy))
     }
+}
+
+/// The definitions that a schema is, or may be.
+fn targets<'s>(schema: &'s Schema, at: &'s Value) -> Vec<&'s str> {
+    let reference = at["$ref"]
+        .as_str()
+        .and_then(|reference| schema.target(reference));
+    let members = ["anyOf", "oneOf", "allOf"]
+        .into_iter()
+        .filter_map(|key| at[key].as_array())
+        .flatten();
+    let below = members.flat_map(|member| targets(schema, member));
+    reference.into_iter().chain(below).collect()
 }

@@ -15,6 +15,9 @@ mod load;
 mod model;
 mod names;
 mod normalise;
+mod recursion;
+#[cfg(test)]
+mod testing;
 
 use std::collections::BTreeMap;
 
@@ -42,8 +45,11 @@ pub fn represent(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Resu
     keywords::check(&schema)?;
     normalise::normalise(&mut schema)?;
     let lifted = lift::lift(&mut schema, &lift::names(tables.names)?)?;
-    let model = model::model(&schema)?;
-    build::build(&schema, &lifted, &model)
+    names::check(&schema, &lifted)?;
+    let mut ir = build::build(&schema, &lifted)?;
+    model::model(&schema)?.box_members(&mut ir);
+    recursion::close_cycles(&schema, &mut ir)?;
+    Ok(ir)
 }
 
 /// The crate of one revision.

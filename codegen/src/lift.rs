@@ -38,7 +38,12 @@ struct Names {
 pub fn names(text: &str) -> Result<Vec<Name>> {
     let list: Names = toml::from_str(text).map_err(|error| {
         let remedy = "give each entry revisions, a pointer and a name";
-        Error::new("schema/names.toml", "", error.to_string(), remedy)
+        Error::new(
+            "schema/names.toml",
+            "",
+            error.to_string().trim_end(),
+            remedy,
+        )
     })?;
     Ok(list.name)
 }
@@ -102,6 +107,7 @@ struct Pass {
 struct Place {
     name: String,
     pointer: String,
+    /// Whether this is a member that has to be there: a constant is then a part of its object.
     required: bool,
 }
 
@@ -146,10 +152,10 @@ impl Pass {
 
     fn children(&mut self, at: &mut Value, place: &Place, item: &str) {
         if let Some(items) = at.get_mut("items") {
-            self.visit(items, &place.below(item, "items", true));
+            self.visit(items, &place.below(item, "items", false));
         }
         if let Some(values) = at.get_mut("additionalProperties") {
-            self.visit(values, &place.below("Value", "additionalProperties", true));
+            self.visit(values, &place.below("Value", "additionalProperties", false));
         }
         let required = at["required"].clone();
         let is_required = |name: &str| {
@@ -174,7 +180,7 @@ impl Pass {
             .flatten()
             .enumerate()
         {
-            let below = place.below(&member_word(member), &format!("anyOf/{index}"), true);
+            let below = place.below(&member_word(member), &format!("anyOf/{index}"), false);
             self.union_member(member, &below);
         }
     }
@@ -301,8 +307,10 @@ fn meaning(schema: &Value, own: &str) -> String {
 /// A word for an anonymous member of a union: the value of its constant.
 fn member_word(member: &Value) -> String {
     let properties = member["properties"].as_object().into_iter().flatten();
-    properties
-        .filter_map(|(_, property)| property["const"].as_str())
+    let constants = properties.map(|(_, property)| &property["const"]);
+    std::iter::once(&member["const"])
+        .chain(constants)
+        .filter_map(Value::as_str)
         .map(variant)
         .next()
         .unwrap_or_default()
@@ -333,3 +341,6 @@ fn is_document(at: &Value, place: &Place) -> bool {
         && place.pointer.contains("/properties/")
         && !at.to_string().contains("\"$ref\"")
 }
+
+#[cfg(test)]
+mod tests;

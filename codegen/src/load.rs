@@ -109,8 +109,14 @@ pub fn load(revision: &Revision, bytes: &[u8]) -> Result<Schema> {
 fn parse(revision: &str, bytes: &[u8]) -> Result<Schema> {
     let remedy = "take the file `schema.json` of the official repository, whole";
     let fail = |problem: String| Error::new(revision, "", problem, remedy);
-    let mut root: Value = serde_json::from_slice(bytes)
-        .map_err(|error| fail(format!("the schema file is not JSON: {error}")))?;
+    let mut root: Value = serde_json::from_slice(bytes).map_err(|error| {
+        let what = if error.to_string().starts_with("recursion limit") {
+            "is nested deeper than 127 levels"
+        } else {
+            "is not JSON"
+        };
+        fail(format!("the schema file {what}: {error}"))
+    })?;
     root.sort_all_objects();
     let definitions = ["$defs", "definitions"]
         .into_iter()
@@ -123,12 +129,15 @@ fn parse(revision: &str, bytes: &[u8]) -> Result<Schema> {
     })
 }
 
+const DIALECTS: &[&str] = &[
+    "http://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+];
+
 fn check_dialect(schema: &Schema) -> Result<()> {
     let dialect = schema.root["$schema"].as_str().unwrap_or_default();
-    let known = ["draft-07", "2020-12"]
-        .iter()
-        .any(|known| dialect.contains(known));
-    if !known {
+    if !DIALECTS.contains(&dialect.trim_end_matches('#')) {
         let problem = format!("the dialect {dialect:?} is not known");
         return Err(schema.error("/$schema", problem, "use draft-07 or 2020-12"));
     }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use typify_impl::{Type, TypeDetails, TypeSpace, TypeSpaceSettings};
 
 use crate::error::Result;
+use crate::ir::{self, Ir, MemberValue, Shape};
 use crate::load::Schema;
-use crate::names;
 
 /// What typify says of the definitions of a schema.
 #[derive(Debug, Default)]
@@ -21,10 +21,19 @@ pub struct Model {
 }
 
 impl Model {
-    /// Whether the member `member` of the definition `owner` has to be behind a pointer.
-    pub fn is_boxed(&self, owner: &str, member: &str) -> bool {
-        let key = (owner.to_owned(), names::field(member));
-        self.boxed.contains(&key)
+    /// Puts the members of types that contain themselves behind a pointer.
+    pub fn box_members(&self, ir: &mut Ir) {
+        for definition in &mut ir.definitions {
+            let (Shape::Struct(members) | Shape::Document(members)) = &mut definition.shape else {
+                continue;
+            };
+            for member in members {
+                if let MemberValue::Type(ir::Type::Ref { boxed, .. }) = &mut member.value {
+                    let key = (definition.name.clone(), field(&member.name));
+                    *boxed = self.boxed.contains(&key);
+                }
+            }
+        }
     }
 }
 
@@ -33,6 +42,7 @@ impl Model {
 /// # Errors
 /// When typify cannot model it, or models other members than the schema has.
 pub fn model(schema: &Schema) -> Result<Model> {
+    check_names(schema)?;
     let space = space(schema)?;
     let types: BTreeMap<String, Type<'_>> = space.iter_types().map(|t| (t.name(), t)).collect();
     let mut model = Model::default();
@@ -52,20 +62,12 @@ pub fn model(schema: &Schema) -> Result<Model> {
             let problem = format!("typify models no struct for `{name}`");
             return Err(disagree(schema, name, problem));
         };
+        let wanted = fields(members, &definition["required"]);
         let found: BTreeMap<String, bool> = modelled
             .properties_info()
-            .map(|info| {
-                (
-                    info.name
-                        .trim_start_matches("r#")
-                        .trim_end_matches('_')
-                        .to_owned(),
-                    info.required,
-                )
-            })
-            .filter(|(field, _)| field != "extra")
+            .map(|info| (bare(info.name).to_owned(), info.required))
+            .filter(|(field, _)| field != "extra" || wanted.contains_key("extra"))
             .collect();
-        let wanted = fields(members, &definition["required"]);
         if found.keys().ne(wanted.keys()) {
             let problem = format!("typify sees the members {found:?}, the schema has {wanted:?}");
             return Err(disagree(schema, name, problem));
@@ -81,11 +83,25 @@ pub fn model(schema: &Schema) -> Result<Model> {
             if is_boxed(&space, &info.type_id) {
                 model
                     .boxed
-                    .insert((name.clone(), info.name.trim_end_matches('_').to_owned()));
+                    .insert((name.clone(), bare(info.name).to_owned()));
             }
         }
     }
     Ok(model)
+}
+
+/// typify changes the case of names; two definitions must stay two.
+fn check_names(schema: &Schema) -> Result<()> {
+    let definitions = schema.root[schema.definitions].as_object();
+    let mut taken: BTreeMap<String, &str> = BTreeMap::new();
+    for name in definitions.into_iter().flatten().map(|(name, _)| name) {
+        if let Some(other) = taken.insert(name.to_upper_camel_case(), name) {
+            let problem = format!("`{other}` and `{name}` differ only in the case of letters");
+            let remedy = "teach the passes before typify another name for one of them";
+            return Err(schema.error(&schema.pointer(name), problem, remedy));
+        }
+    }
+    Ok(())
 }
 
 fn fields(members: &serde_json::Map<String, Value>, required: &Value) -> BTreeMap<String, bool> {
@@ -98,6 +114,11 @@ fn fields(members: &serde_json::Map<String, Value>, required: &Value) -> BTreeMa
         .keys()
         .map(|name| (field(name), is_required(name)))
         .collect()
+}
+
+/// The name of a field without what typify adds where it is a keyword.
+fn bare(field: &str) -> &str {
+    field.trim_start_matches("r#").trim_end_matches('_')
 }
 
 /// The name that typify gives to a field.

@@ -3,7 +3,7 @@
 //! Takes a checked schema; gives one without `allOf`, without unions of one member, with `anyOf` for `oneOf`, and with
 //! open objects spelt in one way. Instances that were valid stay valid, and no others become so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -15,31 +15,37 @@ use crate::load::Schema;
 /// # Errors
 /// When the members of an `allOf` cannot be merged, or definitions refer to themselves without end.
 pub fn normalise(schema: &mut Schema) -> Result<()> {
-    let names: Vec<String> = definitions(schema).map(|(name, _)| name.clone()).collect();
-    for name in names {
-        let pointer = schema.pointer(&name);
-        let definition = schema.root[schema.definitions][&name].clone();
-        let mut seen = BTreeSet::from([name.clone()]);
-        let rewritten = Pass { schema }.rewrite(definition, &pointer, &mut seen)?;
-        schema.root[schema.definitions][&name] = rewritten;
-    }
-    Ok(())
-}
-
-fn definitions(schema: &Schema) -> impl Iterator<Item = (&String, &Value)> {
-    schema.root[schema.definitions]
+    let mut pass = Pass {
+        schema,
+        resolved: BTreeMap::new(),
+        copied: 0,
+    };
+    let mut definitions = Map::new();
+    for (name, definition) in schema.root[schema.definitions]
         .as_object()
         .into_iter()
         .flatten()
+    {
+        let mut seen = BTreeSet::from([name.clone()]);
+        let rewritten = pass.rewrite(definition.clone(), &schema.pointer(name), &mut seen)?;
+        definitions.insert(name.clone(), rewritten);
+    }
+    schema.root[schema.definitions] = Value::Object(definitions);
+    Ok(())
 }
 
 /// Whether a schema says nothing.
 pub fn is_open(schema: &Value) -> bool {
     match schema {
         Value::Bool(open) => *open,
-        Value::Object(object) => object.keys().all(|key| ANNOTATIONS.contains(&key.as_str())),
+        Value::Object(object) => object.keys().all(|key| is_annotation(key)),
         _ => false,
     }
+}
+
+/// Whether a keyword says nothing about instances.
+pub fn is_annotation(key: &str) -> bool {
+    ANNOTATIONS.contains(&key)
 }
 
 const ANNOTATIONS: &[&str] = &[
@@ -53,15 +59,30 @@ const ANNOTATIONS: &[&str] = &[
 
 struct Pass<'s> {
     schema: &'s Schema,
+    /// Definitions that were part of an `allOf`, rewritten once and for all.
+    resolved: BTreeMap<String, Value>,
+    /// How many values have been copied out of them.
+    copied: usize,
 }
 
+/// How many definitions `allOf` may lead through in a row.
+const MAX_STEPS: usize = 32;
+
+/// How many values `allOf` may copy, and how deep they may be nested.
+const MAX_COPIED: usize = 1_000_000;
+const MAX_NESTING: usize = 128;
+
 impl Pass<'_> {
-    fn rewrite(&self, at: Value, pointer: &str, seen: &mut BTreeSet<String>) -> Result<Value> {
+    fn rewrite(&mut self, at: Value, pointer: &str, seen: &mut BTreeSet<String>) -> Result<Value> {
         let Value::Object(mut object) = at else {
             return Ok(json!({}));
         };
-        if let Some(any) = object.remove("oneOf") {
-            object.insert("anyOf".into(), any);
+        if let Some(any) = object.remove("oneOf")
+            && object.insert("anyOf".into(), any).is_some()
+        {
+            let problem = "`anyOf` and `oneOf` stand beside each other";
+            let remedy = "say it with one of them by an erratum";
+            return Err(self.schema.error(pointer, problem, remedy));
         }
         if let Some(Value::Array(all)) = object.remove("allOf") {
             object = self.merge_all(object, all, pointer, seen)?;
@@ -92,13 +113,29 @@ impl Pass<'_> {
             for (index, member) in any.iter_mut().enumerate() {
                 *member = self.rewrite(member.take(), &format!("{pointer}/anyOf/{index}"), seen)?;
             }
+            self.distinct(any, pointer)?;
         }
         Ok(Value::Object(object))
     }
 
+    fn distinct(&self, any: &[Value], pointer: &str) -> Result<()> {
+        let mut said = BTreeSet::new();
+        for (index, member) in any.iter().enumerate() {
+            let mut member = as_object(member.clone());
+            member.retain(|key, _| !is_annotation(key));
+            if !said.insert(Value::Object(member).to_string()) {
+                let pointer = format!("{pointer}/anyOf/{index}");
+                let problem = "this member stands twice in the union";
+                let remedy = "take one of them out by an erratum";
+                return Err(self.schema.error(&pointer, problem, remedy));
+            }
+        }
+        Ok(())
+    }
+
     /// What is beside an `allOf` and all that is in it, as one object.
     fn merge_all(
-        &self,
+        &mut self,
         beside: Map<String, Value>,
         all: Vec<Value>,
         pointer: &str,
@@ -109,8 +146,7 @@ impl Pass<'_> {
         for (index, member) in all.into_iter().enumerate() {
             let pointer = format!("{pointer}/allOf/{index}");
             let resolved = self.resolve(member, &pointer, seen)?;
-            let resolved = as_object(self.rewrite(resolved, &pointer, seen)?);
-            merged = self.merge(merged, resolved, &pointer)?;
+            merged = self.merge(merged, as_object(resolved), &pointer)?;
         }
         match description {
             Some(description) => merged.insert("description".into(), description),
@@ -119,19 +155,48 @@ impl Pass<'_> {
         Ok(merged)
     }
 
-    fn resolve(&self, member: Value, pointer: &str, seen: &mut BTreeSet<String>) -> Result<Value> {
+    fn resolve(
+        &mut self,
+        member: Value,
+        pointer: &str,
+        seen: &mut BTreeSet<String>,
+    ) -> Result<Value> {
         let Some(name) = member["$ref"].as_str().and_then(|r| self.schema.target(r)) else {
-            return Ok(member);
+            return self.rewrite(member, pointer, seen);
         };
+        if let Some(resolved) = self.resolved.get(name) {
+            let resolved = resolved.clone();
+            self.count(&resolved, pointer)?;
+            return Ok(resolved);
+        }
+        if seen.len() > MAX_STEPS {
+            let problem = format!("`allOf` leads on to `allOf` for more than {MAX_STEPS} steps");
+            let remedy = "a schema of the protocol has one or two; look at the file";
+            return Err(self.schema.error(pointer, problem, remedy));
+        }
         if !seen.insert(name.into()) {
             let problem = format!("`{name}` is a part of itself");
             let remedy = "take the cycle out of `allOf` by an erratum";
             return Err(self.schema.error(pointer, problem, remedy));
         }
         let definition = self.schema.root[self.schema.definitions][name].clone();
-        let resolved = self.rewrite(definition, pointer, seen);
+        let resolved = self.rewrite(definition, &self.schema.pointer(name), seen)?;
         seen.remove(name);
-        resolved
+        self.count(&resolved, pointer)?;
+        self.resolved.insert(name.to_owned(), resolved.clone());
+        Ok(resolved)
+    }
+
+    /// Keeps what `allOf` copies within bounds: copies of copies grow without end.
+    fn count(&mut self, copied: &Value, pointer: &str) -> Result<()> {
+        let (values, depth) = measure(copied);
+        self.copied += values;
+        if self.copied <= MAX_COPIED && depth <= MAX_NESTING {
+            return Ok(());
+        }
+        let problem = "`allOf` copies more and more into itself";
+        let remedy = "a schema of the protocol does not grow like that; look at the file";
+        Err(self.schema.error(pointer, problem, remedy))
     }
 
     /// An object schema that says what both say.
@@ -214,3 +279,21 @@ fn as_object(value: Value) -> Map<String, Value> {
         _ => Map::new(),
     }
 }
+
+/// How many values a value holds, and how deep they are nested.
+fn measure(value: &Value) -> (usize, usize) {
+    let inner: Vec<&Value> = match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(object) => object.values().collect(),
+        _ => Vec::new(),
+    };
+    inner
+        .into_iter()
+        .map(measure)
+        .fold((1, 1), |(values, depth), (more, below)| {
+            (values + more, depth.max(below + 1))
+        })
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,9 @@
 // Printing is what a task runner is for.
 #![allow(clippy::print_stdout)]
 
+pub mod bench;
 pub mod codegen;
+pub mod diff;
 pub mod schema;
 pub mod source;
 pub mod test;

@@ -4,7 +4,8 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{codegen, schema, test, workspace_root};
+use xtask::bench::{self, Bench};
+use xtask::{codegen, diff, schema, test, workspace_root};
 
 /// The commands that build this workspace.
 #[derive(Parser)]
@@ -16,12 +17,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Measure, next to other libraries.
+    Bench {
+        #[command(subcommand)]
+        what: BenchTask,
+    },
     /// Generate the revision crates from the official schemas.
     Codegen {
         /// Write nothing; fail if what is there differs from what would be written.
         #[arg(long)]
         check: bool,
     },
+    /// Say what changed between two revisions, or write one page over all of them.
+    Diff(diff::Arguments),
     /// Bring or check the official schemas.
     Schema {
         #[command(subcommand)]
@@ -30,6 +38,30 @@ enum Task {
     /// Run all tests, doc tests included.
     Test {
         /// Handed on to `cargo test`; `-p` leaves the other packages out.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENT"
+        )]
+        arguments: Vec<String>,
+    },
+}
+
+#[derive(Subcommand)]
+enum BenchTask {
+    /// Speed and allocations of decoding and encoding.
+    Codec {
+        /// Handed on, such as `--quick`, `--only NAME`, `--json FILE` and `--svg FILE`.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENT"
+        )]
+        arguments: Vec<String>,
+    },
+    /// CPU time of a clean build, dependencies and size of a small program.
+    Compile {
+        /// Handed on, such as `--only NAME` and `--json FILE`.
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -64,7 +96,12 @@ fn main() -> ExitCode {
 fn run(task: Task) -> anyhow::Result<()> {
     let root = workspace_root();
     match task {
+        Task::Bench { what } => match what {
+            BenchTask::Codec { arguments } => bench::run(&root, Bench::Codec, &arguments),
+            BenchTask::Compile { arguments } => bench::run(&root, Bench::Compile, &arguments),
+        },
         Task::Codegen { check } => codegen::run(&root, check),
+        Task::Diff(arguments) => diff::run(&root, &arguments),
         Task::Schema {
             action: SchemaAction::Fetch { revisions },
         } => schema::fetch(&root.join("schema"), &revisions),

@@ -88,12 +88,17 @@ fn link(ir: &Ir, inside: &str) -> String {
 
 /// Text that is not a link: code spans stay, the rest is kept from being markup where it is none.
 fn escaped(words: &str) -> String {
+    let parts: Vec<&str> = words.split('`').collect();
     let mut out = String::new();
-    for (index, part) in words.split('`').enumerate() {
+    for (index, part) in parts.iter().enumerate() {
+        let alone = index % 2 == 1 && index + 1 == parts.len();
+        if alone {
+            out.push('\\');
+        }
         if index > 0 {
             out.push('`');
         }
-        if index % 2 == 1 {
+        if index % 2 == 1 && !alone {
             out.push_str(part);
         } else {
             out.push_str(&plain(part));
@@ -128,11 +133,170 @@ fn plain(words: &str) -> String {
     out
 }
 
+/// How long a link may be: a text of brackets alone must not be searched to its end from each of them.
+const MAX_LINK: usize = 1000;
+
+fn start(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len()))
+        .rev()
+        .find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or_default()]
+}
+
 /// The length of a Markdown link with an absolute target at the start of the text.
 fn markdown_link(text: &str) -> Option<usize> {
+    let text = start(text, MAX_LINK);
     let close = text.strip_prefix('[')?.find("](")? + 1;
     let target = &text[close + 2..];
     let end = target.find(')')?;
     let absolute = target.starts_with("http://") || target.starts_with("https://");
     (absolute && !text[..close].contains('\n')).then_some(close + 2 + end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::built;
+
+    /// Turns a description into Markdown, where the definition `Tool` is known.
+    fn check(words: &str, expected: Expect) {
+        let ir = built(json!({ "Tool": { "type": "string" } })).expect("a small schema");
+        expected.assert_eq(&(markdown(&ir, words) + "\n"));
+    }
+
+    #[test]
+    fn links_to_known_types() {
+        check(
+            "See {@link Tool}.",
+            expect![[r#"
+            See [`Tool`].
+        "#]],
+        );
+        check(
+            "See {@link Tool | the tool} and {@link Tool the tool}.",
+            expect![[r#"
+                See [the tool](Tool) and [the tool](Tool).
+            "#]],
+        );
+        check(
+            "See {@link Tool | [a] tool}.",
+            expect![[r#"
+            See [a tool](Tool).
+        "#]],
+        );
+    }
+
+    #[test]
+    fn links_to_unknown_types() {
+        check(
+            "See {@link Gone}.",
+            expect![[r#"
+            See `Gone`.
+        "#]],
+        );
+        check(
+            "See {@link Gone | what is gone}.",
+            expect![[r#"
+            See `what is gone`.
+        "#]],
+        );
+        check(
+            "See {@link Tool.name}.",
+            expect![[r#"
+            See `Tool.name`.
+        "#]],
+        );
+    }
+
+    #[test]
+    fn links_to_pages() {
+        check(
+            "See {@link https://example.com/a | the page}.",
+            expect![[r#"
+                See [the page](https://example.com/a).
+            "#]],
+        );
+        check(
+            "See [the page](https://example.com/a).",
+            expect![[r#"
+            See [the page](https://example.com/a).
+        "#]],
+        );
+        check(
+            "See [the file](../a.md).",
+            expect![[r#"
+            See \[the file](../a.md).
+        "#]],
+        );
+    }
+
+    #[test]
+    fn links_without_an_end() {
+        check(
+            "See {@link Tool",
+            expect![[r#"
+            See [`Tool`]
+        "#]],
+        );
+        check(
+            "See {@link",
+            expect![[r#"
+            See {@link
+        "#]],
+        );
+    }
+
+    #[test]
+    fn addresses() {
+        check(
+            "See https://example.com/a?b=c. And (http://example.com), or https://example.com,",
+            expect![[r#"
+                See <https://example.com/a?b=c>. And (<http://example.com>), or <https://example.com>,
+            "#]],
+        );
+        check(
+            "An httpd is no address, and https:// alone is short.",
+            expect![[r#"
+                An httpd is no address, and <https://> alone is short.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn brackets() {
+        check(
+            "An array[i] of <T>, [specification/basic#fields] for notes.",
+            expect![[r#"
+                An array\[i] of \<T>, \[specification/basic#fields] for notes.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn code_spans() {
+        check(
+            "Use `a[i]` and `Vec<T>` with `https://example.com`, not [b].",
+            expect![[r#"
+                Use `a[i]` and `Vec<T>` with `https://example.com`, not \[b].
+            "#]],
+        );
+        check(
+            "One ` alone [a].",
+            expect![[r#"
+                One \` alone \[a].
+            "#]],
+        );
+        check(
+            "```json\n{\"a\": [1]}\n```\nand [b]",
+            expect![[r#"
+            ```json
+            {"a": [1]}
+            ```
+            and \[b]
+        "#]],
+        );
+    }
 }

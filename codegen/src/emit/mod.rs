@@ -23,6 +23,8 @@ use crate::format::format;
 use crate::ir::{Definition, Ir, Shape};
 use crate::load::Revision;
 
+pub use methods::marker_name;
+
 /// What all emitters need to know.
 pub struct Context<'i> {
     /// The revision.
@@ -100,8 +102,31 @@ fn module(name: &str) -> &'static str {
     }
 }
 
+/// Whether a crate needs a name for something else than a definition.
+pub fn is_taken(name: &str) -> bool {
+    let reexported = |text: &&str| text.rsplit(' ').next() == Some(name);
+    IMPORTED.contains(&name)
+        || GENERATED.contains(&name)
+        || manifest::REEXPORTED.iter().any(reexported)
+}
+
+/// Names that generated code defines itself or takes from Rust's prelude.
+const GENERATED: &[&str] = &[
+    "Box",
+    "ClientMessage",
+    "Default",
+    "From",
+    "FromClient",
+    "FromServer",
+    "Into",
+    "Option",
+    "ServerMessage",
+    "String",
+    "Vec",
+];
+
 /// Names of the runtime that generated modules use; no definition may have one of them.
-pub const IMPORTED: &[&str] = &[
+const IMPORTED: &[&str] = &[
     "Case",
     "Choice",
     "Decode",

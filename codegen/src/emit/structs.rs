@@ -170,11 +170,11 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         .filter(|(_, member)| member.required)
         .fold(0_u64, |bits, (index, _)| bits | 1 << index);
     let required = proc_macro2::Literal::u64_unsuffixed(required);
-    let locals = fields(members).map(|(member, _)| ident(&member.field));
+    let locals = fields(members).map(|(member, _)| local(member));
     let arms = arms(members);
     let needed: Vec<_> = fields(members)
         .filter(|(m, _)| m.required)
-        .map(|(m, _)| ident(&m.field))
+        .map(|(m, _)| local(m))
         .collect();
     let incomplete = quote!(else { return Err(object.incomplete(r)); };);
     let unpack = match needed.as_slice() {
@@ -182,7 +182,14 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         [one] => quote!(let Some(#one) = #one #incomplete),
         _ => quote!(let (#(Some(#needed)),*) = (#(#needed),*) #incomplete),
     };
-    let all = fields(members).map(|(member, _)| ident(&member.field));
+    let all = fields(members).map(|(member, _)| {
+        let (field, local) = (ident(&member.field), local(member));
+        if field == local {
+            quote!(#field)
+        } else {
+            quote!(#field: #local)
+        }
+    });
     quote! {
         static SHAPE: Shape = Shape { members: <#name as Members>::MEMBERS, required: #required };
         let mut object = r.object(&SHAPE)?;
@@ -192,6 +199,14 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         }
         #unpack
         Ok(Self { #(#all,)* extra: object.extra() })
+    }
+}
+
+/// The variable that holds a member until all are there: named as the field, but for names that `decode` needs itself.
+fn local(member: &Member) -> Ident {
+    match member.field.as_str() {
+        taken @ ("member" | "object" | "r") => ident(&format!("{taken}_")),
+        free => ident(free),
     }
 }
 
@@ -221,8 +236,8 @@ fn step(member: &Member) -> TokenStream {
             quote!(r.constant_integer(#value, #words)?)
         }
         MemberValue::Type(_) => {
-            let field = ident(&member.field);
-            quote!(#field = Some(Decode::decode(r)?))
+            let local = local(member);
+            quote!(#local = Some(Decode::decode(r)?))
         }
     }
 }

@@ -5,9 +5,12 @@ use quote::quote;
 
 use crate::ir::{Ir, Shape, Type};
 
-/// An identifier; keywords become raw ones.
+/// An identifier; keywords become raw ones. syn does not count `gen`, which edition 2024 made one.
 pub fn ident(name: &str) -> Ident {
-    syn::parse_str(name).unwrap_or_else(|_| Ident::new_raw(name, Span::call_site()))
+    let plain = (name != "gen").then(|| syn::parse_str(name).ok());
+    plain
+        .flatten()
+        .unwrap_or_else(|| Ident::new_raw(name, Span::call_site()))
 }
 
 /// The type of a value.

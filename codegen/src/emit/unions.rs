@@ -7,7 +7,7 @@ use quote::quote;
 
 use super::types::{ident, rust_type};
 use super::{Context, docs, validate};
-use crate::ir::{Definition, ObjectDispatch, Tag, Union};
+use crate::ir::{Definition, Ir, ObjectDispatch, Shape, Tag, Type, Union};
 
 /// An enum and all that belongs to it.
 pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenStream {
@@ -35,7 +35,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
         }
     });
     let encode_unrecognized = open.then(|| quote!(Self::Unrecognized(value) => value.encode(w),));
-    let conversions = conversions(definition, union);
+    let conversions = conversions(cx.ir, definition, union);
     let decode = decode(definition, union);
     let check = validate::union(cx, union);
     quote! {
@@ -63,16 +63,20 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
 }
 
 /// `From` for each member whose type stands there once, and for `&str` where there is a string.
-fn conversions(definition: &Definition, union: &Union) -> TokenStream {
+fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
     let name = ident(&definition.name);
-    let mut by_type: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let text = |value: &Type| rust_type(value).to_string();
+    let mut same: BTreeMap<String, usize> = BTreeMap::new();
+    let mut by_type: BTreeMap<String, usize> = BTreeMap::new();
     for (index, variant) in union.variants.iter().enumerate() {
-        let text = rust_type(&variant.value).to_string();
-        by_type.entry(text).or_default().push(index);
+        *same.entry(text(unaliased(ir, &variant.value))).or_default() += 1;
+        by_type.insert(text(&variant.value), index);
     }
-    let once = by_type.into_iter().filter(|(_, at)| at.len() == 1);
+    let once = by_type
+        .into_iter()
+        .filter(|(_, at)| same[&text(unaliased(ir, &union.variants[*at].value))] == 1);
     let impls = once.map(|(text, at)| {
-        let variant = &union.variants[at[0]];
+        let variant = &union.variants[at];
         let (from, value) = (rust_type(&variant.value), ident(&variant.name));
         let from_str = (text == "String").then(|| {
             quote! {
@@ -93,6 +97,17 @@ fn conversions(definition: &Definition, union: &Union) -> TokenStream {
         }
     });
     quote!(#(#impls)*)
+}
+
+/// What a type is when it is only another name.
+fn unaliased<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
+    let Type::Ref { name, .. } = value else {
+        return value;
+    };
+    match ir.get(name).map(|definition| &definition.shape) {
+        Some(Shape::Alias(inner)) => unaliased(ir, inner),
+        _ => value,
+    }
 }
 
 fn decode(definition: &Definition, union: &Union) -> TokenStream {

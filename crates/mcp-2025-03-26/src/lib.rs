@@ -69,6 +69,8 @@
 #[allow(clippy::all)]
 mod generated;
 pub use generated::*;
+
+#[rustfmt::skip]
 pub use mcp_exact_wire::{
     decode_frame, decode_message, encode_into, from_slice, ErrorMessage, ErrorObject,
     Frame, Look, LookKind, Message, MessageError, MessageErrorKind, ResultMessage,

@@ -396,7 +396,7 @@ impl Decode for JSONRPCMessage {
                             variant: 2,
                         },
                     ],
-                    exclusive: &[(4, 8)],
+                    exclusive: &[],
                 };
                 match r.pick_item(&ITEMS)? {
                     None => Decode::decode(r).map(Self::BatchRequest),

@@ -1,0 +1,379 @@
+//! The plans of small unions, one line a case: tags, members, kinds, ties and arrays.
+//! Each test makes a schema, plans it and compares the words of its union `Thing`.
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::ir::{Case, Dispatch, ObjectDispatch, Shape, Tag, Union};
+use crate::testing::built;
+
+/// Plans a schema and checks the union `Thing`.
+fn check(definitions: Value, expected: Expect) {
+    expected.assert_eq(&match built(definitions) {
+        Err(error) => format!("{error}\n"),
+        Ok(ir) => match ir.get("Thing").map(|thing| &thing.shape) {
+            Some(Shape::Union(union)) => words(union),
+            other => format!("no union: {other:?}\n"),
+        },
+    });
+}
+
+fn words(union: &Union) -> String {
+    let Dispatch {
+        string,
+        number,
+        boolean,
+        null,
+        arrays,
+        items,
+        objects,
+        open,
+    } = &union.dispatch;
+    let name = |at: usize| union.variants[at].name.as_str();
+    let mut out = String::new();
+    for (kind, variant) in [
+        ("string", string),
+        ("number", number),
+        ("boolean", boolean),
+        ("null", null),
+    ] {
+        if let Some(variant) = variant {
+            out += &format!("{kind}: {}\n", name(*variant));
+        }
+    }
+    for variant in arrays {
+        out += &format!("array: {}\n", name(*variant));
+    }
+    for (what, plan) in [("item", items), ("object", objects)] {
+        if let Some(plan) = plan {
+            out += &plan_words(what, plan, &name);
+        }
+    }
+    out + &format!("open: {open}\n")
+}
+
+fn plan_words<'n>(what: &str, plan: &ObjectDispatch, name: &impl Fn(usize) -> &'n str) -> String {
+    let probe = |at: &usize| match &plan.probes[*at] {
+        (member, None) => member.clone(),
+        (member, Some(inner)) => format!("{member}/{inner}"),
+    };
+    let case = |case: &Case| {
+        let tag = match (&plan.tag, &case.tag) {
+            (Some(tag), Tag::Is(value)) => format!(" {tag}={value}"),
+            (Some(tag), Tag::Absent) => format!(" no {tag}"),
+            _ => String::new(),
+        };
+        let has: String = case
+            .has
+            .iter()
+            .map(|at| format!(" {}", probe(at)))
+            .collect();
+        format!("{what}:{tag}{has} => {}\n", name(case.variant))
+    };
+    let exclusive = plan.exclusive.iter();
+    let exclusive = exclusive.map(|(a, b)| format!("{what}: {} excludes {}\n", probe(a), probe(b)));
+    plan.cases.iter().map(case).chain(exclusive).collect()
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/definitions/{name}") })
+}
+
+fn union(names: &[&str]) -> Value {
+    json!({ "anyOf": names.iter().map(|name| reference(name)).collect::<Vec<_>>() })
+}
+
+/// An object with members of strings, or of what stands there; those whose names end in `?` may be absent.
+fn object(members: &[(&str, Value)]) -> Value {
+    let name = |name: &str| name.trim_end_matches('?').to_owned();
+    let properties: serde_json::Map<String, Value> = members
+        .iter()
+        .map(|(n, value)| (name(n), value.clone()))
+        .collect();
+    let required: Vec<_> = members
+        .iter()
+        .filter(|(n, _)| !n.ends_with('?'))
+        .map(|(n, _)| n)
+        .collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn string() -> Value {
+    json!({ "type": "string" })
+}
+
+fn constant(value: &str) -> Value {
+    json!({ "const": value, "type": "string" })
+}
+
+#[test]
+fn by_the_kind_of_value() {
+    check(
+        json!({ "Thing": { "type": ["string", "number", "boolean"] } }),
+        expect![[r#"
+            string: String
+            number: Number
+            boolean: Boolean
+            open: false
+        "#]],
+    );
+}
+
+#[test]
+fn by_a_constant() {
+    let definitions = json!({
+        "A": object(&[("type", constant("a")), ("x", string())]),
+        "B": object(&[("type", constant("b"))]),
+        "Thing": union(&["A", "B"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: type=a => A
+        object: type=b => B
+        open: true
+    "#]],
+    );
+}
+
+#[test]
+fn by_the_constant_that_tells_most_apart() {
+    let definitions = json!({
+        "A": object(&[("jsonrpc", constant("2.0")), ("method", constant("a"))]),
+        "B": object(&[("jsonrpc", constant("2.0")), ("method", constant("b"))]),
+        "Thing": union(&["A", "B"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: method=a => A
+        object: method=b => B
+        open: true
+    "#]],
+    );
+}
+
+#[test]
+fn by_the_values_of_an_enum() {
+    let definitions = json!({
+        "A": object(&[("type", json!({ "type": "string", "enum": ["number", "integer"] }))]),
+        "B": object(&[("type", constant("string"))]),
+        "Thing": union(&["A", "B"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: type=integer => A
+        object: type=number => A
+        object: type=string => B
+        open: true
+    "#]],
+    );
+}
+
+#[test]
+fn a_constant_that_may_be_absent() {
+    let definitions = json!({
+        "A": object(&[("kind", constant("a"))]),
+        "B": object(&[("kind?", constant("b"))]),
+        "Thing": union(&["A", "B"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: kind=a => A
+        object: kind=b => B
+        object: no kind => B
+        open: true
+    "#]],
+    );
+}
+
+#[test]
+fn a_tag_first_and_then_members() {
+    let definitions = json!({
+        "A": object(&[("type", constant("string")), ("values", string())]),
+        "B": object(&[("type", constant("string")), ("values", string()), ("labels", string())]),
+        "C": object(&[("type", constant("number"))]),
+        "Thing": union(&["A", "B", "C"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: type=number => C
+        object: type=string labels => B
+        object: type=string => A
+        open: true
+    "#]],
+    );
+}
+
+#[test]
+fn by_members_the_most_specific_first() {
+    let definitions = json!({
+        "A": object(&[("id", string())]),
+        "B": object(&[("id", string()), ("method", string())]),
+        "C": object(&[("id", string()), ("method", string()), ("more", string())]),
+        "Thing": union(&["A", "B", "C"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: method more => C
+        object: method => B
+        object: => A
+        open: false
+    "#]],
+    );
+}
+
+#[test]
+fn by_members_inside_of_members() {
+    let inner = |member: &str| object(&[(member, string())]);
+    let definitions = json!({
+        "A": object(&[("data", inner("a"))]),
+        "B": object(&[("data", inner("b"))]),
+        "Thing": union(&["A", "B"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: data/a => A
+        object: data/b => B
+        open: false
+    "#]],
+    );
+}
+
+#[test]
+fn the_first_of_equals_and_members_that_only_one_knows() {
+    let definitions = json!({
+        "A": object(&[("type", string()), ("a?", string())]),
+        "B": object(&[("type", string()), ("b?", string())]),
+        "Thing": union(&["A", "B"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: a => A
+        object: b => B
+        object: => A
+        open: false
+    "#]],
+    );
+}
+
+#[test]
+fn equals_that_nothing_tells_apart() {
+    let definitions = json!({
+        "A": object(&[("a", string())]),
+        "B": object(&[("a", json!({ "type": "integer" }))]),
+        "Thing": union(&["A", "B"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        test at /definitions/Thing: nothing tells the member `B` from those before it; take it out by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn results_are_told_apart_by_their_requests() {
+    let definitions = json!({
+        "EmptyResult": object(&[("_meta?", json!({ "type": "object" }))]),
+        "Result": object(&[("_meta?", json!({ "type": "object" }))]),
+        "ServerResult": union(&["Result", "EmptyResult"]),
+        "Thing": union(&["ServerResult", "Other"]),
+        "Other": string(),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        string: Other
+        object: => ServerResult
+        open: false
+    "#]],
+    );
+}
+
+#[test]
+fn a_response_has_a_result_or_an_error() {
+    let id = || ("id", string());
+    let version = || ("jsonrpc", constant("2.0"));
+    let definitions = json!({
+        "JSONRPCError": object(&[version(), id(), ("error", string())]),
+        "JSONRPCRequest": object(&[version(), id(), ("method", string())]),
+        "JSONRPCResponse": object(&[version(), id(), ("result", string())]),
+        "Thing": union(&["JSONRPCError", "JSONRPCRequest", "JSONRPCResponse"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: error => Error
+        object: method => Request
+        object: result => Response
+        object: result excludes error
+        open: false
+    "#]],
+    );
+}
+
+#[test]
+fn arrays_by_their_first_items() {
+    let list = |name: &str| json!({ "type": "array", "items": reference(name) });
+    let definitions = json!({
+        "A": object(&[("a", string())]),
+        "As": list("A"),
+        "B": object(&[("b", string())]),
+        "Bs": list("B"),
+        "Thing": union(&["A", "As", "Bs"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        array: As
+        array: Bs
+        item: a => As
+        item: b => Bs
+        object: => A
+        open: false
+    "#]],
+    );
+}
+
+#[test]
+fn unions_inside_of_unions() {
+    let definitions = json!({
+        "A": object(&[("type", constant("a"))]),
+        "B": object(&[("type", constant("b"))]),
+        "C": object(&[("type", constant("c"))]),
+        "Both": union(&["A", "B"]),
+        "Thing": union(&["Both", "C"]),
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: type=a => Both
+        object: type=b => Both
+        object: type=c => C
+        open: true
+    "#]],
+    );
+}
+
+#[test]
+fn an_open_object_is_the_last() {
+    let definitions = json!({
+        "A": object(&[("a", string())]),
+        "Thing": { "anyOf": [{ "type": "object" }, reference("A")] },
+    });
+    check(
+        definitions,
+        expect![[r#"
+        object: a => A
+        object: => Object
+        open: false
+    "#]],
+    );
+}

@@ -1,0 +1,251 @@
+//! Small schemas before and after: which names anonymous schemas get, and which of them share one.
+//! Each test compares all definitions, with the places of those that had no name.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::testing::lifted;
+
+/// Lifts from a schema and checks the definitions, one a line, with the places of those that had no name.
+fn check(definitions: Value, names: &[Name], expected: Expect) {
+    expected.assert_eq(&match lifted(definitions, names) {
+        Ok((schema, lifted)) => lines(&schema, &lifted),
+        Err(error) => format!("{error}\n"),
+    });
+}
+
+fn lines(schema: &Schema, lifted: &[Lifted]) -> String {
+    let definitions = schema.root["definitions"].as_object().into_iter().flatten();
+    let line = |(name, definition): (&String, &Value)| {
+        let places = lifted.iter().find(|l| l.name == *name);
+        let places = places.map_or_else(String::new, |l| format!(" at {}", l.pointers.join(" ")));
+        format!("{name}{places}\n  {definition}\n")
+    };
+    definitions.map(line).collect()
+}
+
+fn object(properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
+fn name(pointer: &str, name: &str) -> Name {
+    Name {
+        revisions: vec!["test".to_owned()],
+        pointer: pointer.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+#[test]
+fn names_say_where_a_thing_stands() {
+    let inner = object(json!({ "deep": object(json!({ "a": {} })) }));
+    let thing = object(json!({
+        "_meta": object(json!({ "b": {} })),
+        "io.example/clientInfo": inner,
+        "list": { "type": "array", "items": object(json!({ "c": {} })) },
+        "map": { "type": "object", "additionalProperties": object(json!({ "d": {} })) },
+    }));
+    check(
+        json!({ "Thing": thing }),
+        &[],
+        expect![[r##"
+        Thing
+          {"properties":{"_meta":{"$ref":"#/definitions/ThingMeta"},"io.example/clientInfo":{"$ref":"#/definitions/ThingClientInfo"},"list":{"items":{"$ref":"#/definitions/ThingList"},"type":"array"},"map":{"additionalProperties":{"$ref":"#/definitions/ThingMapValue"},"type":"object"}},"type":"object"}
+        ThingClientInfo at /definitions/Thing/properties/io.example~1clientInfo
+          {"properties":{"deep":{"$ref":"#/definitions/ThingClientInfoDeep"}},"type":"object"}
+        ThingClientInfoDeep at /definitions/Thing/properties/io.example~1clientInfo/properties/deep
+          {"properties":{"a":{}},"type":"object"}
+        ThingList at /definitions/Thing/properties/list/items
+          {"properties":{"c":{}},"type":"object"}
+        ThingMapValue at /definitions/Thing/properties/map/additionalProperties
+          {"properties":{"d":{}},"type":"object"}
+        ThingMeta at /definitions/Thing/properties/_meta
+          {"properties":{"b":{}},"type":"object"}
+    "##]],
+    );
+}
+
+#[test]
+fn members_of_unions_are_named_by_their_constants() {
+    let tagged = |tag: &str| json!({ "type": "object", "properties": { "type": { "const": tag } }, "required": ["type"] });
+    let thing = json!({ "anyOf": [tagged("ref/prompt"), tagged("ref/tool")] });
+    check(
+        json!({ "Thing": thing }),
+        &[],
+        expect![[r##"
+        Thing
+          {"anyOf":[{"$ref":"#/definitions/ThingRefPrompt"},{"$ref":"#/definitions/ThingRefTool"}]}
+        ThingRefPrompt at /definitions/Thing/anyOf/0
+          {"properties":{"type":{"const":"ref/prompt"}},"required":["type"],"type":"object"}
+        ThingRefTool at /definitions/Thing/anyOf/1
+          {"properties":{"type":{"const":"ref/tool"}},"required":["type"],"type":"object"}
+    "##]],
+    );
+}
+
+#[test]
+fn equal_schemas_share_the_shortest_name() {
+    let part = |words: &str| json!({ "type": "string", "enum": ["a", "b"], "description": words });
+    let definitions = json!({
+        "Longest": object(json!({ "kind": part("One.") })),
+        "Thing": object(json!({ "kind": part("Two.") })),
+    });
+    check(
+        definitions,
+        &[],
+        expect![[r##"
+        Longest
+          {"properties":{"kind":{"$ref":"#/definitions/ThingKind","description":"One."}},"type":"object"}
+        Thing
+          {"properties":{"kind":{"$ref":"#/definitions/ThingKind","description":"Two."}},"type":"object"}
+        ThingKind at /definitions/Longest/properties/kind /definitions/Thing/properties/kind
+          {"description":"One.","enum":["a","b"],"type":"string"}
+    "##]],
+    );
+}
+
+#[test]
+fn what_equals_a_definition_takes_its_name() {
+    let colour = json!({ "type": "string", "enum": ["red"] });
+    let definitions = json!({ "Colour": colour, "Thing": object(json!({ "colour": colour })) });
+    check(
+        definitions,
+        &[],
+        expect![[r##"
+        Colour
+          {"enum":["red"],"type":"string"}
+        Thing
+          {"properties":{"colour":{"$ref":"#/definitions/Colour"}},"type":"object"}
+    "##]],
+    );
+}
+
+#[test]
+fn a_name_from_the_table_wins() {
+    let part = object(json!({ "a": {} }));
+    let definitions = json!({ "Other": object(json!({ "part": part })), "Thing": object(json!({ "part": part })) });
+    let names = [name("/definitions/Thing/properties/part", "Part")];
+    check(
+        definitions,
+        &names,
+        expect![[r##"
+        Other
+          {"properties":{"part":{"$ref":"#/definitions/Part"}},"type":"object"}
+        Part at /definitions/Other/properties/part /definitions/Thing/properties/part
+          {"properties":{"a":{}},"type":"object"}
+        Thing
+          {"properties":{"part":{"$ref":"#/definitions/Part"}},"type":"object"}
+    "##]],
+    );
+}
+
+#[test]
+fn a_name_for_another_revision_is_not_for_this_one() {
+    let definitions = json!({ "Thing": object(json!({ "part": object(json!({ "a": {} })) })) });
+    let other = Name {
+        revisions: vec!["other".to_owned()],
+        ..name("/definitions/Gone", "Part")
+    };
+    check(
+        definitions,
+        &[other],
+        expect![[r##"
+        Thing
+          {"properties":{"part":{"$ref":"#/definitions/ThingPart"}},"type":"object"}
+        ThingPart at /definitions/Thing/properties/part
+          {"properties":{"a":{}},"type":"object"}
+    "##]],
+    );
+}
+
+#[test]
+fn a_name_for_nothing_is_refused() {
+    let definitions = json!({ "Thing": object(json!({ "part": { "type": "string" } })) });
+    let names = [name("/definitions/Thing/properties/part", "Part")];
+    check(
+        definitions,
+        &names,
+        expect![[r#"
+        test at /definitions/Thing/properties/part: there is nothing anonymous here to be named `Part`; amend schema/names.toml
+    "#]],
+    );
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused() {
+    let definitions = json!({
+        "Thing": object(json!({ "part": object(json!({ "a": {} })) })),
+        "ThingPart": { "type": "string" },
+    });
+    check(
+        definitions,
+        &[],
+        expect![[r#"
+        test at /definitions/Thing/properties/part: the name `ThingPart` is taken; add a name to schema/names.toml
+    "#]],
+    );
+}
+
+#[test]
+fn constants_outside_of_objects_are_lifted() {
+    let constant = json!({ "const": "on", "type": "string" });
+    let thing = json!({
+        "type": "object",
+        "properties": {
+            "list": { "type": "array", "items": { "const": "x", "type": "string" } },
+            "may": constant,
+            "must": constant,
+        },
+        "required": ["must"],
+    });
+    check(
+        json!({ "Thing": thing }),
+        &[],
+        expect![[r##"
+        Thing
+          {"properties":{"list":{"items":{"$ref":"#/definitions/ThingList"},"type":"array"},"may":{"$ref":"#/definitions/ThingMay"},"must":{"const":"on","type":"string"}},"required":["must"],"type":"object"}
+        ThingList at /definitions/Thing/properties/list/items
+          {"const":"x","type":"string"}
+        ThingMay at /definitions/Thing/properties/may
+          {"const":"on","type":"string"}
+    "##]],
+    );
+}
+
+#[test]
+fn documents_are_marked_and_never_shared() {
+    let mut document = object(json!({ "type": { "const": "object" } }));
+    document["required"] = json!(["type"]);
+    let definitions = json!({
+        "Thing": object(json!({ "inputSchema": document, "outputSchema": document })),
+    });
+    check(
+        definitions,
+        &[],
+        expect![[r##"
+            Thing
+              {"properties":{"inputSchema":{"$ref":"#/definitions/ThingInputSchema"},"outputSchema":{"$ref":"#/definitions/ThingOutputSchema"}},"type":"object"}
+            ThingInputSchema at /definitions/Thing/properties/inputSchema
+              {"properties":{"type":{"const":"object"}},"required":["type"],"type":"object","x-document":true}
+            ThingOutputSchema at /definitions/Thing/properties/outputSchema
+              {"properties":{"type":{"const":"object"}},"required":["type"],"type":"object","x-document":true}
+        "##]],
+    );
+}
+
+#[test]
+fn several_types_are_a_union_but_null_is_not() {
+    let thing = object(
+        json!({ "a": { "type": ["string", "null"] }, "b": { "type": ["string", "integer"] } }),
+    );
+    check(
+        json!({ "Thing": thing }),
+        &[],
+        expect![[r##"
+        Thing
+          {"properties":{"a":{"type":["string","null"]},"b":{"$ref":"#/definitions/ThingB"}},"type":"object"}
+        ThingB at /definitions/Thing/properties/b
+          {"type":["string","integer"]}
+    "##]],
+    );
+}

@@ -1,0 +1,309 @@
+//! Small schemas before and after: intersections, unions, constants and open objects.
+//! Each test compares what became of the definition `Thing`, or the error.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::testing::{pretty, schema};
+
+/// Normalises a schema and checks its definition `Thing`.
+fn check(definitions: Value, expected: Expect) {
+    let mut schema = schema(definitions);
+    expected.assert_eq(&match normalise(&mut schema) {
+        Ok(()) => pretty(&schema.root["definitions"]["Thing"]),
+        Err(error) => format!("{error}\n"),
+    });
+}
+
+fn object(properties: Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+#[test]
+fn all_of_is_merged() {
+    let base = object(json!({ "a": { "type": "string" } }), &["a"]);
+    let own = object(json!({ "b": { "type": "integer" } }), &["b"]);
+    let thing = json!({ "allOf": [{ "$ref": "#/definitions/Base" }, own], "description": "Both." });
+    check(
+        json!({ "Base": base, "Thing": thing }),
+        expect![[r#"
+        {
+          "description": "Both.",
+          "properties": {
+            "a": {
+              "type": "string"
+            },
+            "b": {
+              "type": "integer"
+            }
+          },
+          "required": [
+            "a",
+            "b"
+          ],
+          "type": "object"
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn all_of_is_merged_inside_of_all_of() {
+    let top = object(json!({ "a": {} }), &[]);
+    let middle =
+        json!({ "allOf": [{ "$ref": "#/definitions/Top" }, object(json!({ "b": {} }), &["a"])] });
+    let thing =
+        json!({ "allOf": [{ "$ref": "#/definitions/Middle" }], "description": "Own words." });
+    check(
+        json!({ "Top": top, "Middle": middle, "Thing": thing }),
+        expect![[r#"
+            {
+              "description": "Own words.",
+              "properties": {
+                "a": {},
+                "b": {}
+              },
+              "required": [
+                "a"
+              ],
+              "type": "object"
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn what_stands_beside_all_of_is_merged_too() {
+    let thing = json!({
+        "allOf": [object(json!({ "a": {} }), &[])],
+        "properties": { "b": {} },
+        "required": ["b"],
+    });
+    check(
+        json!({ "Thing": thing }),
+        expect![[r#"
+        {
+          "properties": {
+            "a": {},
+            "b": {}
+          },
+          "required": [
+            "b"
+          ],
+          "type": "object"
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn a_constant_narrows_a_type() {
+    let base = object(
+        json!({ "code": { "type": "integer", "description": "A code." }, "name": { "type": "string" } }),
+        &["code"],
+    );
+    let own = object(
+        json!({ "code": { "const": -1 }, "name": { "const": "n", "type": "string" } }),
+        &[],
+    );
+    check(
+        json!({ "Thing": { "allOf": [base, own] } }),
+        expect![[r#"
+            {
+              "properties": {
+                "code": {
+                  "const": -1,
+                  "description": "A code."
+                },
+                "name": {
+                  "const": "n",
+                  "type": "string"
+                }
+              },
+              "required": [
+                "code"
+              ],
+              "type": "object"
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn a_constant_that_does_not_fit_is_left_to_a_later_pass() {
+    let base = object(json!({ "code": { "type": "integer" } }), &[]);
+    let own = object(json!({ "code": { "const": 1.5 } }), &[]);
+    check(
+        json!({ "Thing": { "allOf": [base, own] } }),
+        expect![[r#"
+            {
+              "properties": {
+                "code": {
+                  "const": 1.5,
+                  "type": "integer"
+                }
+              },
+              "required": [],
+              "type": "object"
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn an_open_member_gives_way() {
+    let base = object(json!({ "data": { "description": "Anything." } }), &[]);
+    let own = object(json!({ "data": { "type": "string" } }), &["data"]);
+    check(
+        json!({ "Thing": { "allOf": [own, base] } }),
+        expect![[r#"
+            {
+              "properties": {
+                "data": {
+                  "type": "string"
+                }
+              },
+              "required": [
+                "data"
+              ],
+              "type": "object"
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn members_that_disagree_are_refused() {
+    let a = object(json!({ "x/y": { "type": "integer", "minimum": 1 } }), &[]);
+    let b = object(json!({ "x/y": { "type": "integer", "minimum": 2 } }), &[]);
+    check(
+        json!({ "Thing": { "allOf": [a, b] } }),
+        expect![[r#"
+        test at /definitions/Thing/allOf/1/properties/x~1y: two schemas disagree about `minimum` of the same value; say one of them by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn parts_of_different_types_are_refused() {
+    let thing = json!({ "allOf": [{ "type": "string" }, { "type": "integer" }] });
+    check(
+        json!({ "Thing": thing }),
+        expect![[r#"
+        test at /definitions/Thing/allOf/1: two schemas disagree about `type` of the same value; say one of them by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn one_of_becomes_any_of() {
+    let thing = json!({ "oneOf": [{ "type": "string" }, { "oneOf": [{ "type": "integer" }, { "type": "boolean" }] }] });
+    check(
+        json!({ "Thing": thing }),
+        expect![[r#"
+        {
+          "anyOf": [
+            {
+              "type": "string"
+            },
+            {
+              "anyOf": [
+                {
+                  "type": "integer"
+                },
+                {
+                  "type": "boolean"
+                }
+              ]
+            }
+          ]
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn a_union_of_one_member_is_that_member() {
+    let thing =
+        json!({ "anyOf": [{ "type": "string", "description": "Lost." }], "description": "Kept." });
+    check(
+        json!({ "Thing": thing }),
+        expect![[r#"
+        {
+          "description": "Kept.",
+          "type": "string"
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn open_objects_are_spelt_in_one_way() {
+    let property = json!({ "type": "object", "additionalProperties": true });
+    let thing = json!({
+        "type": "object",
+        "properties": { "a": property, "b": { "type": "array", "items": true } },
+        "additionalProperties": { "description": "Anything." },
+    });
+    check(
+        json!({ "Thing": thing }),
+        expect![[r#"
+        {
+          "properties": {
+            "a": {
+              "type": "object"
+            },
+            "b": {
+              "items": {},
+              "type": "array"
+            }
+          },
+          "type": "object"
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn members_that_differ_in_words_only_are_one_twice() {
+    let thing = json!({ "anyOf": [{ "type": "string" }, { "type": "string", "title": "Words" }] });
+    check(
+        json!({ "Thing": thing }),
+        expect![[r#"
+        test at /definitions/Thing/anyOf/1: this member stands twice in the union; take one of them out by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn copies_of_copies_are_bounded() {
+    let mut definitions = Map::new();
+    definitions.insert("A000".to_owned(), object(json!({ "end": {} }), &[]));
+    for n in 1..40 {
+        let below = json!({ "allOf": [{ "$ref": format!("#/definitions/A{:03}", n - 1) }] });
+        let object = object(json!({ "a": below, "b": below }), &[]);
+        definitions.insert(format!("A{n:03}"), object);
+    }
+    check(
+        Value::Object(definitions),
+        expect![[r#"
+        test at /definitions/A015/properties/a/allOf/0: `allOf` copies more and more into itself; a schema of the protocol does not grow like that; look at the file
+    "#]],
+    );
+}
+
+#[test]
+fn steps_from_copy_to_copy_are_bounded() {
+    let mut definitions = Map::new();
+    for n in 0..1000 {
+        let next = json!({ "allOf": [{ "$ref": format!("#/definitions/A{:04}", n + 1) }] });
+        definitions.insert(format!("A{n:04}"), object(json!({ "a": next }), &[]));
+    }
+    definitions.insert("A1000".to_owned(), object(json!({ "end": {} }), &[]));
+    check(
+        Value::Object(definitions),
+        expect![[r#"
+        test at /definitions/A0032/properties/a/allOf/0: `allOf` leads on to `allOf` for more than 32 steps; a schema of the protocol has one or two; look at the file
+    "#]],
+    );
+}

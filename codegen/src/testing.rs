@@ -1,0 +1,40 @@
+//! What unit tests of the passes share: schemas from definitions, taken through the passes before the one under test.
+
+use serde_json::{Value, json};
+
+use crate::error::Result;
+use crate::ir::Ir;
+use crate::lift::{Lifted, Name};
+use crate::load::Schema;
+
+/// A schema of these definitions.
+pub fn schema(definitions: Value) -> Schema {
+    let mut root = json!({ "definitions": definitions });
+    root.sort_all_objects();
+    Schema {
+        revision: "test".to_owned(),
+        root,
+        definitions: "definitions",
+    }
+}
+
+/// A schema after normalising and lifting, and what was lifted.
+pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Lifted>)> {
+    let mut schema = schema(definitions);
+    crate::normalise::normalise(&mut schema)?;
+    let lifted = crate::lift::lift(&mut schema, names)?;
+    Ok((schema, lifted))
+}
+
+/// The representation before typify has seen the schema.
+pub fn built(definitions: Value) -> Result<Ir> {
+    let (schema, lifted) = lifted(definitions, &[])?;
+    crate::build::build(&schema, &lifted)
+}
+
+/// A value as text with sorted members.
+pub fn pretty(value: &Value) -> String {
+    let mut value = value.clone();
+    value.sort_all_objects();
+    format!("{value:#}\n")
+}

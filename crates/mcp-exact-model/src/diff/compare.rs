@@ -1,0 +1,509 @@
+//! Compares one definition of the older revision with one of the newer revision.
+//!
+//! Takes a pair; gives the changes inside it, and the pairs of anonymous types that stand at the same place in both, which
+//! are compared in turn.
+
+use super::meaning::{bounds_meaning, format_meaning, length_meaning};
+use super::pairs::Pairs;
+use super::{Change, ChangeKind, Meaning};
+use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
+use crate::wording::{below, bounds_text, length_text, member_text, outline, type_text};
+
+/// A definition of the older revision and one of the newer, by name.
+pub type Pair<'i> = (&'i str, &'i str);
+
+/// Both revisions and what is known of their definitions.
+pub struct Context<'i> {
+    pub a: &'i Ir,
+    pub b: &'i Ir,
+    pub pairs: Pairs<'i>,
+}
+
+/// What the comparison of a pair found.
+#[derive(Default)]
+pub struct Found<'i> {
+    /// Changes, with paths from the definition on.
+    pub changes: Vec<Change>,
+    /// Anonymous types at the same place.
+    pub inner: Vec<(String, Pair<'i>)>,
+    /// Descriptions that differ: path, before, after.
+    pub rewordings: Vec<(String, Option<String>, Option<String>)>,
+    /// Members of the envelope that came (`true`) or went.
+    pub envelope: Vec<(bool, String)>,
+    /// Whether the definition is a message of which the method is left open.
+    general: bool,
+}
+
+impl<'i> Found<'i> {
+    fn change(&mut self, path: &str, kind: ChangeKind, meaning: Meaning) {
+        self.changes.push(Change {
+            path: path.into(),
+            kind,
+            meaning,
+            also: Vec::new(),
+        });
+    }
+
+    fn reworded(&mut self, path: &str, before: Option<&String>, after: Option<&String>) {
+        if before != after {
+            let texts = (before.cloned(), after.cloned());
+            self.rewordings.push((path.into(), texts.0, texts.1));
+        }
+    }
+}
+
+impl<'i> Context<'i> {
+    /// Compares a pair. `depth` is how deep the meaning of a type that is another one now may be looked for.
+    pub fn compare(&self, pair: Pair<'i>, depth: usize) -> Found<'i> {
+        let mut found = Found::default();
+        let (Some(before), Some(after)) = (self.a.get(pair.0), self.b.get(pair.1)) else {
+            return found;
+        };
+        if before.official && after.official {
+            let texts = (before.description.as_ref(), after.description.as_ref());
+            found.reworded("", texts.0, texts.1);
+        }
+        self.definitions(before, after, depth, &mut found);
+        found
+            .changes
+            .sort_by(|x, y| (&x.path, &x.kind).cmp(&(&y.path, &y.kind)));
+        found
+    }
+
+    fn definitions(
+        &self,
+        before: &'i Definition,
+        after: &'i Definition,
+        depth: usize,
+        found: &mut Found<'i>,
+    ) {
+        if let (Some(old), Some(new)) = (members(before), members(after)) {
+            return self.members(old, new, after, depth, found);
+        }
+        if let (Some(old), Some(new)) =
+            (self.variants(self.a, before), self.variants(self.b, after))
+        {
+            return self.unions(&old, &new, &after.name, depth, found);
+        }
+        match (&before.shape, &after.shape) {
+            (Shape::Enum(old), Shape::Enum(new)) => values(old, new, found),
+            (Shape::Constant(old), Shape::Constant(new)) if old != new => {
+                let (before, after) = (format!("\"{old}\""), format!("\"{new}\""));
+                let kind = ChangeKind::Constant { before, after };
+                found.change("", kind, Meaning::BreaksBoth);
+            }
+            (Shape::Alias(old), Shape::Alias(new)) => self.types("", old, new, depth, found),
+            (old, new) if old == new => {}
+            _ => {
+                let meaning = self.retyping(&to(before), &to(after), depth);
+                if meaning != Meaning::Neutral {
+                    let (before, after) = (outline(self.a, before), outline(self.b, after));
+                    found.change("", ChangeKind::Retyped { before, after }, meaning);
+                }
+            }
+        }
+    }
+
+    fn members(
+        &self,
+        old: &'i [Member],
+        new: &'i [Member],
+        owner: &Definition,
+        depth: usize,
+        found: &mut Found<'i>,
+    ) {
+        let named = |members: &'i [Member], name: &str| members.iter().find(|m| m.name == name);
+        let method = named(new, "method");
+        let message = method.is_some();
+        found.general = method.is_some_and(|m| matches!(m.value, MemberValue::Type(_)));
+        let envelope = |name: &str| message && matches!(name, "jsonrpc" | "id");
+        for before in old {
+            if let Some(after) = named(new, &before.name) {
+                self.member(before, after, depth, found);
+            } else if envelope(&before.name) {
+                found.envelope.push((false, before.name.clone()));
+            } else {
+                let document = matches!(owner.shape, Shape::Document(_));
+                self.member_removed("", before, document, found);
+            }
+        }
+        for after in new.iter().filter(|m| named(old, &m.name).is_none()) {
+            if envelope(&after.name) {
+                found.envelope.push((true, after.name.clone()));
+            } else {
+                self.member_added("", after, found);
+            }
+        }
+    }
+
+    fn member_added(&self, path: &str, member: &Member, found: &mut Found<'i>) {
+        let value = member_text(self.b, &member.value);
+        let required = member.required;
+        let kind = ChangeKind::MemberAdded { value, required };
+        found.change(&below(path, &member.name), kind, added_meaning(member));
+    }
+
+    fn member_removed(&self, path: &str, member: &Member, document: bool, found: &mut Found<'i>) {
+        let value = member_text(self.a, &member.value);
+        let required = member.required;
+        let kind = ChangeKind::MemberRemoved { value, required };
+        let meaning = if document {
+            Meaning::BreaksReading
+        } else {
+            removed_meaning(member)
+        };
+        found.change(&below(path, &member.name), kind, meaning);
+    }
+
+    fn member(&self, old: &'i Member, new: &'i Member, depth: usize, found: &mut Found<'i>) {
+        let path = below("", &new.name);
+        found.reworded(&path, old.description.as_ref(), new.description.as_ref());
+        match (old.required, new.required) {
+            (false, true) => {
+                found.change(&path, ChangeKind::MemberRequired, Meaning::BreaksWriting);
+            }
+            (true, false) => {
+                found.change(&path, ChangeKind::MemberOptional, Meaning::BreaksReading);
+            }
+            _ => {}
+        }
+        match (&old.value, &new.value) {
+            (MemberValue::Type(old), MemberValue::Type(new)) => {
+                self.types(&path, old, new, depth, found);
+            }
+            (old, new) => {
+                let before = member_text(self.a, old);
+                let after = member_text(self.b, new);
+                if before == after {
+                    return;
+                }
+                let meaning = match (old, new) {
+                    (MemberValue::Type(old), new) if admits(self.a, old, new) => {
+                        Meaning::BreaksWriting
+                    }
+                    (old, MemberValue::Type(new)) if admits(self.b, new, old) => {
+                        Meaning::BreaksReading
+                    }
+                    _ => Meaning::BreaksBoth,
+                };
+                let type_of = |value: &MemberValue| matches!(value, MemberValue::Type(_));
+                let kind = if type_of(old) || type_of(new) {
+                    ChangeKind::Retyped { before, after }
+                } else {
+                    ChangeKind::Constant { before, after }
+                };
+                found.change(&path, kind, meaning);
+            }
+        }
+    }
+
+    /// Compares the types of a value.
+    fn types(&self, path: &str, old: &'i Type, new: &'i Type, depth: usize, found: &mut Found<'i>) {
+        if let Some(pair) = self.anonymous(old, new) {
+            found.inner.push((path.into(), pair));
+            return;
+        }
+        if !found.general && self.described(path, old, new, found) {
+            return;
+        }
+        match (resolve(self.a, old), resolve(self.b, new)) {
+            (
+                Type::Array {
+                    items: old_items,
+                    min_items: old_min,
+                    max_items: old_max,
+                },
+                Type::Array {
+                    items,
+                    min_items,
+                    max_items,
+                },
+            ) => {
+                let (old, new) = ((*old_min, *old_max), (*min_items, *max_items));
+                if old != new {
+                    let before = length_text(old.0, old.1);
+                    let after = length_text(new.0, new.1);
+                    let kind = ChangeKind::Bounds { before, after };
+                    found.change(path, kind, length_meaning(old, new));
+                }
+                self.types(&format!("{path}[]"), old_items, items, depth, found);
+            }
+            (Type::Map(old), Type::Map(new)) => {
+                self.types(&format!("{path}{{}}"), old, new, depth, found);
+            }
+            (Type::Nullable(old), Type::Nullable(new)) => self.types(path, old, new, depth, found),
+            (Type::Integer(old), Type::Integer(new)) | (Type::Number(old), Type::Number(new))
+                if old != new =>
+            {
+                let (before, after) = (bounds_text(*old), bounds_text(*new));
+                let kind = ChangeKind::Bounds { before, after };
+                found.change(path, kind, bounds_meaning(*old, *new));
+            }
+            (Type::String { format: before }, Type::String { format: after })
+                if before != after =>
+            {
+                let meaning = format_meaning(before.as_deref(), after.as_deref());
+                let (before, after) = (before.clone(), after.clone());
+                found.change(path, ChangeKind::Format { before, after }, meaning);
+            }
+            _ => self.retyped(path, old, new, depth, found),
+        }
+    }
+
+    fn retyped(&self, path: &str, old: &Type, new: &Type, depth: usize, found: &mut Found<'i>) {
+        let meaning = self.retyping(old, new, depth);
+        if meaning != Meaning::Neutral {
+            let before = type_text(self.a, old);
+            let after = type_text(self.b, new);
+            found.change(path, ChangeKind::Retyped { before, after }, meaning);
+        }
+    }
+
+    /// The pair of definitions at one place, when one of them is anonymous and both are of one kind.
+    fn anonymous(&self, old: &'i Type, new: &'i Type) -> Option<Pair<'i>> {
+        let (before, after) = (definition(self.a, old)?, definition(self.b, new)?);
+        let same_kind = match (&before.shape, &after.shape) {
+            (Shape::Union(_), Shape::Union(_)) | (Shape::Enum(_), Shape::Enum(_)) => true,
+            _ => members(before).is_some() && members(after).is_some(),
+        };
+        let anonymous = !before.official || !after.official;
+        let pair = (before.name.as_str(), after.name.as_str());
+        (same_kind && anonymous).then_some(pair)
+    }
+
+    /// Tells which members of an anonymous object are described now, or no longer, where the object was or is open.
+    fn described(&self, path: &str, old: &'i Type, new: &'i Type, found: &mut Found<'i>) -> bool {
+        let (old, new) = (resolve(self.a, old), resolve(self.b, new));
+        let anonymous = |ir: &'i Ir, value: &Type| {
+            let found = definition(ir, value).filter(|definition| !definition.official);
+            found.and_then(members)
+        };
+        if let (Type::JsonObject, Some(members)) = (old, anonymous(self.b, new)) {
+            for member in members {
+                self.member_added(path, member, found);
+            }
+            return true;
+        }
+        if let (Some(members), Type::JsonObject) = (anonymous(self.a, old), new) {
+            for member in members {
+                self.member_removed(path, member, false, found);
+            }
+            return true;
+        }
+        false
+    }
+
+    fn unions(
+        &self,
+        old: &[&'i Type],
+        new: &[&'i Type],
+        owner: &str,
+        depth: usize,
+        found: &mut Found<'i>,
+    ) {
+        let old_keys: Vec<String> = old.iter().map(|value| self.key(value)).collect();
+        let new_keys: Vec<String> = new.iter().map(|value| type_text(self.b, value)).collect();
+        for (value, key) in old.iter().zip(&old_keys) {
+            match new_keys.iter().position(|found| found == key) {
+                Some(at) => self.types("", value, new[at], depth, found),
+                None => {
+                    let taken = |new: &&Type| !self.retyping(value, new, depth).breaks_writing();
+                    let meaning = if new.iter().any(taken) {
+                        Meaning::Neutral
+                    } else {
+                        Meaning::BreaksWriting
+                    };
+                    let variant = type_text(self.a, value);
+                    found.change("", ChangeKind::VariantRemoved { variant }, meaning);
+                }
+            }
+        }
+        for (value, key) in new.iter().zip(&new_keys) {
+            if old_keys.contains(key) {
+                continue;
+            }
+            let object = definition(self.b, value).and_then(members).is_some();
+            let known = |old: &&Type| {
+                let meaning = self.retyping(old, value, depth);
+                !(meaning.breaks_reading() || object && meaning.breaks_writing())
+            };
+            let meaning = if is_by_sender(owner) || old.iter().any(known) {
+                Meaning::Additive
+            } else {
+                Meaning::BreaksReading
+            };
+            let variant = type_text(self.b, value);
+            found.change("", ChangeKind::VariantAdded { variant }, meaning);
+        }
+    }
+
+    /// The older type, said with the newer names.
+    fn key(&self, value: &Type) -> String {
+        match value {
+            Type::Ref { name, .. } => match self.pairs.newer(name) {
+                Some(newer) => newer.into(),
+                None => type_text(self.a, value),
+            },
+            Type::Array { items, .. } => format!("{}[]", self.key(items)),
+            _ => type_text(self.a, value),
+        }
+    }
+
+    /// The members of a union. A union of one is written as another name for it, or as that type once more.
+    fn variants(&self, ir: &'i Ir, definition: &'i Definition) -> Option<Vec<&'i Type>> {
+        match &definition.shape {
+            Shape::Union(union) => Some(union.variants.iter().map(|v| &v.value).collect()),
+            Shape::Alias(value @ Type::Ref { .. }) if is_by_sender(&definition.name) => {
+                Some(vec![value])
+            }
+            Shape::Struct(_) if is_by_sender(&definition.name) => {
+                let unions = ir
+                    .definitions
+                    .iter()
+                    .filter_map(|other| match &other.shape {
+                        Shape::Union(union) => Some(union),
+                        _ => None,
+                    });
+                let mut values = unions.flat_map(|union| &union.variants).map(|v| &v.value);
+                let same = |value: &&'i Type| {
+                    self::definition(ir, value).is_some_and(|d| d.shape == definition.shape)
+                };
+                values.find(same).map(|value| vec![value])
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a constant is a value of a type.
+fn admits(ir: &Ir, value: &Type, constant: &MemberValue) -> bool {
+    let shape = definition(ir, value).map(|definition| &definition.shape);
+    match (resolve(ir, value), shape, constant) {
+        (Type::Json, ..) => true,
+        (Type::String { format: None }, _, MemberValue::ConstString(_)) => true,
+        (Type::Integer(bounds) | Type::Number(bounds), _, MemberValue::ConstInteger(found)) => {
+            bounds.minimum.is_none_or(|least| least <= *found)
+                && bounds.maximum.is_none_or(|most| *found <= most)
+        }
+        (_, Some(Shape::Enum(values)), MemberValue::ConstString(found)) => values.contains(found),
+        (_, Some(Shape::Constant(value)), MemberValue::ConstString(found)) => value == found,
+        (_, Some(Shape::Union(union)), _) => {
+            let mut variants = union.variants.iter();
+            variants.any(|variant| admits(ir, &variant.value, constant))
+        }
+        _ => false,
+    }
+}
+
+fn values(old: &[String], new: &[String], found: &mut Found<'_>) {
+    for value in old.iter().filter(|value| !new.contains(value)) {
+        let value = value.clone();
+        found.change(
+            "",
+            ChangeKind::ValueRemoved { value },
+            Meaning::BreaksWriting,
+        );
+    }
+    for value in new.iter().filter(|value| !old.contains(value)) {
+        let value = value.clone();
+        found.change("", ChangeKind::ValueAdded { value }, Meaning::BreaksReading);
+    }
+}
+
+/// What it means that a member is new.
+pub fn added_meaning(member: &Member) -> Meaning {
+    if member.required {
+        Meaning::BreaksWriting
+    } else {
+        Meaning::Additive
+    }
+}
+
+/// What it means that a member is gone.
+pub fn removed_meaning(member: &Member) -> Meaning {
+    if member.required {
+        Meaning::BreaksBoth
+    } else {
+        Meaning::BreaksWriting
+    }
+}
+
+/// The unions of whole messages and results by who sends them.
+pub fn is_by_sender(name: &str) -> bool {
+    let what = name.strip_prefix("Client").or(name.strip_prefix("Server"));
+    matches!(what, Some("Request" | "Notification" | "Result"))
+}
+
+/// The members of an object.
+pub fn members(definition: &Definition) -> Option<&[Member]> {
+    match &definition.shape {
+        Shape::Struct(members) | Shape::Document(members) => Some(members),
+        _ => None,
+    }
+}
+
+/// The definition that a type refers to.
+pub fn definition<'i>(ir: &'i Ir, value: &Type) -> Option<&'i Definition> {
+    match resolve(ir, value) {
+        Type::Ref { name, .. } => ir.get(name),
+        _ => None,
+    }
+}
+
+/// A type without the other names that it has, and without a detour over a definition that says "any JSON".
+pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
+    let mut value = value;
+    for _ in 0..32 {
+        let Type::Ref { name, .. } = value else { break };
+        match ir.get(name).map(|definition| &definition.shape) {
+            Some(Shape::Alias(inner)) => value = inner,
+            Some(Shape::Union(_)) if is_any_json(ir, name) => return &Type::Json,
+            _ => break,
+        }
+    }
+    match value {
+        Type::Map(inner) if *resolve(ir, inner) == Type::Json => &Type::JsonObject,
+        _ => value,
+    }
+}
+
+fn to(definition: &Definition) -> Type {
+    Type::Ref {
+        name: definition.name.clone(),
+        boxed: false,
+    }
+}
+
+/// Whether a definition spells out what JSON is: text, truth values, and objects and arrays of itself.
+fn is_any_json(ir: &Ir, name: &str) -> bool {
+    let Some(Shape::Union(union)) = ir.get(name).map(|definition| &definition.shape) else {
+        return false;
+    };
+    let itself = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
+    let variants: Vec<&Type> = union
+        .variants
+        .iter()
+        .map(
+            |variant| match named(&variant.value).and_then(|name| ir.get(name)) {
+                Some(Definition {
+                    shape: Shape::Alias(inner),
+                    ..
+                }) => inner,
+                _ => &variant.value,
+            },
+        )
+        .collect();
+    let has = |is: &dyn Fn(&Type) -> bool| variants.iter().any(|value| is(value));
+    has(&|value| *value == Type::String { format: None })
+        && has(&|value| *value == Type::Boolean)
+        && has(&|value| matches!(value, Type::Map(inner) if itself(inner)))
+        && has(&|value| matches!(value, Type::Array { items, .. } if itself(items)))
+}
+
+/// The name of a definition that a type refers to.
+pub fn named(value: &Type) -> Option<&str> {
+    match value {
+        Type::Ref { name, .. } => Some(name),
+        _ => None,
+    }
+}

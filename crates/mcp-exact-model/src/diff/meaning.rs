@@ -1,0 +1,219 @@
+//! What it means that a value has another type: wider, narrower, or something else.
+//!
+//! Takes two types; gives the meaning by the rule of [`Meaning`]. Types that are paired are the same here: what changed
+//! inside them is told where they are defined.
+
+use super::Meaning;
+use super::compare::{Context, added_meaning, definition, members, named, resolve};
+use crate::ir::{Bounds, Ir, Shape, Type};
+
+impl<'i> Context<'i> {
+    /// What it means that a value of type `old` now has type `new`.
+    pub fn retyping(&self, old: &Type, new: &Type, depth: usize) -> Meaning {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Meaning::Neutral;
+        };
+        if let (Some(before), Some(after)) = (named(old), named(new))
+            && self.pairs.newer(before) == Some(after)
+        {
+            return Meaning::Neutral;
+        }
+        match (resolve(self.a, old), resolve(self.b, new)) {
+            (Type::Nullable(old), Type::Nullable(new)) => return self.retyping(old, new, depth),
+            (Type::Nullable(old), _) if *resolve(self.b, new) != Type::Json => {
+                return self.retyping(old, new, depth).and(Meaning::BreaksWriting);
+            }
+            (_, Type::Nullable(new)) if *resolve(self.a, old) != Type::Json => {
+                return self.retyping(old, new, depth).and(Meaning::BreaksReading);
+            }
+            _ => {}
+        }
+        match (kind(self.a, old), kind(self.b, new)) {
+            (Kind::Json, Kind::Json) => Meaning::Neutral,
+            (_, Kind::Json) => Meaning::BreaksReading,
+            (Kind::Json, _) => Meaning::BreaksWriting,
+            (Kind::Plain(before), Kind::Plain(after)) => self.plain(before, after, depth),
+            (Kind::Values(before), Kind::Values(after)) => subset(&before, &after),
+            (Kind::Values(_), Kind::Plain(Type::String { format: None })) => Meaning::BreaksReading,
+            (Kind::Plain(Type::String { format: None }), Kind::Values(_)) => Meaning::BreaksWriting,
+            (Kind::Object(before), Kind::Object(after)) => self.objects(&before, &after, depth),
+            (Kind::Union(before), Kind::Union(after)) => {
+                let reads = after.iter().all(|new| {
+                    before
+                        .iter()
+                        .any(|old| !self.retyping(old, new, depth).breaks_reading())
+                });
+                let writes = before.iter().all(|old| {
+                    after
+                        .iter()
+                        .any(|new| !self.retyping(old, new, depth).breaks_writing())
+                });
+                both(!reads, !writes)
+            }
+            (_, Kind::Union(after)) => {
+                let fits = |new: &&Type| !self.retyping(old, new, depth).breaks_writing();
+                both(true, !after.iter().any(fits))
+            }
+            (Kind::Union(before), _) => {
+                let fits = |old: &&Type| !self.retyping(old, new, depth).breaks_reading();
+                both(!before.iter().any(fits), true)
+            }
+            _ => Meaning::BreaksBoth,
+        }
+    }
+
+    fn plain(&self, old: &Type, new: &Type, depth: usize) -> Meaning {
+        match (old, new) {
+            (Type::Integer(old), Type::Integer(new)) | (Type::Number(old), Type::Number(new)) => {
+                bounds_meaning(*old, *new)
+            }
+            (Type::Integer(old), Type::Number(new)) => {
+                bounds_meaning(*old, *new).and(Meaning::BreaksReading)
+            }
+            (Type::Number(old), Type::Integer(new)) => {
+                bounds_meaning(*old, *new).and(Meaning::BreaksWriting)
+            }
+            (Type::String { format: old }, Type::String { format: new }) => {
+                format_meaning(old.as_deref(), new.as_deref())
+            }
+            (
+                Type::Array {
+                    items: old_items,
+                    min_items: old_min,
+                    max_items: old_max,
+                },
+                Type::Array {
+                    items,
+                    min_items,
+                    max_items,
+                },
+            ) => length_meaning((*old_min, *old_max), (*min_items, *max_items))
+                .and(self.retyping(old_items, items, depth)),
+            (old, new) if old == new => Meaning::Neutral,
+            _ => Meaning::BreaksBoth,
+        }
+    }
+
+    fn objects(&self, old: &Object<'_>, new: &Object<'_>, depth: usize) -> Meaning {
+        match (old, new) {
+            (Object::Open, Object::Open) => Meaning::Neutral,
+            (Object::Map(old), Object::Map(new)) => self.retyping(old, new, depth),
+            (_, Object::Open) => Meaning::BreaksReading,
+            (Object::Open, Object::Map(_)) => Meaning::BreaksWriting,
+            (Object::Map(_), _) | (_, Object::Map(_)) => Meaning::BreaksBoth,
+            (Object::Members(old), Object::Members(new)) => self.pair(old, new, depth),
+            (Object::Open, Object::Members(new)) => {
+                let new = self.b.get(new).and_then(members).unwrap_or_default();
+                let added = new.iter().map(added_meaning);
+                added.fold(Meaning::Neutral, Meaning::and)
+            }
+        }
+    }
+
+    /// All changes between two objects together.
+    fn pair(&self, old: &str, new: &str, depth: usize) -> Meaning {
+        let (Some(old), Some(new)) = (self.a.get(old), self.b.get(new)) else {
+            return Meaning::Neutral;
+        };
+        let found = self.compare((&old.name, &new.name), depth);
+        let changes = found.changes.iter().map(|change| change.meaning);
+        let inner = found.inner.iter();
+        let inner = inner.map(|(_, (old, new))| match depth.checked_sub(1) {
+            Some(depth) => self.pair(old, new, depth),
+            None => Meaning::Neutral,
+        });
+        changes.chain(inner).fold(Meaning::Neutral, Meaning::and)
+    }
+}
+
+/// What sort of values a type has.
+enum Kind<'t> {
+    Json,
+    Values(Vec<&'t str>),
+    Object(Object<'t>),
+    Union(Vec<&'t Type>),
+    Plain(&'t Type),
+}
+
+enum Object<'t> {
+    /// Nothing is said about its members.
+    Open,
+    /// A definition with members, by name.
+    Members(&'t str),
+    Map(&'t Type),
+}
+
+const STRING_OR_INTEGER: [Type; 2] = [
+    Type::String { format: None },
+    Type::Integer(Bounds {
+        minimum: None,
+        maximum: None,
+    }),
+];
+
+fn kind<'t>(ir: &'t Ir, value: &'t Type) -> Kind<'t> {
+    match resolve(ir, value) {
+        Type::Json => Kind::Json,
+        Type::JsonObject => Kind::Object(Object::Open),
+        Type::Map(value) => Kind::Object(Object::Map(value)),
+        value @ Type::Ref { .. } => match definition(ir, value) {
+            Some(found) if members(found).is_some() => Kind::Object(Object::Members(&found.name)),
+            Some(found) => match &found.shape {
+                Shape::Enum(values) => Kind::Values(values.iter().map(String::as_str).collect()),
+                Shape::Constant(value) => Kind::Values(vec![value]),
+                Shape::Union(union) => {
+                    Kind::Union(union.variants.iter().map(|v| &v.value).collect())
+                }
+                Shape::Runtime(_) => Kind::Union(STRING_OR_INTEGER.iter().collect()),
+                _ => Kind::Plain(value),
+            },
+            None => Kind::Plain(value),
+        },
+        value => Kind::Plain(value),
+    }
+}
+
+fn both(reading: bool, writing: bool) -> Meaning {
+    match (reading, writing) {
+        (true, true) => Meaning::BreaksBoth,
+        (true, false) => Meaning::BreaksReading,
+        (false, true) => Meaning::BreaksWriting,
+        (false, false) => Meaning::Neutral,
+    }
+}
+
+fn subset(old: &[&str], new: &[&str]) -> Meaning {
+    let more = new.iter().any(|value| !old.contains(value));
+    let fewer = old.iter().any(|value| !new.contains(value));
+    both(more, fewer)
+}
+
+/// What it means that the bounds of a number changed.
+pub fn bounds_meaning(old: Bounds, new: Bounds) -> Meaning {
+    let floor = |bound: Option<i64>| bound.map_or(i128::MIN, i128::from);
+    let ceiling = |bound: Option<i64>| bound.map_or(i128::MAX, i128::from);
+    let (old_low, new_low) = (floor(old.minimum), floor(new.minimum));
+    let (old_high, new_high) = (ceiling(old.maximum), ceiling(new.maximum));
+    let wider = new_low < old_low || new_high > old_high;
+    let narrower = new_low > old_low || new_high < old_high;
+    both(wider, narrower)
+}
+
+/// What it means that the bounds of the length of an array changed.
+pub fn length_meaning(old: (Option<u64>, Option<u64>), new: (Option<u64>, Option<u64>)) -> Meaning {
+    let (old_low, new_low) = (old.0.unwrap_or(0), new.0.unwrap_or(0));
+    let (old_high, new_high) = (old.1.unwrap_or(u64::MAX), new.1.unwrap_or(u64::MAX));
+    let wider = new_low < old_low || new_high > old_high;
+    let narrower = new_low > old_low || new_high < old_high;
+    both(wider, narrower)
+}
+
+/// What it means that the format of a string changed.
+pub fn format_meaning(old: Option<&str>, new: Option<&str>) -> Meaning {
+    match (old, new) {
+        (old, new) if old == new => Meaning::Neutral,
+        (_, None) => Meaning::BreaksReading,
+        (None, _) => Meaning::BreaksWriting,
+        _ => Meaning::BreaksBoth,
+    }
+}

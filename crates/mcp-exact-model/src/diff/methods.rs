@@ -1,0 +1,169 @@
+//! What changed about the methods.
+//!
+//! Takes both revisions and what is known about their definitions; gives the methods that differ. What a method carries
+//! is told with its definitions, to which its entry points.
+
+use std::collections::BTreeMap;
+
+use super::compare::is_by_sender;
+use super::{
+    DefinitionDiff, Directions, Meaning, MethodChange, MethodChangeKind, MethodDiff, Status,
+};
+use crate::ir::{Ir, Method, Type};
+
+/// A method, with all definitions that carry it put together.
+pub struct Merged<'i> {
+    /// Whether it is a request.
+    pub request: bool,
+    /// Who sends it.
+    pub directions: Directions,
+    params_required: bool,
+    result: Option<&'i str>,
+    /// The definitions of its message, parameters and result.
+    carries: Vec<&'i str>,
+}
+
+/// The methods of a revision. One that stands in several definitions is one method: a union of a single message is written
+/// as that message.
+pub fn merged(ir: &Ir) -> BTreeMap<&str, Merged<'_>> {
+    let mut entries: BTreeMap<&str, Vec<&Method>> = BTreeMap::new();
+    for method in &ir.methods {
+        entries.entry(&method.method).or_default().push(method);
+    }
+    let merged = entries.into_iter();
+    merged
+        .map(|(name, methods)| (name, merge(&methods)))
+        .collect()
+}
+
+fn merge<'i>(methods: &[&'i Method]) -> Merged<'i> {
+    let own = methods.iter().filter(|m| !is_by_sender(&m.definition));
+    let from_client = methods.iter().any(|m| m.from_client);
+    let from_server = methods.iter().any(|m| m.from_server);
+    Merged {
+        request: methods.iter().any(|m| m.request),
+        directions: match (from_client, from_server) {
+            (true, true) => Directions::BothWays,
+            (true, false) => Directions::ClientToServer,
+            (false, true) => Directions::ServerToClient,
+            (false, false) => Directions::Embedded,
+        },
+        params_required: methods.iter().all(|m| m.params_required),
+        result: methods.iter().find_map(|m| m.result.as_deref()),
+        carries: own.flat_map(|m| definitions(m)).collect(),
+    }
+}
+
+fn definitions(method: &Method) -> Vec<&str> {
+    let mut names = vec![method.definition.as_str()];
+    if let Some(Type::Ref { name, .. }) = &method.params {
+        names.push(name);
+    }
+    names.extend(method.result.as_deref());
+    names
+}
+
+/// The methods that differ, sorted by name.
+pub fn differences(
+    a: &Ir,
+    b: &Ir,
+    renamed: impl Fn(&str) -> Option<String>,
+    definitions: &[DefinitionDiff],
+) -> Vec<MethodDiff> {
+    let (old, new) = (merged(a), merged(b));
+    let mut names: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut found = Vec::new();
+    for name in names {
+        let (old, new) = (old.get(name), new.get(name));
+        let Some(present) = new.or(old) else { continue };
+        let changes = match (old, new) {
+            (Some(old), Some(new)) => changes(old, new, &renamed),
+            _ => Vec::new(),
+        };
+        let status = match (old, new) {
+            (None, _) => Status::Added,
+            (_, None) => Status::Removed,
+            _ => Status::Changed,
+        };
+        let carried = match status {
+            Status::Changed => through(present, definitions),
+            _ => Vec::new(),
+        };
+        let meaning = match status {
+            Status::Added => Meaning::Additive,
+            Status::Removed => Meaning::BreaksWriting,
+            _ => {
+                let own = changes.iter().map(|change| change.meaning);
+                let carried = carried.iter().map(|definition| definition.meaning);
+                own.chain(carried).fold(Meaning::Neutral, Meaning::and)
+            }
+        };
+        let through: Vec<String> = carried.iter().map(|d| d.name.clone()).collect();
+        if status != Status::Changed || !changes.is_empty() || !through.is_empty() {
+            found.push(MethodDiff {
+                method: name.into(),
+                request: present.request,
+                status,
+                meaning,
+                directions: present.directions,
+                changes,
+                through,
+            });
+        }
+    }
+    found
+}
+
+fn changes(
+    old: &Merged<'_>,
+    new: &Merged<'_>,
+    renamed: impl Fn(&str) -> Option<String>,
+) -> Vec<MethodChange> {
+    let mut changes = Vec::new();
+    let mut add = |kind, meaning| changes.push(MethodChange { kind, meaning });
+    if old.directions != new.directions {
+        let kind = MethodChangeKind::Directions {
+            before: old.directions,
+            after: new.directions,
+        };
+        let wider =
+            new.directions == Directions::BothWays || old.directions == Directions::Embedded;
+        let meaning = if wider {
+            Meaning::Additive
+        } else {
+            Meaning::BreaksWriting
+        };
+        add(kind, meaning);
+    }
+    if old.request != new.request {
+        let kind = MethodChangeKind::Request { now: new.request };
+        add(kind, Meaning::BreaksBoth);
+    }
+    match (old.params_required, new.params_required) {
+        (false, true) => add(MethodChangeKind::ParamsRequired, Meaning::BreaksWriting),
+        (true, false) => add(MethodChangeKind::ParamsOptional, Meaning::BreaksReading),
+        _ => {}
+    }
+    let before = old.result.map(|name| renamed(name).unwrap_or(name.into()));
+    if before.as_deref() != new.result {
+        let kind = MethodChangeKind::Result {
+            before: old.result.map(str::to_owned),
+            after: new.result.map(str::to_owned),
+        };
+        add(kind, Meaning::BreaksBoth);
+    }
+    changes
+}
+
+fn through<'d>(method: &Merged<'_>, definitions: &'d [DefinitionDiff]) -> Vec<&'d DefinitionDiff> {
+    let carried = |name: &str| method.carries.contains(&name);
+    let tells = |definition: &&DefinitionDiff| {
+        let own = !definition.changes.is_empty() || definition.status == Status::Renamed;
+        let shared = definition.changes.iter().flat_map(|change| &change.also);
+        let mut owners = shared.filter_map(|place| place.split(['.', '[', '{']).next());
+        (own && carried(&definition.name)) || owners.any(carried)
+    };
+    definitions.iter().filter(tells).collect()
+}

@@ -1,0 +1,215 @@
+//! Which definition of the newer revision is which one of the older revision.
+//!
+//! Takes both revisions; gives pairs of official names. The same name is the same definition, unless its content moved to
+//! a similar name; otherwise a definition was renamed when its content, or its discriminant, is found under a similar
+//! name. Anonymous definitions are paired later, by the places where they stand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
+
+/// Pairs of official definitions.
+#[derive(Debug, Default)]
+pub struct Pairs<'i> {
+    /// From the older name to the newer one.
+    forward: BTreeMap<&'i str, &'i str>,
+    /// Newer names that are taken.
+    taken: BTreeSet<&'i str>,
+}
+
+impl<'i> Pairs<'i> {
+    /// Pairs the official definitions of both revisions.
+    pub fn new(a: &'i Ir, b: &'i Ir) -> Self {
+        let old = official(a);
+        let new = official(b);
+        let mut pairs = Self::default();
+        for (name, _) in old.iter().filter(|(name, _)| new.contains_key(*name)) {
+            pairs.join(name, name);
+        }
+        let gone = old.values().copied().filter(|definition| {
+            let name = definition.name.as_str();
+            match new.get(name) {
+                None => true,
+                Some(now) => became_union(definition, now) && !still_used(a, b, name),
+            }
+        });
+        let came = new.values().copied().filter(|definition| {
+            let name = definition.name.as_str();
+            match old.get(name) {
+                None => true,
+                Some(before) => became_union(definition, before) && !still_used(a, b, name),
+            }
+        });
+        let came: Vec<&Definition> = came.collect();
+        let mut renames: Vec<(usize, &str, &str)> = gone
+            .flat_map(|definition| came.iter().map(move |now| (definition, *now)))
+            .filter_map(|(definition, now)| {
+                let likeness = likeness(definition, now)?;
+                Some((likeness, definition.name.as_str(), now.name.as_str()))
+            })
+            .collect();
+        renames.sort_by(|x, y| y.0.cmp(&x.0).then((x.1, x.2).cmp(&(y.1, y.2))));
+        let (mut moved, mut given) = (BTreeSet::new(), BTreeSet::new());
+        for (_, before, after) in renames {
+            if !moved.contains(before) && given.insert(after) {
+                moved.insert(before);
+                pairs.separate(before);
+                pairs.separate(after);
+                pairs.join(before, after);
+            }
+        }
+        pairs
+    }
+
+    fn join(&mut self, before: &'i str, after: &'i str) {
+        self.forward.insert(before, after);
+        self.taken.insert(after);
+    }
+
+    /// Takes the pair apart that has one name on both sides.
+    fn separate(&mut self, name: &str) {
+        if self.forward.get(name) == Some(&name) {
+            self.forward.remove(name);
+            self.taken.remove(name);
+        }
+    }
+
+    /// All pairs, sorted by the older name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'i str, &'i str)> + '_ {
+        self.forward.iter().map(|(before, after)| (*before, *after))
+    }
+
+    /// The newer name of an older definition.
+    pub fn newer(&self, before: &str) -> Option<&'i str> {
+        self.forward.get(before).copied()
+    }
+
+    /// Whether a newer definition has an older one.
+    pub fn is_taken(&self, after: &str) -> bool {
+        self.taken.contains(after)
+    }
+}
+
+fn official(ir: &Ir) -> BTreeMap<&str, &Definition> {
+    let official = ir.definitions.iter().filter(|d| d.official);
+    official.map(|d| (d.name.as_str(), d)).collect()
+}
+
+fn became_union(before: &Definition, after: &Definition) -> bool {
+    matches!(before.shape, Shape::Struct(_)) && matches!(after.shape, Shape::Union(_))
+}
+
+/// Whether some definition refers to `name` in both revisions: then the name still means what it meant.
+fn still_used(a: &Ir, b: &Ir, name: &str) -> bool {
+    let users = users(b, name);
+    self::users(a, name).iter().any(|user| users.contains(user))
+}
+
+/// The definitions that refer to `name`.
+pub fn users<'i>(ir: &'i Ir, name: &str) -> BTreeSet<&'i str> {
+    let using = ir.definitions.iter().filter(|definition| {
+        types(&definition.shape)
+            .into_iter()
+            .any(|value| refers(value, name))
+    });
+    using.map(|definition| definition.name.as_str()).collect()
+}
+
+fn types(shape: &Shape) -> Vec<&Type> {
+    match shape {
+        Shape::Struct(members) | Shape::Document(members) => members
+            .iter()
+            .filter_map(|member| match &member.value {
+                MemberValue::Type(value) => Some(value),
+                _ => None,
+            })
+            .collect(),
+        Shape::Union(union) => union.variants.iter().map(|v| &v.value).collect(),
+        Shape::Alias(value) => vec![value],
+        Shape::Enum(_) | Shape::Constant(_) | Shape::Runtime(_) => Vec::new(),
+    }
+}
+
+fn refers(value: &Type, name: &str) -> bool {
+    match value {
+        Type::Ref { name: found, .. } => found == name,
+        Type::Array { items, .. } => refers(items, name),
+        Type::Map(value) | Type::Nullable(value) => refers(value, name),
+        _ => false,
+    }
+}
+
+/// How much two definitions look like one that was renamed, in per mille; nothing when they do not.
+fn likeness(before: &Definition, after: &Definition) -> Option<usize> {
+    let names = overlap(&words(&before.name), &words(&after.name));
+    if names < 500 {
+        return None;
+    }
+    let (content, enough) = match (&before.shape, &after.shape) {
+        (Shape::Struct(before), Shape::Struct(after)) => {
+            let (old, new) = (discriminants(before), discriminants(after));
+            if old != new {
+                return None;
+            }
+            let keys =
+                |members: &[Member]| -> Vec<String> { members.iter().map(member_key).collect() };
+            let enough = if old.is_empty() { 750 } else { 500 };
+            (overlap(&keys(before), &keys(after)), enough)
+        }
+        (Shape::Enum(before), Shape::Enum(after)) => (overlap(before, after), 750),
+        (Shape::Union(before), Shape::Union(after)) => {
+            let names = |union: &crate::ir::Union| -> Vec<String> {
+                union.variants.iter().map(|v| v.name.clone()).collect()
+            };
+            (overlap(&names(before), &names(after)), 750)
+        }
+        (Shape::Constant(before), Shape::Constant(after)) if before == after => (1000, 750),
+        (Shape::Alias(before), Shape::Alias(after)) if before == after => (1000, 750),
+        _ => return None,
+    };
+    (content >= enough).then_some(names + content)
+}
+
+/// The constants by which values of an object are told from others; those of the envelope tell nothing.
+fn discriminants(members: &[Member]) -> Vec<(&str, &MemberValue)> {
+    let constant = members
+        .iter()
+        .filter(|member| member.name != "jsonrpc" && !matches!(member.value, MemberValue::Type(_)));
+    constant.map(|m| (m.name.as_str(), &m.value)).collect()
+}
+
+fn member_key(member: &Member) -> String {
+    let kind = match &member.value {
+        MemberValue::Type(Type::Ref { .. }) => "reference",
+        MemberValue::Type(Type::Array { .. }) => "array",
+        MemberValue::Type(Type::String { .. }) => "string",
+        MemberValue::Type(Type::Integer(_) | Type::Number(_)) => "number",
+        MemberValue::Type(_) => "other",
+        _ => "constant",
+    };
+    format!("{} {kind}", member.name)
+}
+
+/// The share of common items, in per mille.
+fn overlap(before: &[String], after: &[String]) -> usize {
+    let most = before.len().max(after.len());
+    let common = before.iter().filter(|item| after.contains(item)).count();
+    (common * 1000).checked_div(most).unwrap_or_default()
+}
+
+/// The words of a name in camel case; an acronym is one word.
+fn words(name: &str) -> Vec<String> {
+    let letters: Vec<char> = name.chars().collect();
+    let mut words: Vec<String> = Vec::new();
+    for (at, letter) in letters.iter().enumerate() {
+        let after_lower = at > 0 && !letters[at - 1].is_uppercase();
+        let before_lower = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        match words.last_mut() {
+            Some(word) if !(letter.is_uppercase() && (after_lower || before_lower)) => {
+                word.push(*letter);
+            }
+            _ => words.push(letter.to_string()),
+        }
+    }
+    words
+}

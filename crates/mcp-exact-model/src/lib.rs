@@ -1,0 +1,43 @@
+//! What a revision of the Model Context Protocol says, as plain data, and what changed between two revisions.
+//!
+//! [`Ir`] is one revision: its definitions, its methods and their directions, free of any programming language. The
+//! generator of the type crates makes it from an official schema; with `serde` it can be written down and read back.
+//!
+//! [`diff`] compares two of them. Its [`Diff`] lists methods and definitions that were added, removed, renamed or
+//! changed, and says of each change what it [means](Meaning) for a program. [`render`] turns it into text for a
+//! terminal, Markdown, JSON, or one HTML page over all revisions.
+//!
+//! This crate reads no files and knows no list of revisions. Equal input gives equal output, byte for byte.
+//!
+//! ```
+//! use mcp_exact_model::{Definition, Ir, Meaning, Shape, diff};
+//!
+//! let revision = |id: &str, levels: &[&str]| Ir {
+//!     revision: id.into(),
+//!     definitions: vec![Definition {
+//!         name: "Level".into(),
+//!         official: true,
+//!         pointers: vec!["/definitions/Level".into()],
+//!         description: None,
+//!         shape: Shape::Enum(levels.iter().map(|level| level.to_string()).collect()),
+//!     }],
+//!     methods: Vec::new(),
+//! };
+//! let diff = diff(&revision("1", &["low"]), &revision("2", &["low", "high"]));
+//! let change = &diff.definitions[0].changes[0];
+//! assert_eq!(change.meaning, Meaning::BreaksReading);
+//! ```
+
+mod diff;
+mod ir;
+pub mod render;
+mod wording;
+
+pub use diff::{
+    Change, ChangeKind, DefinitionDiff, Diff, Directions, Meaning, MethodChange, MethodChangeKind,
+    MethodDiff, Note, Rewording, Status, Summary, diff, diff_with_descriptions,
+};
+pub use ir::{
+    Bounds, Case, Definition, Dispatch, Ir, Member, MemberValue, Method, ObjectDispatch, Shape,
+    Tag, Type, Union, Variant,
+};

@@ -1,0 +1,146 @@
+//! Differences as Markdown for a changelog or the text of a pull request.
+
+use std::fmt::Write;
+
+use crate::diff::{DefinitionDiff, Diff, MethodDiff, Rewording, Status};
+use crate::render::{
+    Line, ORDER, kind_of_message, method_words, note_words, of_status, own_lines, repeated,
+    status_heading, totals,
+};
+
+/// Differences as Markdown: a heading of the second level and lists below headings of the third.
+pub fn markdown(diff: &Diff) -> String {
+    let mut text = format!("## {} → {}\n\n", diff.from, diff.to);
+    for (label, count) in totals(diff) {
+        push(&mut text, 0, &format!("{label}: {count}"));
+    }
+    if !diff.notes.is_empty() {
+        heading(&mut text, "Notes");
+        for note in &diff.notes {
+            push(&mut text, 0, &note_words(note));
+        }
+    }
+    if !diff.methods.is_empty() {
+        heading(&mut text, "Methods");
+        for method in &diff.methods {
+            push(&mut text, 0, &method_line(method));
+        }
+    }
+    let repeated = repeated(diff);
+    if !repeated.is_empty() {
+        heading(&mut text, "In many types");
+        for (line, names) in &repeated {
+            let names: Vec<String> = names.iter().map(|name| code(name)).collect();
+            push(&mut text, 0, &change(line));
+            push(&mut text, 1, &format!("in {}", names.join(", ")));
+        }
+    }
+    for status in ORDER {
+        definitions(&mut text, diff, status, &repeated);
+    }
+    if !diff.rewordings.is_empty() {
+        heading(&mut text, "Reworded descriptions");
+        for rewording in &diff.rewordings {
+            reworded(&mut text, rewording);
+        }
+    }
+    text
+}
+
+fn definitions(text: &mut String, diff: &Diff, status: Status, repeated: &[(Line, Vec<&str>)]) {
+    let mut first = true;
+    for definition in of_status(diff, status) {
+        let lines = own_lines(definition, repeated);
+        if status == Status::Changed && lines.is_empty() {
+            continue;
+        }
+        if std::mem::take(&mut first) {
+            heading(text, status_heading(status));
+        }
+        push(text, 0, &definition_line(definition));
+        for line in lines {
+            push(text, 1, &change(&line));
+        }
+    }
+}
+
+fn heading(text: &mut String, heading: &str) {
+    _ = write!(text, "\n### {heading}\n\n");
+}
+
+fn push(text: &mut String, indent: usize, line: &str) {
+    _ = writeln!(text, "{}- {line}", "  ".repeat(indent));
+}
+
+/// Text between as many backticks as it needs.
+fn code(text: &str) -> String {
+    if text.contains('`') {
+        format!("`` {text} ``")
+    } else {
+        format!("`{text}`")
+    }
+}
+
+fn method_line(method: &MethodDiff) -> String {
+    let name = code(&method.method);
+    if method.status != Status::Changed {
+        let word = if method.status == Status::Added {
+            "new"
+        } else {
+            "removed"
+        };
+        let kind = kind_of_message(method);
+        let (way, meaning) = (method.directions.words(), method.meaning.words());
+        return format!("{name} {word}: {kind}, {way} *({meaning})*");
+    }
+    let changes = method.changes.iter();
+    let mut words: Vec<String> = changes
+        .map(|change| format!("{} *({})*", method_words(change), change.meaning.words()))
+        .collect();
+    if !method.through.is_empty() {
+        let names: Vec<String> = method.through.iter().map(|name| code(name)).collect();
+        words.push(format!("see {}", names.join(", ")));
+    }
+    format!("{name}: {}", words.join("; "))
+}
+
+fn definition_line(definition: &DefinitionDiff) -> String {
+    let name = format!("**{}**", code(&definition.name));
+    match (&definition.before, &definition.outline) {
+        (Some(before), _) => {
+            let word = match definition.status {
+                Status::Renamed => "was",
+                Status::Named => "stood at",
+                _ => "stands at",
+            };
+            format!("{name} {word} {}", code(before))
+        }
+        (None, Some(outline)) => {
+            let meaning = definition.meaning.words();
+            format!("{name} {} *({meaning})*", code(outline))
+        }
+        _ => name,
+    }
+}
+
+fn change(line: &Line) -> String {
+    let elsewhere = line.elsewhere();
+    let elsewhere = elsewhere.map_or(String::new(), |places| format!(", {places}"));
+    let words = code(&format!("{} {}", line.sign.letter(), line.words()));
+    format!("{words}{elsewhere} *({})*", line.meaning.words())
+}
+
+fn reworded(text: &mut String, rewording: &Rewording) {
+    let name = if rewording.path.is_empty() {
+        code(&rewording.definition)
+    } else {
+        format!("{}: {}", code(&rewording.definition), code(&rewording.path))
+    };
+    push(text, 0, &name);
+    for (word, description) in [("before", &rewording.before), ("now", &rewording.after)] {
+        if let Some(description) = description {
+            let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+            push(text, 1, &format!("{word}: {}", code(&description)));
+        }
+    }
+}

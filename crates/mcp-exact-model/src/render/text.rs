@@ -1,0 +1,178 @@
+//! Differences as text for a terminal.
+
+use crate::diff::{DefinitionDiff, Diff, Meaning, MethodDiff, Status};
+use crate::render::{
+    Line, ORDER, Sign, kind_of_message, method_words, note_words, of_status, own_lines, repeated,
+    status_heading, totals,
+};
+
+/// Differences as text, grouped and one line a change; `colour` adds the escape sequences of a terminal.
+pub fn text(diff: &Diff, colour: bool) -> String {
+    let mut page = Page {
+        text: String::new(),
+        colour,
+    };
+    page.line(0, &page.strong(&format!("{} → {}", diff.from, diff.to)));
+    for (label, count) in totals(diff) {
+        page.line(1, &format!("{label:<12}  {count}"));
+    }
+    if !diff.notes.is_empty() {
+        page.heading("Notes");
+        for note in &diff.notes {
+            page.line(1, &note_words(note));
+        }
+    }
+    if !diff.methods.is_empty() {
+        page.heading("Methods");
+        page.methods(&diff.methods);
+    }
+    let repeated = repeated(diff);
+    if !repeated.is_empty() {
+        page.heading("In many types");
+        for (line, names) in &repeated {
+            page.change(1, line);
+            page.line(3, &format!("in {}", names.join(", ")));
+        }
+    }
+    for status in ORDER {
+        let definitions = of_status(diff, status);
+        let shown =
+            |d: &&DefinitionDiff| status != Status::Changed || !own_lines(d, &repeated).is_empty();
+        let definitions: Vec<_> = definitions.into_iter().filter(shown).collect();
+        if !definitions.is_empty() {
+            page.heading(status_heading(status));
+        }
+        for definition in definitions {
+            page.definition(definition);
+            for line in own_lines(definition, &repeated) {
+                page.change(3, &line);
+            }
+        }
+    }
+    page.rewordings(diff);
+    page.text
+}
+
+struct Page {
+    text: String,
+    colour: bool,
+}
+
+impl Page {
+    fn line(&mut self, indent: usize, text: &str) {
+        self.text.push_str(&"  ".repeat(indent));
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    fn heading(&mut self, text: &str) {
+        self.text.push('\n');
+        let text = self.strong(text);
+        self.line(0, &text);
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colour {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn strong(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn signed(&self, sign: Sign, text: &str) -> String {
+        let code = match sign {
+            Sign::Plus => "32",
+            Sign::Minus => "31",
+            Sign::Other => "33",
+        };
+        format!("{} {text}", self.paint(code, &sign.letter().to_string()))
+    }
+
+    fn meaning(&self, meaning: Meaning) -> String {
+        let breaking = meaning.breaks_reading() || meaning.breaks_writing();
+        let code = if breaking { "31" } else { "2" };
+        self.paint(code, &format!("[{}]", meaning.words()))
+    }
+
+    fn methods(&mut self, methods: &[MethodDiff]) {
+        let width = methods.iter().map(|m| m.method.len()).max().unwrap_or(0);
+        for method in methods {
+            let mut words: Vec<String> = Vec::new();
+            if method.status == Status::Changed {
+                for change in &method.changes {
+                    let meaning = self.meaning(change.meaning);
+                    words.push(format!("{} {meaning}", method_words(change)));
+                }
+                if !method.through.is_empty() {
+                    words.push(format!("see {}", method.through.join(", ")));
+                }
+            } else {
+                let kind = kind_of_message(method);
+                let meaning = self.meaning(method.meaning);
+                words.push(format!("{kind}, {} {meaning}", method.directions.words()));
+            }
+            let line = format!("{:<width$}  {}", method.method, words.join("; "));
+            let line = self.signed(Sign::of(method.status), &line);
+            self.line(1, &line);
+        }
+    }
+
+    fn definition(&mut self, definition: &DefinitionDiff) {
+        let name = self.strong(&definition.name);
+        let line = match (&definition.before, &definition.outline) {
+            (Some(before), _) if definition.status == Status::Renamed => {
+                format!("{name}  was {before}")
+            }
+            (Some(before), _) if definition.status == Status::Named => {
+                format!("{name}  stood at {before}")
+            }
+            (Some(before), _) => format!("{name}  stands at {before}"),
+            (None, Some(outline)) => {
+                let meaning = self.meaning(definition.meaning);
+                format!("{name}  {outline} {meaning}")
+            }
+            _ => name,
+        };
+        let line = self.signed(Sign::of(definition.status), &line);
+        self.line(1, &line);
+    }
+
+    fn change(&mut self, indent: usize, line: &Line) {
+        let meaning = self.meaning(line.meaning);
+        let elsewhere = line
+            .elsewhere()
+            .map_or(String::new(), |at| format!(" ({at})"));
+        let text = format!("{}{elsewhere} {meaning}", line.words());
+        let text = self.signed(line.sign, &text);
+        self.line(indent, &text);
+    }
+
+    fn rewordings(&mut self, diff: &Diff) {
+        if diff.rewordings.is_empty() {
+            return;
+        }
+        self.heading("Reworded descriptions");
+        for rewording in &diff.rewordings {
+            let name = if rewording.path.is_empty() {
+                rewording.definition.clone()
+            } else {
+                format!("{}: {}", rewording.definition, rewording.path)
+            };
+            let name = self.strong(&name);
+            self.line(1, &name);
+            for (sign, text) in [
+                (Sign::Minus, &rewording.before),
+                (Sign::Plus, &rewording.after),
+            ] {
+                for text in text.iter().flat_map(|text| text.lines()) {
+                    let text = self.signed(sign, text);
+                    self.line(2, &text);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Types and definitions in a few words, as lists of differences show them.
+//!
+//! Takes a piece of a revision; gives one line. An anonymous type is spelled out, because the name that the generator
+//! gave it says nothing to a reader of the specification.
+
+use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
+
+/// How many members or values a line shows before it ends in an ellipsis.
+const SHOWN: usize = 12;
+/// How deep anonymous types are spelled out inside one another.
+const DEPTH: usize = 2;
+
+/// The type of a value.
+pub fn type_text(ir: &Ir, value: &Type) -> String {
+    nested(ir, value, DEPTH)
+}
+
+/// What a member holds.
+pub fn member_text(ir: &Ir, value: &MemberValue) -> String {
+    match value {
+        MemberValue::ConstString(value) => format!("\"{value}\""),
+        MemberValue::ConstInteger(value) => value.to_string(),
+        MemberValue::Type(value) => type_text(ir, value),
+    }
+}
+
+/// What a definition is.
+pub fn outline(ir: &Ir, definition: &Definition) -> String {
+    shape_text(ir, &definition.shape, DEPTH)
+}
+
+/// Bounds as a condition; nothing where there are none.
+pub fn bounds_text(bounds: Bounds) -> String {
+    match (bounds.minimum, bounds.maximum) {
+        (Some(minimum), Some(maximum)) => format!("{minimum} to {maximum}"),
+        (Some(minimum), None) => format!("at least {minimum}"),
+        (None, Some(maximum)) => format!("at most {maximum}"),
+        (None, None) => "any".into(),
+    }
+}
+
+/// The number of items as a condition.
+pub fn length_text(minimum: Option<u64>, maximum: Option<u64>) -> String {
+    match (minimum, maximum) {
+        (Some(minimum), Some(maximum)) => format!("{minimum} to {maximum} items"),
+        (Some(minimum), None) => format!("at least {minimum} items"),
+        (None, Some(maximum)) => format!("at most {maximum} items"),
+        (None, None) => "any number of items".into(),
+    }
+}
+
+/// The path of the member `name` below `path`.
+pub fn below(path: &str, name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    match (path.is_empty(), name.chars().all(plain)) {
+        (true, true) => name.into(),
+        (false, true) => format!("{path}.{name}"),
+        (_, false) => format!("{path}[\"{name}\"]"),
+    }
+}
+
+fn nested(ir: &Ir, value: &Type, depth: usize) -> String {
+    match value {
+        Type::Json => "any JSON".into(),
+        Type::JsonObject => "object".into(),
+        Type::String { format: None } => "string".into(),
+        Type::String {
+            format: Some(format),
+        } => format!("string ({format})"),
+        Type::Boolean => "boolean".into(),
+        Type::Integer(bounds) => number("integer", *bounds),
+        Type::Number(bounds) => number("number", *bounds),
+        Type::Ref { name, .. } => match ir.get(name) {
+            Some(definition) if !definition.official => shape_text(ir, &definition.shape, depth),
+            _ => name.clone(),
+        },
+        Type::Array {
+            items,
+            min_items,
+            max_items,
+        } => {
+            let items = nested(ir, items, depth);
+            let array = if items.contains(' ') {
+                format!("({items})[]")
+            } else {
+                format!("{items}[]")
+            };
+            match (min_items, max_items) {
+                (None, None) => array,
+                _ => format!("{array} ({})", length_text(*min_items, *max_items)),
+            }
+        }
+        Type::Map(value) => format!("map of {}", nested(ir, value, depth)),
+        Type::Nullable(value) => format!("{} | null", nested(ir, value, depth)),
+    }
+}
+
+fn number(kind: &str, bounds: Bounds) -> String {
+    if bounds == Bounds::default() {
+        kind.into()
+    } else {
+        format!("{kind} ({})", bounds_text(bounds))
+    }
+}
+
+fn shape_text(ir: &Ir, shape: &Shape, depth: usize) -> String {
+    match shape {
+        Shape::Struct(members) => object(ir, members, depth),
+        Shape::Document(members) => {
+            format!("JSON Schema document {}", object(ir, members, depth))
+        }
+        Shape::Enum(values) => {
+            let values: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
+            list(&values, " | ")
+        }
+        Shape::Constant(value) => format!("\"{value}\""),
+        Shape::Union(union) => {
+            let mut variants: Vec<String> = Vec::new();
+            for variant in &union.variants {
+                variants.push(nested(ir, &variant.value, depth.saturating_sub(1)));
+            }
+            list(&variants, " | ")
+        }
+        Shape::Alias(value) => nested(ir, value, depth),
+        Shape::Runtime(_) => "string | integer".into(),
+    }
+}
+
+fn object(ir: &Ir, members: &[Member], depth: usize) -> String {
+    if depth == 0 {
+        return "{…}".into();
+    }
+    let names: Vec<String> = members
+        .iter()
+        .map(|member| {
+            let optional = if member.required { "" } else { "?" };
+            match &member.value {
+                MemberValue::Type(_) => format!("{}{optional}", member.name),
+                value => format!("{}{optional}: {}", member.name, member_text(ir, value)),
+            }
+        })
+        .collect();
+    format!("{{ {} }}", list(&names, ", "))
+}
+
+fn list(items: &[String], separator: &str) -> String {
+    if items.len() <= SHOWN + 1 {
+        return items.join(separator);
+    }
+    let rest = items.len() - SHOWN;
+    let shown = items[..SHOWN].join(separator);
+    format!("{shown}{separator}… {rest} more")
+}

@@ -1,0 +1,206 @@
+//! What the official changelogs name and a schema shows has to be among the differences.
+//!
+//! The table is read from `docs/specification/<revision>/changelog.mdx` of the official repository, in own words; the facts
+//! are those of `facts.rs`. A row whose revisions are not there yet is skipped and counted.
+
+use mcp_exact_model::diff;
+
+use crate::facts::facts;
+use crate::revisions;
+
+/// One thing that a changelog names.
+struct Row {
+    from: &'static str,
+    to: &'static str,
+    says: &'static str,
+    shows: &'static [&'static str],
+}
+
+const fn row(
+    steps: (&'static str, &'static str),
+    says: &'static str,
+    shows: &'static [&'static str],
+) -> Row {
+    Row {
+        from: steps.0,
+        to: steps.1,
+        says,
+        shows,
+    }
+}
+
+const B: (&str, &str) = ("2024-11-05", "2025-03-26");
+const C: (&str, &str) = ("2025-03-26", "2025-06-18");
+const D: (&str, &str) = ("2025-06-18", "2025-11-25");
+const E: (&str, &str) = ("2025-11-25", "2026-07-28");
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    row(B, "batches", &[
+        "+ type JSONRPCBatchRequest", "+ type JSONRPCBatchResponse",
+        "+ JSONRPCMessage or JSONRPCBatchRequest", "+ JSONRPCMessage or JSONRPCBatchResponse",
+    ]),
+    row(B, "annotations of tools", &["+ type ToolAnnotations", "+ Tool.annotations"]),
+    row(B, "a message with progress", &["+ ProgressNotification.params.message"]),
+    row(B, "audio beside text and images", &[
+        "+ type AudioContent", "+ CallToolResult.content[] or AudioContent",
+        "+ PromptMessage.content or AudioContent", "+ SamplingMessage.content or AudioContent",
+        "+ CreateMessageResult.content or AudioContent",
+    ]),
+    row(B, "a capability for completions", &["+ ServerCapabilities.completions"]),
+
+    row(C, "no batches any more", &[
+        "- type JSONRPCBatchRequest", "- type JSONRPCBatchResponse",
+        "- JSONRPCMessage or JSONRPCBatchRequest", "- JSONRPCMessage or JSONRPCBatchResponse",
+    ]),
+    row(C, "structured results of tools", &["+ CallToolResult.structuredContent", "+ Tool.outputSchema"]),
+    row(C, "elicitation", &[
+        "+ method elicitation/create", "+ type ElicitRequest", "+ type ElicitResult",
+        "+ ClientCapabilities.elicitation", "+ type PrimitiveSchemaDefinition",
+        "+ ServerRequest or ElicitRequest", "+ ClientResult or ElicitResult",
+    ]),
+    row(C, "links to resources in results of tools", &[
+        "+ type ResourceLink", "~ type ContentBlock named", "+ ContentBlock or ResourceLink",
+    ]),
+    row(C, "_meta in more types", &[
+        "+ Tool._meta", "+ Prompt._meta", "+ Resource._meta", "+ ResourceTemplate._meta", "+ Root._meta",
+        "+ TextContent._meta", "+ ImageContent._meta", "+ AudioContent._meta", "+ EmbeddedResource._meta",
+        "+ ResourceContents._meta", "+ TextResourceContents._meta", "+ BlobResourceContents._meta",
+    ]),
+    row(C, "earlier values as context of a completion", &["+ CompleteRequest.params.context"]),
+    row(C, "a title for people beside the name", &[
+        "+ type BaseMetadata", "+ Tool.title", "+ Prompt.title", "+ PromptArgument.title", "+ PromptReference.title",
+        "+ Resource.title", "+ ResourceTemplate.title", "+ Implementation.title",
+    ]),
+
+    row(D, "icons", &[
+        "+ type Icon", "+ type Icons", "+ Tool.icons", "+ Resource.icons", "+ ResourceTemplate.icons", "+ Prompt.icons",
+    ]),
+    row(D, "enums with titles and with several choices", &[
+        "+ type UntitledSingleSelectEnumSchema", "+ type TitledSingleSelectEnumSchema",
+        "+ type UntitledMultiSelectEnumSchema", "+ type TitledMultiSelectEnumSchema",
+        "~ type LegacyTitledEnumSchema was EnumSchema", "+ type EnumSchema", "+ ElicitResult.content{} or string[]",
+    ]),
+    row(D, "elicitation by URL", &[
+        "+ type ElicitRequestURLParams", "+ type ElicitRequestFormParams", "~ ElicitRequest.params retyped",
+        "+ ClientCapabilities.elicitation.url", "+ ClientCapabilities.elicitation.form",
+        "+ method notifications/elicitation/complete", "+ type URLElicitationRequiredError",
+    ]),
+    row(D, "tools in sampling", &[
+        "+ CreateMessageRequestParams.tools", "+ CreateMessageRequestParams.toolChoice", "+ type ToolChoice",
+        "+ ClientCapabilities.sampling.tools", "+ SamplingMessage.content or ToolUseContent",
+        "+ SamplingMessage.content or ToolResultContent",
+    ]),
+    row(D, "tasks", &[
+        "+ method tasks/get", "+ method tasks/result", "+ method tasks/list", "+ method tasks/cancel",
+        "+ method notifications/tasks/status", "+ type Task", "+ type CreateTaskResult", "+ ClientCapabilities.tasks",
+        "+ ServerCapabilities.tasks", "+ CallToolRequestParams.task", "+ CreateMessageRequestParams.task",
+        "+ Tool.execution",
+    ]),
+    row(D, "a description of the implementation", &["+ Implementation.description"]),
+    row(D, "defaults in elicitation", &[
+        "+ StringSchema.default", "+ NumberSchema.default", "+ LegacyTitledEnumSchema.default",
+    ]),
+    row(D, "a dialect for JSON Schema documents", &["+ Tool.inputSchema.$schema", "+ Tool.outputSchema.$schema"]),
+    row(D, "parameters as types of their own", &[
+        "~ type CallToolRequestParams named", "~ type CompleteRequestParams named",
+        "~ type CreateMessageRequestParams named", "~ type GetPromptRequestParams named",
+        "~ type InitializeRequestParams named", "~ type PaginatedRequestParams named",
+        "~ type ReadResourceRequestParams named", "~ type SetLevelRequestParams named",
+        "~ type SubscribeRequestParams named", "~ type UnsubscribeRequestParams named",
+        "+ type ElicitRequestParams",
+    ]),
+
+    row(E, "no handshake: each request says its revision and capabilities", &[
+        "- method initialize", "- method notifications/initialized",
+        "~ type RequestMetaObject named", "~ RequestParams._meta required",
+        "+ RequestMetaObject[\"io.modelcontextprotocol/protocolVersion\"]",
+        "+ RequestMetaObject[\"io.modelcontextprotocol/clientCapabilities\"]",
+        "+ RequestMetaObject[\"io.modelcontextprotocol/clientInfo\"]",
+        "+ type ResultMetaObject", "~ Result._meta retyped", "+ type UnsupportedProtocolVersionError",
+    ]),
+    row(E, "server/discover", &["+ method server/discover", "+ type DiscoverResult"]),
+    row(E, "one stream of chosen notifications", &[
+        "+ method subscriptions/listen", "+ method notifications/subscriptions/acknowledged",
+        "- method resources/subscribe", "- method resources/unsubscribe", "+ type SubscriptionFilter",
+        "+ type NotificationMetaObject", "~ NotificationParams._meta retyped",
+    ]),
+    row(E, "no ping, no level of logging for a session, no change of roots", &[
+        "- method ping", "- method logging/setLevel", "- method notifications/roots/list_changed",
+        "- ClientCapabilities.roots.listChanged", "+ RequestMetaObject[\"io.modelcontextprotocol/logLevel\"]",
+    ]),
+    row(E, "tasks go to an extension", &[
+        "- method tasks/get", "- method tasks/result", "- method tasks/list", "- method tasks/cancel",
+        "- method notifications/tasks/status", "- type Task", "- ClientCapabilities.tasks", "- ServerCapabilities.tasks",
+        "- CallToolRequestParams.task", "- Tool.execution",
+    ]),
+    row(E, "servers ask inside a result", &[
+        "~ method roots/list directions", "~ method sampling/createMessage directions",
+        "~ method elicitation/create directions", "- type ServerRequest", "+ type InputRequiredResult",
+        "+ ServerResult or InputRequiredResult", "+ CallToolRequestParams.inputResponses",
+        "+ CallToolRequestParams.requestState", "+ GetPromptRequestParams.inputResponses",
+        "+ ReadResourceRequestParams.inputResponses",
+    ]),
+    row(E, "each result says what it is", &[
+        "+ Result.resultType", "+ CallToolResult.resultType", "+ ListToolsResult.resultType",
+        "+ GetPromptResult.resultType", "+ CompleteResult.resultType",
+    ]),
+    row(E, "a capability for extensions", &["+ ClientCapabilities.extensions", "+ ServerCapabilities.extensions"]),
+    row(E, "hints for caches", &[
+        "+ type CacheableResult", "+ ListToolsResult.ttlMs", "+ ListToolsResult.cacheScope", "+ ListPromptsResult.ttlMs",
+        "+ ListPromptsResult.cacheScope", "+ ListResourcesResult.ttlMs", "+ ListResourcesResult.cacheScope",
+        "+ ListResourceTemplatesResult.ttlMs", "+ ListResourceTemplatesResult.cacheScope", "+ ReadResourceResult.ttlMs",
+        "+ ReadResourceResult.cacheScope",
+    ]),
+    row(E, "looser schemas of tools, any structured content", &[
+        "- Tool.inputSchema.properties", "- Tool.inputSchema.required", "- Tool.outputSchema.properties",
+        "- Tool.outputSchema.required", "- Tool.outputSchema.type", "~ CallToolResult.structuredContent retyped",
+    ]),
+    row(E, "no completion of an elicitation by URL", &[
+        "- method notifications/elicitation/complete", "- ElicitRequestURLParams.elicitationId",
+    ]),
+    row(E, "error codes of the specification", &[
+        "+ type HeaderMismatchError", "+ type MissingRequiredClientCapabilityError",
+        "+ type UnsupportedProtocolVersionError",
+    ]),
+];
+
+/// What the changelogs name besides, and why no row above has it.
+#[rustfmt::skip]
+const NOT_SHOWN: &[(&str, &str)] = &[
+    ("2025-03-26: authorization, Streamable HTTP", "prose"),
+    ("2025-06-18: resource servers, resource indicators, security, the version header, the lifecycle's wording", "prose"),
+    ("2025-11-25: authorization, names of tools, stderr, Origin, polling, validation errors, governance", "prose"),
+    ("2026-07-28: sessions, resumption, headers, trace context, order of tools, authorization, governance", "prose"),
+    ("2026-07-28: resource not found is -32602", "the schema names the code in neither revision"),
+    ("2026-07-28: roots, sampling, logging and values of includeContext deprecated", "descriptions only"),
+    ("2026-07-28: bounds of NumberSchema are numbers", "a correction of the files, and an erratum of ours"),
+];
+
+#[test]
+fn what_the_changelogs_name_is_among_the_differences() {
+    let (mut held, mut skipped, mut missing) = (0, 0, Vec::new());
+    for row in ROWS {
+        let (Some(from), Some(to)) = (revisions::get(row.from), revisions::get(row.to)) else {
+            skipped += 1;
+            continue;
+        };
+        held += 1;
+        let facts = facts(&diff(from, to));
+        for fact in row.shows.iter().filter(|fact| !facts.contains(**fact)) {
+            missing.push(format!("{} ({}): {fact}", row.to, row.says));
+        }
+    }
+    for pair in revisions::all().windows(2) {
+        let steps = (pair[0].revision.as_str(), pair[1].revision.as_str());
+        if !ROWS.iter().any(|row| (row.from, row.to) == steps) {
+            println!("no rows yet: read the changelog of {}", steps.1);
+        }
+    }
+    println!(
+        "{held} rows held, {skipped} skipped for want of their revisions, {} items without a row",
+        NOT_SHOWN.len()
+    );
+    assert!(missing.is_empty(), "not found:\n{}", missing.join("\n"));
+    assert!(held > 0, "no row was held against anything");
+}

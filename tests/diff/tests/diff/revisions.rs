@@ -1,0 +1,50 @@
+//! The revisions that the tests look at, represented from their schemas.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use codegen::Tables;
+use mcp_exact_model::Ir;
+
+/// The revisions of the workspace, oldest first. `MCP_EXACT_SCHEMAS` names other schema folders, separated as in `PATH`,
+/// whose revisions follow one another.
+pub fn all() -> &'static [Ir] {
+    static ALL: OnceLock<Vec<Ir>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let folders: Vec<PathBuf> = match std::env::var_os("MCP_EXACT_SCHEMAS") {
+            Some(folders) => std::env::split_paths(&folders).collect(),
+            None => vec![PathBuf::from(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../schema"
+            ))],
+        };
+        folders
+            .iter()
+            .flat_map(|folder| represent(folder))
+            .collect()
+    })
+}
+
+/// A revision, when it is there.
+pub fn get(id: &str) -> Option<&'static Ir> {
+    all().iter().find(|ir| ir.revision == id)
+}
+
+fn represent(folder: &Path) -> Vec<Ir> {
+    let read = |name: &str| {
+        let file = folder.join(name);
+        fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    };
+    let (errata, names) = (read("errata.toml"), read("names.toml"));
+    let tables = Tables {
+        errata: &errata,
+        names: &names,
+    };
+    let revisions = codegen::revisions(&read("revisions.toml")).expect("a list of revisions");
+    let represent = |revision: &codegen::Revision| {
+        let schema = read(&format!("{}/schema.json", revision.id));
+        codegen::represent(revision, schema.as_bytes(), tables).expect("a known schema")
+    };
+    revisions.iter().map(represent).collect()
+}
