@@ -14,6 +14,7 @@ use crate::lift::{Lifted, is_nullable};
 use crate::load::{Schema, escape};
 use crate::names;
 use crate::normalise::{is_annotation, is_open};
+use crate::outcomes;
 use crate::recursion;
 
 /// Builds the representation of one revision.
@@ -47,8 +48,9 @@ pub fn build(schema: &Schema, lifted: &[Lifted]) -> Result<Ir> {
         methods: Vec::new(),
     };
     recursion::check_aliases(schema, &ir)?;
-    dispatch::plan(schema, &mut ir)?;
     ir.methods = methods(&ir);
+    outcomes::find(&mut ir);
+    dispatch::plan(schema, &mut ir)?;
     Ok(ir)
 }
 
@@ -472,6 +474,7 @@ fn method(ir: &Ir, definition: &Definition) -> Option<Method> {
                 .find(|name| ir.get(name).is_some());
             name.map(str::to_owned)
         }),
+        outcomes: Vec::new(),
         from_client: sent_by("Client"),
         from_server: sent_by("Server"),
     })

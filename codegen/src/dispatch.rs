@@ -25,7 +25,7 @@ pub fn plan(schema: &Schema, ir: &mut Ir) -> Result<()> {
         let planner = Planner {
             ir: &before,
             schema,
-            pointer: &definition.pointers[0],
+            pointer: definition.pointers.first().map_or("", String::as_str),
             answers: ["ClientResult", "ServerResult"].contains(&definition.name.as_str()),
         };
         union.dispatch = planner.dispatch(union)?;
@@ -260,7 +260,7 @@ impl<'i> Planner<'i> {
         }
         let telling = values
             .into_iter()
-            .filter(|(_, (_, values))| values.len() > 1);
+            .filter(|(name, (_, values))| values.len() > 1 || sets_apart(name, objects));
         let best = telling.max_by_key(|(name, (count, _))| (*count, std::cmp::Reverse(*name)));
         best.map(|(name, _)| name.to_owned())
     }
@@ -361,6 +361,23 @@ impl<'i> Planner<'i> {
             plan.exclusive.push((result, error));
         }
     }
+}
+
+/// Whether all objects have the member, and some of them as a constant: it sets those apart from the others.
+fn sets_apart(name: &str, objects: &[(usize, &[Member])]) -> bool {
+    let required = objects.iter().map(|(_, members)| {
+        let mut members = members.iter();
+        members.find(|member| member.name == name && member.required)
+    });
+    let mut constants = 0;
+    for member in required {
+        match member.map(|member| &member.value) {
+            None => return false,
+            Some(MemberValue::ConstString(_)) => constants += 1,
+            Some(_) => {}
+        }
+    }
+    0 < constants && constants < objects.len()
 }
 
 type Probe = (String, Option<String>);

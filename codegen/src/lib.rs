@@ -15,14 +15,17 @@ mod load;
 mod model;
 mod names;
 mod normalise;
+mod outcomes;
 mod recursion;
 #[cfg(test)]
 mod testing;
+mod wiring;
 
 use std::collections::BTreeMap;
 
 pub use error::{Error, Result};
 pub use load::{Revision, revisions, sha256};
+pub use wiring::{Wired, files as wired_files, wire};
 
 /// What the generator works from besides the schema files: the text of the tables beside them.
 #[derive(Debug, Clone, Copy)]
@@ -57,8 +60,15 @@ pub fn represent(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Resu
 /// # Errors
 /// As [`represent`].
 pub fn generate(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<Files> {
-    let ir = represent(revision, schema, tables)?;
-    emit::emit(&ir, revision)
+    emit(&represent(revision, schema, tables)?, revision)
+}
+
+/// The crate of one revision that has been represented.
+///
+/// # Errors
+/// When an emitter writes something that is not Rust: a defect of the generator.
+pub fn emit(ir: &ir::Ir, revision: &Revision) -> Result<Files> {
+    emit::emit(ir, revision)
 }
 
 /// The official schema of one revision with its errata applied: what the generated types are held against.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::load::{Schema, escape};
-use crate::names::{is_type_name, type_word, variant};
+use crate::names::{is_type_name, member_type, variant};
 
 /// One entry of `schema/names.toml`: a better name than the automatic one.
 #[derive(Debug, Clone, Deserialize)]
@@ -170,7 +170,10 @@ impl Pass {
             .flatten()
         {
             let tokens = format!("properties/{}", escape(name));
-            let below = place.below(&type_word(name), &tokens, is_required(name));
+            let below = Place {
+                name: member_type(&place.name, name),
+                ..place.below("", &tokens, is_required(name))
+            };
             self.visit(property, &below);
         }
         for (index, member) in at

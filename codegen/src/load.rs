@@ -20,6 +20,13 @@ pub struct Revision {
     pub sha256: String,
 }
 
+impl Revision {
+    /// Whether the revision may still change, and its crate is never published.
+    pub fn is_draft(&self) -> bool {
+        self.status == "draft"
+    }
+}
+
 #[derive(Deserialize)]
 struct Revisions {
     revision: Vec<Revision>,

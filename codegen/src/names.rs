@@ -18,6 +18,14 @@ pub fn type_word(json: &str) -> String {
     last_part(json).to_upper_camel_case()
 }
 
+/// The name of an anonymous member: its owner's and its own. What may stand in the answer to a request is its outcome.
+pub fn member_type(owner: &str, json: &str) -> String {
+    match owner.strip_suffix("ResultResponse") {
+        Some(stem) if json == "result" => format!("{stem}Outcome"),
+        _ => format!("{owner}{}", type_word(json)),
+    }
+}
+
 /// A field name from a JSON name.
 pub fn field(json: &str) -> String {
     let name = last_part(json).to_snake_case();

@@ -1,10 +1,10 @@
 //! The messages of each direction: which methods there are, and which result answers which request.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::Context;
 use super::types::ident;
+use super::{Context, unions};
 use crate::ir::{Ir, MemberValue, Method, Shape, Type, Union};
 
 /// The directions of the revision.
@@ -126,12 +126,15 @@ fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> Toke
         .iter()
         .filter(|method| method.request && asks(method))
         .filter_map(|method| {
-            let variant = variant_of(ir, union, method.result.as_deref()?)?;
-            if variant == "Result" {
-                return None;
-            }
-            let (name, variant) = (&method.method, ident(variant));
-            Some(quote!(#name => Decode::decode(r).map(Self::#variant),))
+            let decode = match outcomes(ir, method) {
+                Some(outcomes) => one_of(ir, union, method, outcomes),
+                None => match variant_of(ir, union, method.result.as_deref()?)? {
+                    "Result" => return None,
+                    variant => decode_as(variant),
+                },
+            };
+            let name = &method.method;
+            Some(quote!(#name => #decode,))
         });
     let name = ident(name);
     quote! {
@@ -144,6 +147,49 @@ fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> Toke
             }
         }
     }
+}
+
+fn decode_as(variant: &str) -> TokenStream {
+    let variant = ident(variant);
+    quote!(Decode::decode(r).map(Self::#variant))
+}
+
+/// The union of what a request can be answered with.
+fn outcomes<'i>(ir: &'i Ir, method: &Method) -> Option<&'i Union> {
+    if method.outcomes.is_empty() {
+        return None;
+    }
+    match &ir.get(method.result.as_deref()?)?.shape {
+        Shape::Union(union) => Some(union),
+        _ => None,
+    }
+}
+
+/// Decodes one of several results: told apart as in the union of the outcomes, kept in the union of all results.
+fn one_of(ir: &Ir, results: &Union, method: &Method, outcomes: &Union) -> TokenStream {
+    let name = method.result.as_deref().unwrap_or_default();
+    let Some(objects) = &outcomes.dispatch.objects else {
+        return quote!(Err(r.no_variant(#name)));
+    };
+    let table = unions::table("OUTCOME", name, objects);
+    let arms = method.outcomes.iter().enumerate().map(|(index, outcome)| {
+        let number = Literal::usize_unsuffixed(index);
+        let decode = match variant_of(ir, results, outcome) {
+            Some(variant) => decode_as(variant),
+            None => match variant_of(ir, results, "Result") {
+                Some(open) => decode_as(open),
+                None => quote!(Err(r.no_variant(#name))),
+            },
+        };
+        quote!(#number => #decode,)
+    });
+    quote!({
+        #table
+        match r.pick(&OUTCOME)? {
+            #(#arms)*
+            _ => Err(r.no_variant(#name)),
+        }
+    })
 }
 
 /// The variant that holds a definition, or what the definition is another name for.

@@ -11,6 +11,8 @@ use crate::ir::{Definition, Ir};
 pub fn definition(ir: &Ir, definition: &Definition) -> TokenStream {
     let place = if definition.official {
         format!("Schema: `{}`.", definition.pointers[0])
+    } else if definition.pointers.is_empty() {
+        "The schema has no name for it.".to_owned()
     } else {
         let places: Vec<String> = definition
             .pointers
@@ -32,8 +34,18 @@ fn untold(ir: &Ir, definition: &Definition) -> String {
     match name.strip_suffix("Params") {
         Some(of) if ir.get(of).is_some() => format!("The parameters of [`{of}`]."),
         _ if definition.official => format!("`{name}` of the specification."),
-        _ => "A part of the specification that it leaves without a name.".to_owned(),
+        _ => match answered(ir, name) {
+            Some(request) => format!("What the answer to a [`{request}`] can be."),
+            None => "A part of the specification that it leaves without a name.".to_owned(),
+        },
     }
+}
+
+/// The request whose result can be one of several and goes by this name.
+fn answered<'i>(ir: &'i Ir, name: &str) -> Option<&'i str> {
+    let mut methods = ir.methods.iter().filter(|m| !m.outcomes.is_empty());
+    let method = methods.find(|method| method.result.as_deref() == Some(name));
+    method.map(|method| method.definition.as_str())
 }
 
 /// The documentation of a field.

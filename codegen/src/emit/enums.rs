@@ -14,9 +14,11 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Tok
     let docs = docs::definition(cx.ir, definition);
     let variants: Vec<_> = values.iter().map(|value| ident(&variant(value))).collect();
     let variant_docs = values.iter().map(|value| format!(" `{value}`"));
+    let non_exhaustive = cx.non_exhaustive();
     quote! {
         #docs
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        #non_exhaustive
         pub enum #name {
             #(#[doc = #variant_docs] #variants,)*
             /// A value that this revision does not define.
@@ -67,9 +69,11 @@ pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> 
     let only = ident(&variant(value));
     let variant_doc = format!(" `{value}`");
     let text = serde_json::Value::from(value).to_string();
+    let non_exhaustive = cx.non_exhaustive();
     quote! {
         #docs
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #non_exhaustive
         pub enum #name {
             #[doc = #variant_doc]
             #only,

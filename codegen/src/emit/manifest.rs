@@ -58,7 +58,7 @@ pub const REEXPORTED: &[&str] = &[
 /// `Cargo.toml`
 pub fn cargo_toml(revision: &Revision) -> String {
     let id = &revision.id;
-    let publish = if revision.status == "draft" {
+    let publish = if revision.is_draft() {
         "publish = false\n"
     } else {
         ""
@@ -110,7 +110,7 @@ pub fn readme(revision: &Revision) -> String {
 /// When this writes something that is not Rust.
 pub fn lib_rs(ir: &Ir, revision: &Revision) -> Result<String> {
     let id = &revision.id;
-    let docs = front_page(ir, id);
+    let docs = front_page(ir, id, revision.is_draft());
     let lines = docs.lines().map(|line| {
         if line.is_empty() {
             String::new()
@@ -134,7 +134,7 @@ pub fn lib_rs(ir: &Ir, revision: &Revision) -> Result<String> {
     format(id, header, tokens)
 }
 
-fn front_page(ir: &Ir, id: &str) -> String {
+fn front_page(ir: &Ir, id: &str, draft: bool) -> String {
     let official = ir
         .definitions
         .iter()
@@ -159,8 +159,13 @@ fn front_page(ir: &Ir, id: &str) -> String {
          `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a\nglob.\n",
         marker_name(id)
     );
+    if draft {
+        page.push_str(
+            "\nThis revision is a draft: its types may still change, are `#[non_exhaustive]`, and the crate is never published.\n",
+        );
+    }
     if has_example(ir) {
-        page.push_str(&example(ir, &library));
+        page.push_str(&example(ir, &library, draft));
     }
     page
 }
@@ -189,7 +194,7 @@ fn has_example(ir: &Ir) -> bool {
         )
 }
 
-fn example(ir: &Ir, library: &str) -> String {
+fn example(ir: &Ir, library: &str, draft: bool) -> String {
     let call_requires = match ir
         .get("CallToolRequestParams")
         .map(|definition| &definition.shape)
@@ -198,18 +203,31 @@ fn example(ir: &Ir, library: &str) -> String {
         _ => 0,
     };
     let call = if call_requires == 1 {
-        "let params = mcp::CallToolRequestParams {\n    \
-         arguments: Some([(\"text\", mcp::Json::string(\"hello\"))].into_iter().collect()),\n    \
-         ..mcp::CallToolRequestParams::new(\"echo\")\n};\n\
-         assert_eq!(mcp::to_string(&params), r#\"{\"name\":\"echo\",\"arguments\":{\"text\":\"hello\"}}\"#);\n\n"
+        let arguments = "Some([(\"text\", mcp::Json::string(\"hello\"))].into_iter().collect())";
+        let built = built(
+            "params",
+            "CallToolRequestParams",
+            "\"echo\"",
+            ("arguments", arguments),
+            draft,
+        );
+        format!(
+            "{built}assert_eq!(mcp::to_string(&params), r#\"{{\"name\":\"echo\",\"arguments\":{{\"text\":\"hello\"}}}}\"#);\n\n"
+        )
     } else {
-        ""
+        String::new()
+    };
+    let description = ("description", "Some(\"Says it again\".into())");
+    let required = "mcp::ToolInputSchema::new(), \"echo\"";
+    let tool = built("tool", "Tool", required, description, draft);
+    let rest = if draft {
+        "is assigned"
+    } else {
+        "into a struct update"
     };
     format!(
         "\n# Building\n\n```\nuse {library} as mcp;\n\n\
-         // What has to be there goes into `new`, the rest into a struct update.\n\
-         let tool = mcp::Tool {{\n    description: Some(\"Says it again\".into()),\n    \
-         ..mcp::Tool::new(mcp::ToolInputSchema::new(), \"echo\")\n}};\n\
+         // What has to be there goes into `new`, the rest {rest}.\n{tool}\
          assert_eq!(\n    mcp::to_string(&tool),\n    \
          r#\"{{\"inputSchema\":{{\"type\":\"object\"}},\"name\":\"echo\",\"description\":\"Says it again\"}}\"#\n);\n\n{call}```\n\n\
          # Reading and matching\n\n```\n# fn main() -> Result<(), Box<dyn std::error::Error>> {{\nuse {library} as mcp;\nuse mcp::Validate;\n\n\
@@ -224,6 +242,25 @@ fn example(ir: &Ir, library: &str) -> String {
          assert_eq!(error.pointer(), \"/text\");\n# Ok(())\n# }}\n```\n",
         text = text_variant(ir),
     )
+}
+
+/// How a value with one optional member is built; types that may still change allow no struct update.
+fn built(
+    variable: &str,
+    name: &str,
+    required: &str,
+    (field, value): (&str, &str),
+    draft: bool,
+) -> String {
+    if draft {
+        format!(
+            "let mut {variable} = mcp::{name}::new({required});\n{variable}.{field} = {value};\n"
+        )
+    } else {
+        format!(
+            "let {variable} = mcp::{name} {{\n    {field}: {value},\n    ..mcp::{name}::new({required})\n}};\n"
+        )
+    }
 }
 
 fn text_variant(ir: &Ir) -> proc_macro2::Ident {

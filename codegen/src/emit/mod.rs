@@ -29,8 +29,21 @@ pub use methods::marker_name;
 pub struct Context<'i> {
     /// The revision.
     pub ir: &'i Ir,
+    /// Whether the revision may still change.
+    pub draft: bool,
     /// Names of the types that have something to report in `validate()`.
     pub checked: std::collections::BTreeSet<&'i str>,
+}
+
+impl Context<'_> {
+    /// The attribute of types that may still get members or variants.
+    pub fn non_exhaustive(&self) -> TokenStream {
+        if self.draft {
+            quote!(#[non_exhaustive])
+        } else {
+            TokenStream::new()
+        }
+    }
 }
 
 /// The files of the crate of one revision.
@@ -40,6 +53,7 @@ pub struct Context<'i> {
 pub fn emit(ir: &Ir, revision: &Revision) -> Result<Files> {
     let cx = Context {
         ir,
+        draft: revision.is_draft(),
         checked: validate::checked(ir),
     };
     let root = format!("crates/mcp-{}", revision.id);
@@ -95,7 +109,7 @@ fn module(name: &str) -> &'static str {
         "requests"
     } else if base.ends_with("Notification") {
         "notifications"
-    } else if name.ends_with("Result") {
+    } else if name.ends_with("Result") || name.ends_with("Outcome") {
         "results"
     } else {
         "types"

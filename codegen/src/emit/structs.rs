@@ -7,6 +7,9 @@ use super::types::{ident, parameter, rust_type};
 use super::{Context, docs, validate};
 use crate::ir::{Definition, Member, MemberValue, Type};
 
+/// Strings that `new` fills in, because one value is meant unless another one is said.
+const FILLED: &[(&str, &str)] = &[("resultType", "complete")];
+
 /// A struct and all that belongs to it.
 pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
     let name = ident(&definition.name);
@@ -109,9 +112,11 @@ fn declaration(cx: &Context<'_>, definition: &Definition, members: &[Member]) ->
         };
         quote!(#docs pub #field: #value)
     });
+    let non_exhaustive = cx.non_exhaustive();
     quote! {
         #docs
         #[derive(Debug, Clone, PartialEq, Eq)]
+        #non_exhaustive
         pub struct #name {
             #(#fields,)*
             /// Members that this revision does not define, in order of arrival.
@@ -128,6 +133,12 @@ fn new(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenSt
         let field = ident(&member.field);
         if !member.required {
             values.push(quote!(#field: None));
+            continue;
+        }
+        if let Some((_, text)) = FILLED.iter().find(|(name, _)| *name == member.name)
+            && matches!(value, Type::String { .. })
+        {
+            values.push(quote!(#field: #text.into()));
             continue;
         }
         let (parameter, converts) = parameter(cx.ir, value);

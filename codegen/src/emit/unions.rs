@@ -38,9 +38,11 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
     let conversions = conversions(cx.ir, definition, union);
     let decode = decode(definition, union);
     let check = validate::union(cx, union);
+    let non_exhaustive = cx.non_exhaustive();
     quote! {
         #docs
         #[derive(Debug, Clone, PartialEq, Eq)]
+        #non_exhaustive
         pub enum #name {
             #(#[doc = #variant_docs] #variants(#types),)*
             #unrecognized
@@ -202,7 +204,8 @@ fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch
     }
 }
 
-fn table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream {
+/// The static table by which objects are told apart.
+pub fn table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream {
     let table = ident(table);
     let tag = objects.tag.as_deref().unwrap_or_default();
     let probes = objects.probes.iter().map(|(name, inner)| {

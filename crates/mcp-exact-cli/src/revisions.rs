@@ -1,17 +1,23 @@
 //! The revisions that are compiled in, oldest first: one line each, switched on by the feature of its name.
 //!
-//! Holds nothing but this table, so that a program can write the whole file; what reads it is in `registry.rs`.
-//! A test compares it with schema/revisions.toml.
+//! Holds nothing but this table, whose lines `cargo xtask codegen` writes; what reads it is in `registry.rs`. Drafts are
+//! not in it: their crates are never published, so that nothing that is published can use them.
 
 use crate::registry::Compiled;
 
 /// Every revision that this program knows.
 #[rustfmt::skip]
 pub static COMPILED: &[Compiled] = &[
+    // @generated revision table: begin
     #[cfg(feature = "2024-11-05")]
     Compiled::of::<mcp_2024_11_05::V2024_11_05>("release", mcp_2024_11_05::DEFINITIONS),
     #[cfg(feature = "2025-03-26")]
     Compiled::of::<mcp_2025_03_26::V2025_03_26>("release", mcp_2025_03_26::DEFINITIONS),
     #[cfg(feature = "2025-06-18")]
     Compiled::of::<mcp_2025_06_18::V2025_06_18>("release", mcp_2025_06_18::DEFINITIONS),
+    #[cfg(feature = "2025-11-25")]
+    Compiled::of::<mcp_2025_11_25::V2025_11_25>("release", mcp_2025_11_25::DEFINITIONS),
+    #[cfg(feature = "2026-07-28")]
+    Compiled::of::<mcp_2026_07_28::V2026_07_28>("release", mcp_2026_07_28::DEFINITIONS),
+    // @generated revision table: end
 ];

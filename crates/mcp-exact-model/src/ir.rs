@@ -225,8 +225,11 @@ pub struct Method {
     pub params: Option<Type>,
     /// Whether the parameters have to be there.
     pub params_required: bool,
-    /// The result of a request.
+    /// The result of a request: a union where it can be one of several.
     pub result: Option<String>,
+    /// What the result can be, in the order of the union, when it is one of several.
+    #[serde(default)]
+    pub outcomes: Vec<String>,
     /// Whether clients send it.
     pub from_client: bool,
     /// Whether servers send it.

@@ -1,5 +1,10 @@
 //! The fuzz targets' properties over their corpus and seeded mutations of it: some seconds of fuzzing in every test run.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "counts belong into the output of a test run"
+)]
+
 use std::fs;
 use std::path::Path;
 

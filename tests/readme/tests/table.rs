@@ -8,19 +8,25 @@ fn text(path: &str) -> String {
     fs::read_to_string(root.join(path)).expect("a file of the workspace")
 }
 
-fn row(id: &str) -> String {
+fn row((id, status): (&str, &str)) -> String {
     let registry = text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
     let definitions = registry.matches("Definition::of::<").count();
-    format!("| {id} | `mcp-{id}` | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
+    let note = match status {
+        "draft" => " (draft, not published)",
+        _ => "",
+    };
+    format!("| {id} | `mcp-{id}`{note} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
 }
 
 #[test]
 fn the_readme_lists_every_revision_and_no_other() {
     let revisions = text("schema/revisions.toml");
-    let ids = revisions
-        .lines()
-        .filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"'));
-    let expected: Vec<String> = ids.map(row).collect();
+    let values = |key: &'static str| {
+        let lines = revisions.lines();
+        lines.filter_map(move |line| line.strip_prefix(key)?.strip_suffix('"'))
+    };
+    let listed = values("id = \"").zip(values("status = \""));
+    let expected: Vec<String> = listed.map(row).collect();
     let readme = text("README.md");
     let rows: Vec<&str> = readme
         .lines()

@@ -273,10 +273,10 @@ fn an_unknown_revision_gets_a_suggestion() {
     check(
         "check --revision 2025-06-81 good.json",
         expect![[r#"
-        exit 2
-        err: error: unknown revision `2025-06-81`; did you mean `2025-06-18`?
-        err:   this program has 2024-11-05, 2025-03-26, 2025-06-18
-    "#]],
+            exit 2
+            err: error: unknown revision `2025-06-81`; did you mean `2025-06-18`?
+            err:   this program has 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28
+        "#]],
     );
 }
 

@@ -103,6 +103,7 @@ fn request(method: &str, definition: &str) -> Method {
         params: None,
         params_required: false,
         result: None,
+        outcomes: Vec::new(),
         from_client: true,
         from_server: false,
     }

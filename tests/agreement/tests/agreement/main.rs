@@ -3,6 +3,7 @@
 //! The judge is a JSON Schema validator; what the types may refuse on top of it is a closed list of named rules.
 #![allow(clippy::print_stdout, reason = "what was compared is worth reading")]
 
+mod all_of;
 mod definitions;
 mod expected;
 mod open_json;

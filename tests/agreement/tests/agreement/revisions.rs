@@ -35,6 +35,7 @@ macro_rules! types {
     };
 }
 
+// @generated revision types: begin
 types! {
     "2024-11-05" mcp_2024_11_05 {
         AnyResourceContents ClientNotification ClientRequest ClientResult CompleteRequestParamsRef ContentBlock
@@ -50,7 +51,20 @@ types! {
         ElicitResultContentValue JSONRPCMessage PrimitiveSchemaDefinition SamplingMessageContent ServerNotification
         ServerRequest ServerResult
     }
+    "2025-11-25" mcp_2025_11_25 {
+        AnyResourceContents CallToolOutcome ClientNotification ClientRequest ClientResult CompleteRequestParamsRef
+        ContentBlock CreateMessageOutcome ElicitOutcome ElicitRequestParams ElicitResultContentValue EnumSchema
+        JSONRPCMessage JSONRPCResponse MultiSelectEnumSchema PrimitiveSchemaDefinition SamplingMessageContent
+        SamplingMessageContentBlock ServerNotification ServerRequest ServerResult SingleSelectEnumSchema
+    }
+    "2026-07-28" mcp_2026_07_28 {
+        AnyResourceContents CallToolOutcome ClientRequest CompleteRequestParamsRef ContentBlock ElicitRequestParams
+        ElicitResultContentValue EnumSchema GetPromptOutcome InputRequest InputResponse JSONRPCMessage JSONRPCResponse
+        MultiSelectEnumSchema PrimitiveSchemaDefinition ReadResourceOutcome SamplingMessageContent
+        SamplingMessageContentBlock ServerNotification ServerResult SingleSelectEnumSchema
+    }
 }
+// @generated revision types: end
 
 /// A union and how a document is decoded as it.
 pub struct Union {
@@ -133,10 +147,18 @@ impl Revision {
     }
 }
 
-/// All revisions, in the order of the list.
+/// The environment variable that limits the tests to one revision.
+const ONLY: &str = "MCP_EXACT_REVISION";
+
+/// All revisions, in the order of the list, or the one that is asked for.
 pub fn revisions() -> &'static [Revision] {
     static REVISIONS: LazyLock<Vec<Revision>> = LazyLock::new(read);
     &REVISIONS
+}
+
+/// The types of all revisions.
+pub fn all() -> &'static [Types] {
+    TYPES
 }
 
 /// The identifiers in `schema/revisions.toml`, and those in the table.
@@ -153,6 +175,8 @@ fn read() -> Vec<Revision> {
         names: &names,
     };
     let listed = codegen::revisions(&file("revisions.toml")).expect("the list can be read");
+    let wanted = std::env::var(ONLY).ok();
+    let is_wanted = |id: &str| wanted.as_deref().is_none_or(|wanted| wanted == id);
     let revision = |revision: codegen::Revision| {
         let text = file(&format!("{}/schema.json", revision.id));
         let ir = codegen::represent(&revision, text.as_bytes(), tables);
@@ -160,13 +184,19 @@ fn read() -> Vec<Revision> {
         let corrected = codegen::corrected(&revision, text.as_bytes(), tables);
         let types = TYPES.iter().find(|types| types.id == revision.id);
         Revision {
-            types: types.unwrap_or_else(|| panic!("add {} to the table `types!`", revision.id)),
+            types: types.unwrap_or_else(|| panic!("{}: run `cargo xtask codegen`", revision.id)),
             official: serde_json::from_str(&text).expect("a schema is JSON"),
             schema: Schema::new(corrected.expect("the errata fit"), &ir),
             ir,
         }
     };
-    listed.into_iter().map(revision).collect()
+    let listed = listed.into_iter();
+    let revisions: Vec<Revision> = listed
+        .filter(|revision| is_wanted(&revision.id))
+        .map(revision)
+        .collect();
+    assert!(!revisions.is_empty(), "{ONLY} names no revision");
+    revisions
 }
 
 fn file(name: &str) -> String {

@@ -208,7 +208,11 @@ fn every_tag_that_is_unknown_is_kept_where_the_union_has_a_tag() {
                 (decoded.variant.as_str(), decoded.encoded.as_str()),
                 ("Unrecognized", text.as_str())
             );
+            let takes_arrays = !variants(revision, union.name).dispatch.arrays.is_empty();
             for bad in ["{}", "[]", "null", &format!(r#"{{"{tag}":1}}"#)] {
+                if bad == "[]" && takes_arrays {
+                    continue;
+                }
                 assert!(
                     (union.decode)(bad.as_bytes()).is_err(),
                     "{} {bad}",

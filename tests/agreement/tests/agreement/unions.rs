@@ -1,6 +1,7 @@
 //! Which member of a union a value is, by the rules that the documentation gives.
 //! Takes the corrected schema and a document; gives the index of a member. Written from the rules, not from the generator:
-//! first the kind of JSON value, then a constant, then required members, most specific first, schema order among equals.
+//! first the kind of JSON value, then a constant, then required members, most specific first, then members that only one
+//! knows, schema order among equals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,27 +106,81 @@ fn pick_object(schema: &Schema, forms: &[&Form], doc: &Doc) -> Option<usize> {
         let untagged = |form: &&&Form| constants(form).is_none();
         candidates = forms.iter().filter(untagged).copied().collect();
     }
-    most_specific(&candidates, doc)
+    most_specific(schema, &candidates, doc)
 }
 
-/// Of the forms whose required members are there the one that requires the most.
-fn most_specific(candidates: &[&Form], doc: &Doc) -> Option<usize> {
+/// A member that has to be there, perhaps with a member of its value.
+type Need = (&'static str, Option<&'static str>);
+
+/// Of the forms whose required members are there the one that requires the most; of forms that require the same, one that
+/// alone knows a member which is there, or the first.
+fn most_specific(schema: &Schema, candidates: &[&Form], doc: &Doc) -> Option<usize> {
     if let [only] = candidates {
         return Some(only.member);
     }
-    let common = candidates
-        .iter()
-        .map(|form| required(form.at.schema))
-        .reduce(|common, names| &common & &names)?;
+    let mut needs = apart(candidates.iter().map(|form| outside(form)).collect());
+    if needs.iter().collect::<BTreeSet<_>>().len() < needs.len() {
+        needs = apart(candidates.iter().map(|form| inside(schema, form)).collect());
+    }
     let mut best: Option<(usize, usize)> = None;
-    for form in candidates {
-        let needs = &required(form.at.schema) - &common;
-        let fits = needs.iter().all(|name| doc.member(name).is_some());
-        if fits && best.is_none_or(|(most, _)| needs.len() > most) {
-            best = Some((needs.len(), form.member));
+    for (form, own) in candidates.iter().zip(&needs) {
+        let equals: Vec<&&Form> = candidates
+            .iter()
+            .zip(&needs)
+            .filter(|(other, need)| need == &own && other.member != form.member)
+            .map(|(other, _)| other)
+            .collect();
+        let is_there = |(name, inner): &Need| match (doc.member(name), inner) {
+            (Some(value), Some(inner)) => value.member(inner).is_some(),
+            (value, _) => value.is_some(),
+        };
+        if !own.iter().all(is_there) {
+            continue;
+        }
+        let knows = |form: &Form, name: &str| form.at.schema["properties"].get(name).is_some();
+        let mut members = form.at.schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten();
+        let alone = !equals.is_empty()
+            && members.any(|(name, _)| {
+                doc.member(name).is_some() && !equals.iter().any(|other| knows(other, name))
+            });
+        let weight = own.len() + usize::from(alone);
+        if best.is_none_or(|(most, _)| weight > most) {
+            best = Some((weight, form.member));
         }
     }
     best.map(|(_, member)| member)
+}
+
+fn outside(form: &Form) -> BTreeSet<Need> {
+    let names = required(form.at.schema).into_iter();
+    names.map(|name| (name, None)).collect()
+}
+
+/// The required members, and those that their values require.
+fn inside(schema: &Schema, form: &Form) -> BTreeSet<Need> {
+    let mut needs = outside(form);
+    for name in required(form.at.schema) {
+        let value = schema.resolve(&At {
+            pointer: format!("{}/properties/{name}", form.at.pointer),
+            schema: &form.at.schema["properties"][name],
+        });
+        needs.extend(
+            required(value.schema)
+                .into_iter()
+                .map(|inner| (name, Some(inner))),
+        );
+    }
+    needs
+}
+
+/// Each set without what all of them have.
+fn apart(sets: Vec<BTreeSet<Need>>) -> Vec<BTreeSet<Need>> {
+    let common = sets.iter().cloned().reduce(|common, set| &common & &set);
+    let common = common.unwrap_or_default();
+    sets.iter().map(|set| set - &common).collect()
 }
 
 /// The member of the objects whose constants tell the most forms apart.
@@ -140,7 +195,17 @@ fn tag(schema: &Schema, forms: &[&Form]) -> Option<&'static str> {
         }
     }
     let differ = |sets: &[BTreeSet<&str>]| sets.iter().any(|set| *set != sets[0]);
-    let telling = by_name.into_iter().filter(|(_, sets)| differ(sets));
+    let sets_apart = |name: &str| {
+        let is_constant = |form: &&Form| form.at.schema["properties"][name].get("const").is_some();
+        let all = forms
+            .iter()
+            .all(|form| required(form.at.schema).contains(name));
+        all && forms.iter().any(|form| is_constant(form))
+            && !forms.iter().all(|form| is_constant(form))
+    };
+    let telling = by_name
+        .into_iter()
+        .filter(|(name, sets)| differ(sets) || sets_apart(name));
     let best = telling.reduce(|best, next| {
         if next.1.len() > best.1.len() {
             next

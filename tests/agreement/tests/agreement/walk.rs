@@ -4,10 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use codegen::ir::{Ir, Shape};
+use codegen::ir::{Ir, Shape, Type, Union};
 use mcp_exact_tests_support::{Doc, Oracle};
 use serde_json::{Map, Value, json};
 
+use crate::all_of::merged;
 use crate::unions::pick;
 
 /// A corrected schema with its judge.
@@ -17,6 +18,8 @@ pub struct Schema {
     pub document: &'static Value,
     /// The judge.
     pub oracle: Oracle<'static>,
+    /// The same without `allOf`.
+    walked: &'static Value,
     key: &'static str,
     /// The members of each union, by the pointer of the union.
     unions: BTreeMap<String, Vec<Named>>,
@@ -70,22 +73,26 @@ impl Schema {
             .into_iter()
             .find(|key| corrected.get(key).is_some())
             .expect("a schema has definitions");
-        let mut extended = corrected.clone();
+        let mut walked = merged(&corrected, key);
         let (mut unions, mut raw) = (BTreeMap::new(), BTreeSet::new());
         for definition in &ir.definitions {
             match definition.shape {
                 Shape::Document(_) => raw.extend(definition.pointers.iter().cloned()),
-                Shape::Union(_) if !definition.official => {
-                    let union = corrected.pointer(&definition.pointers[0]);
-                    extended[key][&definition.name] = union.expect("the union is there").clone();
+                Shape::Union(ref union) if !definition.official => {
+                    let place = definition.pointers.first();
+                    let place = place.and_then(|pointer| walked.pointer(pointer));
+                    let schema = place.cloned().unwrap_or_else(|| any_of(union, key));
+                    walked[key][&definition.name] = schema;
                 }
                 _ => {}
             }
         }
-        name_members(&extended.clone(), "", key, &mut extended, &mut unions);
-        let document: &'static Value = Box::leak(Box::new(extended));
+        name_members(&walked.clone(), "", key, &mut walked, &mut unions);
+        let document = judged(corrected, &walked, key);
+        let document: &'static Value = Box::leak(Box::new(document));
         Self {
             document,
+            walked: Box::leak(Box::new(walked)),
             oracle: Oracle::new(document),
             key,
             unions,
@@ -97,7 +104,7 @@ impl Schema {
     pub fn definition(&self, name: &str) -> At {
         At {
             pointer: format!("/{}/{name}", self.key),
-            schema: &self.document[self.key][name],
+            schema: &self.walked[self.key][name],
         }
     }
 
@@ -117,10 +124,7 @@ impl Schema {
         let members = self.unions.get(&at.pointer)?.iter();
         let place = |member: &Named| At {
             pointer: member.pointer.clone(),
-            schema: self
-                .document
-                .pointer(&member.pointer)
-                .unwrap_or(&Value::Null),
+            schema: self.walked.pointer(&member.pointer).unwrap_or(&Value::Null),
         };
         Some(
             members
@@ -162,11 +166,6 @@ impl Schema {
             return;
         }
         let at = self.resolve(at);
-        assert!(
-            at.schema.get("allOf").is_none(),
-            "{}: teach the walk `allOf`",
-            at.pointer
-        );
         let Some(members) = self.members(&at) else {
             let schema = at.schema;
             see(Place::Typed { schema, doc });
@@ -182,6 +181,26 @@ impl Schema {
             self.walk_at(&members[picked].1, doc, see);
         }
     }
+}
+
+/// The schema as it is, with the definitions that only the walk knows.
+fn judged(corrected: Value, walked: &Value, key: &str) -> Value {
+    let mut document = corrected;
+    for (name, schema) in walked[key].as_object().into_iter().flatten() {
+        if document[key].get(name).is_none() {
+            document[key][name] = schema.clone();
+        }
+    }
+    document
+}
+
+/// The schema of a union that the representation has made.
+fn any_of(union: &Union, key: &str) -> Value {
+    let members = union.variants.iter().map(|variant| match &variant.value {
+        Type::Ref { name, .. } => json!({"$ref": format!("#/{key}/{name}")}),
+        other => panic!("an outcome is a definition, not {other:?}"),
+    });
+    json!({"anyOf": members.collect::<Vec<_>>()})
 }
 
 /// The schema of a member, when it says anything.
@@ -203,21 +222,20 @@ fn name_members(
     unions: &mut BTreeMap<String, Vec<Named>>,
 ) {
     if let Some(members) = members_of(schema) {
-        let member = |(index, member): (usize, Value)| {
-            let place = format!("{pointer}/anyOf/{index}");
-            if let Some(reference) = member["$ref"].as_str() {
+        let member = |(index, (place, member)): (usize, (Option<usize>, Value))| {
+            let place = place.map(|place| format!("{pointer}/anyOf/{place}"));
+            if let (Some(place), Some(reference)) = (&place, member["$ref"].as_str()) {
                 return Named {
                     name: reference.rsplit('/').next().unwrap_or_default().to_owned(),
-                    pointer: place,
+                    pointer: place.clone(),
                 };
             }
             let name = format!("{}.{index}", pointer.replace('/', "."));
-            let is_kind = schema.get("anyOf").is_none();
             let own = format!("/{key}/{name}");
             to[key][&name] = member;
             Named {
                 name,
-                pointer: if is_kind { own } else { place },
+                pointer: place.unwrap_or(own),
             }
         };
         let members = members.into_iter().enumerate().map(member).collect();
@@ -242,15 +260,31 @@ fn name_members(
     }
 }
 
-fn members_of(schema: &Value) -> Option<Vec<Value>> {
+/// The members of a union, with their places where they have one of their own: each of several types is a member.
+fn members_of(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
     let map: &Map<String, Value> = schema.as_object()?;
     assert!(
-        !map.contains_key("oneOf"),
+        !map.get("oneOf").is_some_and(Value::is_array),
         "teach the walk `oneOf`: {schema}"
     );
     if let Some(Value::Array(members)) = map.get("anyOf") {
-        return Some(members.clone());
+        let members = members.iter().enumerate();
+        let members = members.flat_map(|(index, member)| match kinds(member) {
+            Some(kinds) => kinds,
+            None => vec![(Some(index), member.clone())],
+        });
+        return Some(members.collect());
     }
-    let types = map.get("type")?.as_array()?;
-    Some(types.iter().map(|name| json!({"type": name})).collect())
+    kinds(schema)
+}
+
+/// A schema for each of several types.
+fn kinds(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
+    let types = schema.get("type")?.as_array()?;
+    Some(
+        types
+            .iter()
+            .map(|name| (None, json!({"type": name})))
+            .collect(),
+    )
 }

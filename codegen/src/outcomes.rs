@@ -1,0 +1,103 @@
+//! Requests whose answer can be one of several results.
+//!
+//! Takes a representation with its methods; gives each such request the union of its results. Where the schema writes the
+//! union down, in `XResultResponse`, that one is taken; where only the parameters say that the request may become a task,
+//! it is made. Never looks at the revision.
+
+use crate::dispatch::Dispatch;
+use crate::ir::{Definition, Ir, Member, MemberValue, Method, Shape, Type, Union, Variant};
+
+/// The member of the parameters that asks for a task, and the result that a task is created with.
+const TASK: (&str, &str) = ("task", "CreateTaskResult");
+
+/// Finds the outcomes of every request.
+pub fn find(ir: &mut Ir) {
+    let mut methods = std::mem::take(&mut ir.methods);
+    let mut made = Vec::new();
+    for method in methods.iter_mut().filter(|method| method.request) {
+        let Some(plain) = method.result.clone() else {
+            continue;
+        };
+        if let Some((name, outcomes)) = written(ir, method, &plain) {
+            method.result = Some(name);
+            method.outcomes = outcomes;
+        } else if may_become_a_task(ir, method) && plain != TASK.1 {
+            let request = &method.definition;
+            let stem = request.strip_suffix("Request").unwrap_or(request);
+            let outcome = union(format!("{stem}Outcome"), &[&plain, TASK.1]);
+            if ir.get(&outcome.name).is_none() {
+                method.result = Some(outcome.name.clone());
+                method.outcomes = vec![plain, TASK.1.to_owned()];
+                made.push(outcome);
+            }
+        }
+    }
+    ir.methods = methods;
+    ir.definitions.extend(made);
+    ir.definitions.sort_by(|a, b| a.name.cmp(&b.name));
+    ir.definitions.dedup_by(|a, b| a.name == b.name);
+}
+
+/// The union of results that the schema allows in the response to a request.
+fn written(ir: &Ir, method: &Method, plain: &str) -> Option<(String, Vec<String>)> {
+    let stem = method.definition.strip_suffix("Request")?;
+    let result = member(ir, &format!("{stem}ResultResponse"), "result")?;
+    let MemberValue::Type(Type::Ref { name, .. }) = &result.value else {
+        return None;
+    };
+    let Shape::Union(union) = &ir.get(name)?.shape else {
+        return None;
+    };
+    let outcomes: Option<Vec<String>> = union.variants.iter().map(reference).collect();
+    let outcomes = outcomes.filter(|outcomes| outcomes.iter().any(|name| name == plain))?;
+    Some((name.clone(), outcomes))
+}
+
+fn reference(variant: &Variant) -> Option<String> {
+    match &variant.value {
+        Type::Ref { name, .. } => Some(name.clone()),
+        _ => None,
+    }
+}
+
+fn may_become_a_task(ir: &Ir, method: &Method) -> bool {
+    let asks = |value: &Type| match value {
+        Type::Ref { name, .. } => member(ir, name, TASK.0).is_some(),
+        _ => false,
+    };
+    let asks = match &method.params {
+        Some(Type::Ref { name, .. }) => match ir.get(name).map(|definition| &definition.shape) {
+            Some(Shape::Union(union)) => union.variants.iter().any(|variant| asks(&variant.value)),
+            _ => method.params.iter().any(asks),
+        },
+        _ => false,
+    };
+    asks && ir.get(TASK.1).is_some()
+}
+
+fn member<'i>(ir: &'i Ir, definition: &str, member: &str) -> Option<&'i Member> {
+    match &ir.get(definition)?.shape {
+        Shape::Struct(members) => members.iter().find(|known| known.name == member),
+        _ => None,
+    }
+}
+
+fn union(name: String, results: &[&str]) -> Definition {
+    let variants = results.iter().map(|result| Variant {
+        name: (*result).to_owned(),
+        value: Type::Ref {
+            name: (*result).to_owned(),
+            boxed: false,
+        },
+    });
+    Definition {
+        name,
+        official: false,
+        pointers: Vec::new(),
+        description: None,
+        shape: Shape::Union(Union {
+            variants: variants.collect(),
+            dispatch: Dispatch::default(),
+        }),
+    }
+}

@@ -1,0 +1,233 @@
+//! Errata that do not fit: each stops the run, so that none goes on after upstream has moved.
+
+use codegen::Tables;
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::input::{run, words};
+
+fn definitions() -> Value {
+    let bounded = json!({ "type": "integer", "minimum": 0 });
+    json!({ "Thing": { "type": "object", "properties": { "a": bounded }, "required": ["a"] } })
+}
+
+fn check_table(errata: &str, expected: &Expect) {
+    let tables = Tables { errata, names: "" };
+    expected.assert_eq(&words(run(definitions(), tables)));
+}
+
+/// Checks an erratum of one place, with these lines between its pointer and its reason.
+fn check(pointer: &str, lines: &str, expected: &Expect) {
+    check_table(&erratum("it", pointer, lines), expected);
+}
+
+fn erratum(id: &str, pointer: &str, lines: &str) -> String {
+    format!(
+        "[[erratum]]\nid = \"{id}\"\nrevisions = [\"2000-01-01\"]\npointer = \"{pointer}\"\n{lines}\n\
+         reason = \"a test\"\nproof = \"none needed\"\n"
+    )
+}
+
+#[test]
+fn one_that_fits() {
+    check(
+        "/definitions/Thing/properties/a/minimum",
+        "expect = '0'\nput = '1'",
+        &expect![[r#"
+            accepted: 10 files
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_changes_nothing() {
+    check(
+        "/definitions/Thing/properties/a/minimum",
+        "expect = '0'\nput = '0'",
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/a/minimum: the erratum changes nothing; look at what upstream changed and amend erratum `it`
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_upstream_has_made_needless() {
+    check(
+        "/definitions/Thing/properties/a/minimum",
+        "expect = '1'\nput = '0'",
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/a/minimum: the erratum changes nothing; look at what upstream changed and amend erratum `it`
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_finds_something_else() {
+    check(
+        "/definitions/Thing/properties/a/minimum",
+        "expect = '2'\nput = '1'",
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/a/minimum: the erratum finds 0 where it expects 2; look at what upstream changed and amend erratum `it`
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_finds_nothing() {
+    check(
+        "/definitions/Thing/properties/a/maximum",
+        "expect = '2'\nput = '1'",
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/a/maximum: the erratum finds nothing where it expects 2; look at what upstream changed and amend erratum `it`
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_finds_something_where_nothing_should_be() {
+    check(
+        "/definitions/Thing/properties/a/minimum",
+        "absent = true\nput = '1'",
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/a/minimum: the erratum finds 0 where it expects nothing; look at what upstream changed and amend erratum `it`
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_points_nowhere() {
+    check(
+        "/definitions/Gone/properties/a",
+        "absent = true\nput = '{}'",
+        &expect![[r#"
+            2000-01-01 at /definitions/Gone/properties/a: the erratum points at no member of an object that exists; look at what upstream changed and amend erratum `it`
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_points_into_a_list() {
+    check(
+        "/definitions/Thing/required/0",
+        "expect = '\"a\"'\nput = '\"b\"'",
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/required/0: the erratum points at no member of an object that exists; look at what upstream changed and amend erratum `it`
+        "#]],
+    );
+}
+
+#[test]
+fn one_whose_texts_are_not_json() {
+    let pointer = "/definitions/Thing/properties/a/minimum";
+    check(
+        pointer,
+        "expect = '0'\nput = '{'",
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/a/minimum: `put` is not JSON: EOF while parsing an object at line 1 column 1; look at what upstream changed and amend erratum `it`
+    "#]],
+    );
+    check(
+        pointer,
+        "expect = ''\nput = '1'",
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/a/minimum: `expect` is not JSON: EOF while parsing a value at line 1 column 0; look at what upstream changed and amend erratum `it`
+    "#]],
+    );
+}
+
+#[test]
+fn one_that_expects_nothing_or_two_things() {
+    let pointer = "/definitions/Thing/properties/a/minimum";
+    check(
+        pointer,
+        "put = '1'",
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/a/minimum: an erratum says either `expect` or `absent = true`; look at what upstream changed and amend erratum `it`
+    "#]],
+    );
+    check(
+        pointer,
+        "expect = '0'\nabsent = true\nput = '1'",
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/a/minimum: an erratum says either `expect` or `absent = true`; look at what upstream changed and amend erratum `it`
+        "#]],
+    );
+}
+
+#[test]
+fn one_that_puts_an_unknown_keyword() {
+    check(
+        "/definitions/Thing/properties/a/multipleOf",
+        "absent = true\nput = '2'",
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/a/multipleOf: the keyword `multipleOf` is not understood; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn two_at_one_place() {
+    let pointer = "/definitions/Thing/properties/a";
+    let first = erratum(
+        "first",
+        &format!("{pointer}/minimum"),
+        "expect = '0'\nput = '1'",
+    );
+    let second = erratum(
+        "second",
+        pointer,
+        "expect = '{\"type\":\"integer\",\"minimum\":1}'\nput = '{}'",
+    );
+    check_table(
+        &(first + &second),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/a: an erratum has already changed /definitions/Thing/properties/a/minimum; put both changes into one; this is `second`
+    "#]],
+    );
+}
+
+#[test]
+fn one_without_a_place() {
+    let table = "[[erratum]]\nid = \"it\"\nrevisions = [\"2000-01-01\"]\nput = '1'\nreason = \"a\"\nproof = \"b\"\n";
+    check_table(
+        table,
+        &expect![[r#"
+        schema/errata.toml: erratum `it` names no revision or no place; give it `revisions`, and `pointer` or `pointers`
+    "#]],
+    );
+}
+
+#[test]
+fn one_without_a_proof() {
+    let table = "[[erratum]]\nid = \"it\"\nrevisions = [\"2000-01-01\"]\npointer = \"/a\"\nput = '1'\nreason = \"a\"\nproof = \" \"\n";
+    check_table(
+        table,
+        &expect![[r#"
+        schema/errata.toml: erratum `it` lacks its reason or its proof; say why it is needed and which upstream text proves it
+    "#]],
+    );
+}
+
+#[test]
+fn a_table_of_another_form() {
+    check_table(
+        "[[erratum]]\nid = 5\n",
+        &expect![[r#"
+        schema/errata.toml: TOML parse error at line 2, column 6
+          |
+        2 | id = 5
+          |      ^
+        invalid type: integer `5`, expected a string; see the comment at the top of the file for its form
+    "#]],
+    );
+    check_table(
+        "<html>",
+        &expect![[r#"
+        schema/errata.toml: TOML parse error at line 1, column 7
+          |
+        1 | <html>
+          |       ^
+        key with no value, expected `=`; see the comment at the top of the file for its form
+    "#]],
+    );
+}

@@ -1,0 +1,342 @@
+//! Names that cannot be Rust's, or would be taken twice: each is refused; what only looks dangerous is not.
+
+use codegen::Tables;
+use expect_test::{Expect, expect};
+use serde_json::{Map, Value, json};
+
+use crate::input::{NO_TABLES, check, check_thing, run, words};
+
+fn check_all(names: &[&str], expected: &Expect) {
+    let say = |name: &&str| {
+        let mut definitions = Map::new();
+        definitions.insert((*name).to_owned(), json!({ "type": "string" }));
+        words(run(Value::Object(definitions), NO_TABLES))
+    };
+    let said: Vec<String> = names.iter().map(say).collect();
+    expected.assert_eq(&(said.concat()));
+}
+
+#[test]
+fn definitions_that_are_no_type_names() {
+    check_all(
+        &["type", "self", "Self", "thing", "a/b", "Foo-Bar", "", "1"],
+        &expect![[r#"
+            2000-01-01 at /definitions/type: the name `type` can be no Rust type; teach the generator another name for it
+            2000-01-01 at /definitions/self: the name `self` can be no Rust type; teach the generator another name for it
+            2000-01-01 at /definitions/Self: the name `Self` can be no Rust type; teach the generator another name for it
+            2000-01-01 at /definitions/thing: the name `thing` can be no Rust type; teach the generator another name for it
+            2000-01-01 at /definitions/a~1b: the name `a/b` can be no Rust type; teach the generator another name for it
+            2000-01-01 at /definitions/Foo-Bar: the name `Foo-Bar` can be no Rust type; teach the generator another name for it
+            2000-01-01 at /definitions/: the name `` can be no Rust type; teach the generator another name for it
+            2000-01-01 at /definitions/1: the name `1` can be no Rust type; teach the generator another name for it
+        "#]],
+    );
+}
+
+#[test]
+fn definitions_called_as_the_runtime() {
+    check_all(
+        &["Json", "Reader", "Message", "NotificationMethod"],
+        &expect![[r#"
+            2000-01-01 at /definitions/Json: generated code needs the name `Json` itself; teach the generator another name for it
+            2000-01-01 at /definitions/Reader: generated code needs the name `Reader` itself; teach the generator another name for it
+            2000-01-01 at /definitions/Message: generated code needs the name `Message` itself; teach the generator another name for it
+            2000-01-01 at /definitions/NotificationMethod: generated code needs the name `NotificationMethod` itself; teach the generator another name for it
+        "#]],
+    );
+}
+
+#[test]
+fn definitions_called_as_what_generated_code_uses() {
+    check_all(
+        &[
+            "Box",
+            "Default",
+            "From",
+            "FromClient",
+            "Into",
+            "Option",
+            "String",
+            "Vec",
+        ],
+        &expect![[r#"
+            2000-01-01 at /definitions/Box: generated code needs the name `Box` itself; teach the generator another name for it
+            2000-01-01 at /definitions/Default: generated code needs the name `Default` itself; teach the generator another name for it
+            2000-01-01 at /definitions/From: generated code needs the name `From` itself; teach the generator another name for it
+            2000-01-01 at /definitions/FromClient: generated code needs the name `FromClient` itself; teach the generator another name for it
+            2000-01-01 at /definitions/Into: generated code needs the name `Into` itself; teach the generator another name for it
+            2000-01-01 at /definitions/Option: generated code needs the name `Option` itself; teach the generator another name for it
+            2000-01-01 at /definitions/String: generated code needs the name `String` itself; teach the generator another name for it
+            2000-01-01 at /definitions/Vec: generated code needs the name `Vec` itself; teach the generator another name for it
+        "#]],
+    );
+}
+
+#[test]
+fn definitions_called_as_what_generated_code_does_not_name() {
+    check_all(
+        &[
+            "Some",
+            "None",
+            "Ok",
+            "Err",
+            "Result",
+            "Error",
+            "Clone",
+            "Notification",
+        ],
+        &expect![[r#"
+            accepted: 10 files
+            accepted: 10 files
+            accepted: 10 files
+            accepted: 10 files
+            accepted: 9 files
+            accepted: 10 files
+            accepted: 10 files
+            accepted: 10 files
+        "#]],
+    );
+}
+
+#[test]
+fn definitions_that_differ_by_the_case_of_letters() {
+    let object = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+    check(
+        json!({ "FooBar": object, "FOOBar": object }),
+        &expect![[r#"
+            2000-01-01 at /definitions/FooBar: `FOOBar` and `FooBar` differ only in the case of letters; teach the passes before typify another name for one of them
+        "#]],
+    );
+}
+
+fn members(names: &[&str]) -> Value {
+    let members: Map<String, Value> = names
+        .iter()
+        .map(|name| ((*name).to_owned(), json!({ "type": "string" })))
+        .collect();
+    json!({ "type": "object", "properties": members })
+}
+
+#[test]
+fn members_of_one_field() {
+    check_thing(
+        members(&["fooBar", "foo_bar"]),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/foo_bar: the members `fooBar` and `foo_bar` would both be the field `foo_bar`; teach the generator a name for it
+    "#]],
+    );
+    check_thing(
+        members(&["_meta", "meta"]),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/meta: the members `_meta` and `meta` would both be the field `meta`; teach the generator a name for it
+    "#]],
+    );
+    check_thing(
+        members(&["extra", "extra_"]),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/extra_: the members `extra` and `extra_` would both be the field `extra_`; teach the generator a name for it
+    "#]],
+    );
+    check_thing(
+        members(&["a/name", "b/name"]),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/b~1name: the members `a/name` and `b/name` would both be the field `name`; teach the generator a name for it
+    "#]],
+    );
+}
+
+#[test]
+fn members_of_no_field() {
+    check_thing(
+        members(&[""]),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/: the name "" makes no Rust field; teach the generator a name for it
+    "#]],
+    );
+    check_thing(
+        members(&["$"]),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/$: the name "$" makes no Rust field; teach the generator a name for it
+    "#]],
+    );
+    check_thing(
+        members(&["1st"]),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/1st: the name "1st" makes no Rust field; teach the generator a name for it
+    "#]],
+    );
+    check_thing(
+        members(&["é"]),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/é: the name "é" makes no Rust field; teach the generator a name for it
+    "#]],
+    );
+}
+
+#[test]
+fn values_without_a_name() {
+    check_thing(
+        json!({ "type": "string", "enum": ["a", ""] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/enum/1: the value "" makes no Rust name; teach the generator a name for it
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "string", "enum": ["1"] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/enum/0: the value "1" makes no Rust name; teach the generator a name for it
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "string", "enum": ["self"] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/enum/0: the value "self" makes no Rust name; teach the generator a name for it
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "string", "enum": ["unrecognized"] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/enum/0: the value "unrecognized" makes no Rust name; teach the generator a name for it
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "string", "const": "2.0" }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/const: the value "2.0" makes no Rust name; teach the generator a name for it
+        "#]],
+    );
+}
+
+#[test]
+fn values_of_one_name() {
+    check_thing(
+        json!({ "type": "string", "enum": ["a-b", "a_b"] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/enum/1: the values "a-b" and "a_b" would both be called `AB`; teach the generator a name for it
+        "#]],
+    );
+}
+
+/// A schema in which the member `part` of `Thing` has no name.
+fn with_part() -> Map<String, Value> {
+    let part = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+    let thing = json!({ "type": "object", "properties": { "part": part } });
+    Map::from_iter([("Thing".to_owned(), thing)])
+}
+
+#[test]
+fn an_anonymous_object_called_as_a_definition() {
+    let mut definitions = with_part();
+    definitions.insert("ThingPart".to_owned(), json!({ "type": "string" }));
+    check(
+        Value::Object(definitions),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/part: the name `ThingPart` is taken; add a name to schema/names.toml
+    "#]],
+    );
+}
+
+#[test]
+fn two_anonymous_objects_of_one_name() {
+    let part =
+        |member: &str| json!({ "type": "object", "properties": { member: { "type": "string" } } });
+    let thing = json!({ "type": "object", "properties": { "aB": part("x"), "a": { "type": "object", "properties": { "b": part("y") } } } });
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/a/properties/b: the name `ThingAB` is taken; add a name to schema/names.toml
+    "#]],
+    );
+}
+
+#[test]
+fn a_typed_view_called_as_a_definition() {
+    let document = json!({ "type": "object", "properties": { "type": { "const": "object", "type": "string" } }, "required": ["type"] });
+    let thing = json!({ "type": "object", "properties": { "inputSchema": document } });
+    let view = json!({ "type": "string" });
+    check(
+        json!({ "Thing": thing, "ThingInputSchemaView": view }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/inputSchema: the typed view of `ThingInputSchema` would be `ThingInputSchemaView`, which is a definition; teach the generator another name for it
+        "#]],
+    );
+}
+
+fn check_names(names: &str, expected: &Expect) {
+    let tables = Tables { errata: "", names };
+    expected.assert_eq(&words(run(Value::Object(with_part()), tables)));
+}
+
+#[test]
+fn a_name_for_nothing() {
+    check_names(
+        r#"
+        [[name]]
+        revisions = ["2000-01-01"]
+        pointer = "/definitions/Thing/properties/gone"
+        name = "Gone"
+        "#,
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/gone: there is nothing anonymous here to be named `Gone`; amend schema/names.toml
+        "#]],
+    );
+}
+
+#[test]
+fn a_name_that_is_taken() {
+    check_names(
+        r#"
+        [[name]]
+        revisions = ["2000-01-01"]
+        pointer = "/definitions/Thing/properties/part"
+        name = "Thing"
+        "#,
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/part: the name `Thing` is taken; add a name to schema/names.toml
+        "#]],
+    );
+}
+
+#[test]
+fn a_name_that_is_no_type() {
+    check_names(
+        r#"
+        [[name]]
+        revisions = ["2000-01-01"]
+        pointer = "/definitions/Thing/properties/part"
+        name = "thing part"
+        "#,
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/part: the name `thing part` can be no Rust type; add a name to schema/names.toml
+        "#]],
+    );
+}
+
+#[test]
+fn a_name_that_the_runtime_has() {
+    check_names(
+        r#"
+        [[name]]
+        revisions = ["2000-01-01"]
+        pointer = "/definitions/Thing/properties/part"
+        name = "Json"
+        "#,
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/part: generated code needs the name `Json` itself; teach the generator another name for it
+        "#]],
+    );
+}
+
+#[test]
+fn a_table_of_names_of_another_form() {
+    check_names(
+        "[[name]]\npointer = 5\n",
+        &expect![[r#"
+        schema/names.toml: TOML parse error at line 2, column 11
+          |
+        2 | pointer = 5
+          |           ^
+        invalid type: integer `5`, expected a string; give each entry revisions, a pointer and a name
+    "#]],
+    );
+}

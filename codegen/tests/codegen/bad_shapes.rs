@@ -1,0 +1,452 @@
+//! Keywords and shapes that have no exact type: each is refused with the place where it stands.
+
+use expect_test::expect;
+use serde_json::{Map, Value, json};
+
+use crate::input::{NO_TABLES, check, check_thing, run, words};
+
+#[test]
+fn unknown_keywords() {
+    check_thing(
+        json!({ "type": "object", "patternProperties": { "^x-": {} } }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/patternProperties: the keyword `patternProperties` is not understood; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+    check_thing(
+        json!({ "if": {}, "then": {} }),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/if: the keyword `if` is not understood; teach the generator what it means, or correct it by an erratum
+    "#]],
+    );
+    check_thing(
+        json!({ "type": "string", "minLength": 1 }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/minLength: the keyword `minLength` is not understood; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "object", "properties": { "a/b": { "not": {} } } }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/a~1b/not: the keyword `not` is not understood; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn a_closed_object() {
+    check_thing(
+        json!({ "type": "object", "additionalProperties": false }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/additionalProperties: closed objects are not supported; teach the generator closed objects, or correct it by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn a_schema_that_nothing_fits() {
+    check_thing(
+        json!(false),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: this is no schema; use an object; `false` as a schema is not supported
+    "#]],
+    );
+}
+
+#[test]
+fn items_by_position() {
+    check_thing(
+        json!({ "type": "array", "items": [{ "type": "string" }] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/items: this is no schema; use an object; `false` as a schema is not supported
+        "#]],
+    );
+}
+
+#[test]
+fn a_dangling_reference() {
+    check_thing(
+        json!({ "$ref": "#/definitions/Nothing" }),
+        &expect![[r##"
+            2000-01-01 at /definitions/Thing/$ref: the reference "#/definitions/Nothing" names no definition; refer to a member of `definitions`
+        "##]],
+    );
+}
+
+#[test]
+fn a_reference_to_something_inside_a_definition() {
+    let other = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+    let thing = json!({ "$ref": "#/definitions/Other/properties/a" });
+    check(
+        json!({ "Other": other, "Thing": thing }),
+        &expect![[r##"
+        2000-01-01 at /definitions/Thing/$ref: the reference "#/definitions/Other/properties/a" names no definition; refer to a member of `definitions`
+    "##]],
+    );
+}
+
+#[test]
+fn a_reference_to_another_document() {
+    check_thing(
+        json!({ "$ref": "http://example.com/schema.json" }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/$ref: the reference "http://example.com/schema.json" names no definition; refer to a member of `definitions`
+        "#]],
+    );
+}
+
+#[test]
+fn a_reference_with_keywords_beside_it() {
+    let thing = json!({ "$ref": "#/definitions/ServerResult", "required": ["a"] });
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/required: `required` stands beside `$ref`; teach the generator what it means, or correct it by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn a_definition_that_is_only_itself() {
+    check_thing(
+        json!({ "$ref": "#/definitions/Thing" }),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: `Thing` is defined by itself; take the reference out by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn definitions_that_are_only_each_other() {
+    let definitions = json!({
+        "A": { "$ref": "#/definitions/B" },
+        "B": { "$ref": "#/definitions/A" },
+    });
+    check(
+        definitions,
+        &expect![[r#"
+        2000-01-01 at /definitions/B: `A` is defined by itself; take the reference out by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn a_list_of_itself() {
+    let thing = json!({ "type": "array", "items": { "$ref": "#/definitions/Thing" } });
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: `Thing` is another name for itself; teach the generator to make it a type of its own
+    "#]],
+    );
+}
+
+#[test]
+fn a_cycle_of_lists_and_maps() {
+    let definitions = json!({
+        "A": { "type": "array", "items": { "$ref": "#/definitions/B" } },
+        "B": { "type": "object", "additionalProperties": { "$ref": "#/definitions/A" } },
+    });
+    check(
+        definitions,
+        &expect![[r#"
+        2000-01-01 at /definitions/A: `A` is another name for itself; teach the generator to make it a type of its own
+    "#]],
+    );
+}
+
+#[test]
+fn an_intersection_that_contains_itself() {
+    let definitions = json!({
+        "A": { "allOf": [{ "$ref": "#/definitions/B" }] },
+        "B": { "allOf": [{ "$ref": "#/definitions/A" }], "type": "object" },
+    });
+    check(
+        definitions,
+        &expect![[r#"
+        2000-01-01 at /definitions/B: `A` is defined by itself; take the reference out by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn a_member_that_is_an_intersection_with_its_owner() {
+    let child = json!({ "allOf": [{ "$ref": "#/definitions/Thing" }] });
+    check_thing(
+        json!({ "type": "object", "properties": { "child": child } }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/child/allOf/0: `Thing` is a part of itself; take the cycle out of `allOf` by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn references_that_lead_on_and_on() {
+    let mut definitions = Map::new();
+    for n in 0..1000 {
+        let next = json!({ "$ref": format!("#/definitions/A{}", n + 1) });
+        definitions.insert(format!("A{n}"), next);
+    }
+    definitions.insert("A1000".to_owned(), json!({ "type": "string" }));
+    check(
+        Value::Object(definitions),
+        &expect![[r#"
+        2000-01-01 at /definitions/A64: `A65` stands at the end of more than 64 references; take the reference out by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn objects_that_lead_on_and_on() {
+    let mut definitions = Map::new();
+    for n in 0..1900 {
+        let next = json!({ "$ref": format!("#/definitions/A{}", n + 1) });
+        let object = json!({ "type": "object", "properties": { "next": next } });
+        definitions.insert(format!("A{n}"), object);
+    }
+    definitions.insert("A1900".to_owned(), json!({ "type": "string" }));
+    check(
+        Value::Object(definitions),
+        &expect![[r#"
+        accepted: 10 files
+    "#]],
+    );
+}
+
+#[test]
+fn intersections_that_double() {
+    let mut definitions = Map::new();
+    for n in 0..60 {
+        let next = json!({ "$ref": format!("#/definitions/A{}", n + 1) });
+        definitions.insert(format!("A{n}"), json!({ "allOf": [next, next] }));
+    }
+    definitions.insert("A60".to_owned(), json!({ "type": "string" }));
+    check(
+        Value::Object(definitions),
+        &expect![[r#"
+            2000-01-01 at /definitions/A32/allOf/0: `allOf` leads on to `allOf` for more than 32 steps; a schema of the protocol has one or two; look at the file
+        "#]],
+    );
+}
+
+#[test]
+fn parts_that_disagree() {
+    let a = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+    let b = json!({ "type": "object", "properties": { "a": { "type": "integer" } } });
+    check_thing(
+        json!({ "allOf": [a, b] }),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/allOf/1/properties/a: two schemas disagree about `type` of the same value; say one of them by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn schemas_nested_too_deep() {
+    let mut thing = json!({ "type": "string" });
+    for _ in 0..40 {
+        thing = json!({ "type": "array", "items": { "type": "object", "additionalProperties": thing } });
+    }
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items/additionalProperties/items: schemas are nested deeper than 64 levels; a schema of the protocol is not nested like that; look at the file
+    "#]],
+    );
+}
+
+#[test]
+fn known_members_beside_typed_ones() {
+    let thing = json!({
+        "type": "object",
+        "properties": { "a": { "type": "string" } },
+        "additionalProperties": { "type": "integer" },
+    });
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/additionalProperties: known members beside additional ones of a type are not supported; teach the generator such objects
+    "#]],
+    );
+}
+
+#[test]
+fn members_without_the_type_object() {
+    check_thing(
+        json!({ "properties": { "a": { "type": "string" } } }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing: a schema with members has to have the type `object`; say the type by an erratum
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "string", "properties": { "a": { "type": "string" } } }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing: a schema with members has to have the type `object`; say the type by an erratum
+        "#]],
+    );
+    check_thing(
+        json!({ "type": ["object", "null"], "properties": { "a": { "type": "string" } } }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing: a schema with members has to have the type `object`; say the type by an erratum
+        "#]],
+    );
+    check_thing(
+        json!({ "type": ["object", "string"], "properties": { "a": { "type": "string" } } }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties: `properties` is not supported for several types; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn required_members_without_a_description() {
+    check_thing(
+        json!({ "type": "object", "properties": { "a": {} }, "required": ["b"] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing: the required member `b` is not described; describe it by an erratum
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "object", "required": ["b"] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/required: `required` is not supported for the type `object`; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn keywords_of_another_type() {
+    check_thing(
+        json!({ "type": "string", "minimum": 1 }),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/minimum: `minimum` is not supported for the type `string`; teach the generator what it means, or correct it by an erratum
+    "#]],
+    );
+    check_thing(
+        json!({ "type": "array", "items": { "type": "string", "items": {} } }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/items/items: `items` is not supported for the type `string`; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn more_members_than_the_runtime_can_count() {
+    let members: Map<String, Value> = (0..65).map(|n| (format!("m{n}"), json!({}))).collect();
+    check_thing(
+        json!({ "type": "object", "properties": members }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing: an object of more than 64 members is not supported; widen `Shape::required` in the runtime
+        "#]],
+    );
+}
+
+#[test]
+fn bounds_that_are_not_whole() {
+    check_thing(
+        json!({ "type": "number", "minimum": 0.5 }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/minimum: only whole bounds are supported; teach the generator this bound
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "integer", "maximum": 1e300 }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/maximum: only whole bounds are supported; teach the generator this bound
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "array", "items": { "type": "string" }, "minItems": 1.0 }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/minItems: `minItems` is 1.0; write it without a fraction, and below 4294967296
+        "#]],
+    );
+}
+
+#[test]
+fn enums_of_other_things_than_strings() {
+    check_thing(
+        json!({ "type": "integer", "enum": [1, 2] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/enum: only enums of strings are supported; teach the generator this enum
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "string", "enum": ["a", null] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/enum: only enums of strings are supported; teach the generator this enum
+        "#]],
+    );
+    check_thing(
+        json!({ "type": ["string", "null"], "enum": ["a", null] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/enum: only enums of strings are supported; teach the generator this enum
+        "#]],
+    );
+}
+
+#[test]
+fn constants_without_a_type_of_their_own() {
+    let member = |schema: Value, required: &[&str]| json!({ "type": "object", "properties": { "a": schema }, "required": required });
+    check_thing(
+        member(json!({ "const": true }), &["a"]),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/a: the constant true of this type is not supported; teach the generator this constant
+    "#]],
+    );
+    check_thing(
+        member(json!({ "const": 5 }), &[]),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties/a/const: the constant 5 is no string and may be absent; teach the generator this constant
+    "#]],
+    );
+    check_thing(
+        member(json!({ "const": "x", "type": "integer" }), &["a"]),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/a: the constant "x" of this type is not supported; teach the generator this constant
+        "#]],
+    );
+    check_thing(
+        json!({ "type": "array", "items": { "const": 5 } }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/items/const: the constant 5 is no string and may be absent; teach the generator this constant
+        "#]],
+    );
+}
+
+#[test]
+fn a_value_that_is_always_null() {
+    check_thing(
+        json!({ "type": "null" }),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: this schema has no exact type: {"type":"null"}; teach the generator this shape
+    "#]],
+    );
+}
+
+#[test]
+fn objects_that_contain_each_other() {
+    let holds = |member: &str, name: &str| {
+        let reference = json!({ "$ref": format!("#/definitions/{name}") });
+        json!({ "type": "object", "properties": { member: reference }, "required": [member] })
+    };
+    let other = json!({ "$ref": "#/definitions/C" });
+    let cases = [
+        json!({ "A": holds("x", "B"), "B": holds("y", "A") }),
+        json!({ "A": holds("x", "B"), "B": other, "C": holds("y", "A") }),
+        json!({ "A": holds("io.example/x", "A") }),
+        json!({ "A": holds("self", "A") }),
+        json!({ "A": holds("extra", "A") }),
+        json!({ "A": holds("type", "A") }),
+    ];
+    let said: String = cases.map(|case| words(run(case, NO_TABLES))).concat();
+    expect![[r#"
+        accepted: 10 files
+        accepted: 10 files
+        accepted: 10 files
+        accepted: 10 files
+        accepted: 10 files
+        accepted: 10 files
+    "#]]
+    .assert_eq(&said);
+}

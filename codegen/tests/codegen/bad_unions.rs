@@ -1,0 +1,311 @@
+//! Unions whose members nothing tells apart: each is refused, none is decoded by a guess.
+
+use expect_test::expect;
+use serde_json::{Map, Value, json};
+
+use crate::input::{NO_TABLES, check, check_thing, run, words};
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/definitions/{name}") })
+}
+
+fn object(member: &str) -> Value {
+    json!({ "type": "object", "properties": { member: { "type": "string" } }, "required": [member] })
+}
+
+#[test]
+fn a_union_that_contains_itself() {
+    let thing = json!({ "anyOf": [reference("Thing"), { "type": "string" }] });
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: `Thing` is defined by itself; take the reference out by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn unions_that_contain_each_other() {
+    let definitions = json!({
+        "A": { "anyOf": [reference("B"), { "type": "string" }] },
+        "B": { "anyOf": [{ "oneOf": [reference("A"), { "type": "boolean" }] }, { "type": "integer" }] },
+    });
+    check(
+        definitions,
+        &expect![[r#"
+        2000-01-01 at /definitions/B: `A` is defined by itself; take the reference out by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn two_equal_anonymous_objects() {
+    check_thing(
+        json!({ "anyOf": [object("a"), object("a")] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/anyOf/1: this member stands twice in the union; take one of them out by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn two_definitions_that_say_the_same() {
+    let definitions = json!({
+        "A": object("a"),
+        "B": object("a"),
+        "Thing": { "anyOf": [reference("A"), reference("B")] },
+    });
+    check(
+        definitions,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: nothing tells the member `B` from those before it; take it out by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn one_definition_twice() {
+    let definitions = json!({
+        "A": object("a"),
+        "Thing": { "anyOf": [reference("A"), reference("A")] },
+    });
+    check(
+        definitions,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/anyOf/1: this member stands twice in the union; take one of them out by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn any_value_among_others() {
+    check_thing(
+        json!({ "anyOf": [{}, { "type": "string" }] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing: any value is a member of this union, so that nothing tells the others apart; make the whole union open by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn two_kinds_of_strings() {
+    let definitions = json!({
+        "Colour": { "type": "string", "enum": ["red", "green"] },
+        "Thing": { "anyOf": [reference("Colour"), { "type": "string" }] },
+    });
+    check(
+        definitions,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: the members `Colour` and `String` are both strings, and nothing tells them apart; merge them by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn constants_as_members() {
+    let thing = json!({ "oneOf": [
+        { "const": "red", "title": "Red", "type": "string" },
+        { "const": "green", "title": "Green", "type": "string" },
+    ]});
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: the members `ThingRed` and `ThingGreen` are both strings, and nothing tells them apart; merge them by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn two_kinds_of_numbers() {
+    check_thing(
+        json!({ "type": ["integer", "number"] }),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: the members `Integer` and `Number` are both numbers, and nothing tells them apart; merge them by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn two_arrays_of_strings() {
+    let thing = json!({ "anyOf": [
+        { "type": "array", "items": { "type": "string" } },
+        { "type": "array", "items": { "type": "integer" } },
+    ]});
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: several arrays whose items are no objects cannot be told apart; merge them by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn two_arrays_without_names() {
+    let definitions = json!({
+        "A": object("a"),
+        "B": object("b"),
+        "Thing": { "anyOf": [
+            { "type": "array", "items": reference("A") },
+            { "type": "array", "items": reference("B") },
+        ]},
+    });
+    check(
+        definitions,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: several members would be called `Array`; name one of them in schema/names.toml, or merge them by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn null_among_several() {
+    check_thing(
+        json!({ "type": ["string", "integer", "null"] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing: null among several types is not supported; teach the generator
+        "#]],
+    );
+    check_thing(
+        json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }),
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/anyOf/1: null among several types is not supported; teach the generator
+        "#]],
+    );
+}
+
+#[test]
+fn something_beside_a_union() {
+    let thing = json!({ "type": "object", "anyOf": [object("a"), object("b")] });
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/type: `type` stands beside `anyOf`; teach the generator what it means, or correct it by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn both_kinds_of_unions() {
+    let thing = json!({ "anyOf": [{ "type": "string" }], "oneOf": [{ "type": "integer" }] });
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: `anyOf` and `oneOf` stand beside each other; say it with one of them by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn members_without_a_type() {
+    let thing = json!({
+        "type": "object",
+        "properties": { "a": { "type": "string" }, "b": { "type": "string" } },
+        "anyOf": [{ "required": ["a"] }, { "required": ["b"] }],
+    });
+    check_thing(
+        thing,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/properties: `properties` stands beside `anyOf`; teach the generator what it means, or correct it by an erratum
+    "#]],
+    );
+}
+
+#[test]
+fn a_tagged_member_called_as_the_unknown_ones() {
+    let tagged = |tag: &str| json!({ "type": "object", "properties": { "type": { "const": tag } }, "required": ["type"] });
+    let definitions = json!({
+        "Known": tagged("known"),
+        "Other": tagged("unrecognized"),
+        "Thing": { "anyOf": [reference("Known"), reference("Other")] },
+    });
+    check(
+        definitions,
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: several members would be called `Unrecognized`; name one of them in schema/names.toml, or merge them by an erratum
+    "#]],
+    );
+}
+
+fn many(count: usize) -> (Map<String, Value>, Vec<Value>) {
+    let tagged = |n| json!({ "type": "object", "properties": { "type": { "const": format!("t{n}") } }, "required": ["type"] });
+    let definitions = (0..count).map(|n| (format!("A{n}"), tagged(n))).collect();
+    let members = (0..count).map(|n| reference(&format!("A{n}"))).collect();
+    (definitions, members)
+}
+
+#[test]
+fn two_hundred_members_are_fine() {
+    let (mut definitions, members) = many(200);
+    definitions.insert("Thing".to_owned(), json!({ "anyOf": members }));
+    check(
+        Value::Object(definitions),
+        &expect![[r#"
+        accepted: 10 files
+    "#]],
+    );
+}
+
+#[test]
+fn more_than_two_hundred_members() {
+    let (mut definitions, members) = many(201);
+    definitions.insert("Thing".to_owned(), json!({ "anyOf": members }));
+    check(
+        Value::Object(definitions),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing/anyOf: `anyOf` has 201 members; 200 are supported; look at the file
+    "#]],
+    );
+}
+
+#[test]
+fn more_than_two_hundred_members_of_nested_unions() {
+    let (mut definitions, members) = many(210);
+    definitions.insert("Lower".to_owned(), json!({ "anyOf": members[..105] }));
+    definitions.insert("Upper".to_owned(), json!({ "anyOf": members[105..] }));
+    let thing = json!({ "anyOf": [reference("Lower"), reference("Upper")] });
+    definitions.insert("Thing".to_owned(), thing);
+    check(
+        Value::Object(definitions),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: a union has more than 200 members, those of its unions included; widen `Case::variant` in the runtime
+    "#]],
+    );
+}
+
+#[test]
+fn more_deciding_members_than_the_runtime_can_count() {
+    let names: Vec<String> = (0..33).map(|n| format!("m{n}")).collect();
+    let members: Vec<Value> = names.iter().map(|name| object(name)).collect();
+    let definitions: Map<String, Value> = (0..33)
+        .map(|n| (format!("A{n}"), members[n].clone()))
+        .collect();
+    let all: Vec<Value> = (0..33).map(|n| reference(&format!("A{n}"))).collect();
+    let mut definitions = definitions;
+    definitions.insert("Thing".to_owned(), json!({ "anyOf": all }));
+    check(
+        Value::Object(definitions),
+        &expect![[r#"
+        2000-01-01 at /definitions/Thing: more than 32 members of objects decide which member of a union it is; widen `Case::has` in the runtime
+    "#]],
+    );
+}
+
+#[test]
+fn unions_of_objects_that_contain_the_union() {
+    let tagged = |tag: &str| json!({ "kind": { "const": tag, "type": "string" } });
+    let leaf = json!({ "type": "object", "properties": tagged("leaf"), "required": ["kind"] });
+    let of = |union: &str| {
+        let mut properties = tagged("not");
+        properties["of"] = reference(union);
+        json!({ "type": "object", "properties": properties, "required": ["kind", "of"] })
+    };
+    for (union, object) in [("A", "B"), ("B", "A"), ("Y", "Z"), ("Z", "Y")] {
+        let definitions = json!({
+            "Leaf": leaf,
+            union: { "anyOf": [reference(object), reference("Leaf")] },
+            object: of(union),
+        });
+        let said = words(run(definitions, NO_TABLES));
+        assert_eq!(said, "accepted: 10 files\n", "{union} of {object}");
+    }
+}

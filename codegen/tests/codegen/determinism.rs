@@ -1,0 +1,106 @@
+//! Equal input gives equal bytes, and the order of members in a schema file is no input.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use codegen::{Files, Revision, Tables, generate, revisions, sha256};
+use serde_json::{Map, Value};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema")
+}
+
+fn text(name: &str) -> String {
+    let path = folder().join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn each_revision(check: impl Fn(&Revision, &str, Tables<'_>)) {
+    let (errata, names) = (text("errata.toml"), text("names.toml"));
+    let tables = Tables {
+        errata: &errata,
+        names: &names,
+    };
+    for revision in revisions(&text("revisions.toml")).expect("the list can be read") {
+        let schema = text(&format!("{}/schema.json", revision.id));
+        check(&revision, &schema, tables);
+    }
+}
+
+#[test]
+fn twice_gives_the_same_bytes() {
+    each_revision(|revision, schema, tables| {
+        let start = Instant::now();
+        let first = generate(revision, schema.as_bytes(), tables).expect("a known schema");
+        println!("{}: generated in {:?}", revision.id, start.elapsed());
+        let second = generate(revision, schema.as_bytes(), tables).expect("a known schema");
+        assert!(first == second, "{} differs", revision.id);
+    });
+}
+
+#[test]
+fn the_order_of_members_changes_nothing_but_the_hash() {
+    each_revision(|revision, schema, tables| {
+        let known = generate(revision, schema.as_bytes(), tables).expect("a known schema");
+        let schema: Value = serde_json::from_str(schema).expect("a schema is JSON");
+        for seed in 1..=3 {
+            let mut shuffled = String::new();
+            write_shuffled(&schema, &mut Lcg(seed), &mut shuffled);
+            let hashed = Revision {
+                sha256: sha256(shuffled.as_bytes()),
+                ..revision.clone()
+            };
+            assert_ne!(hashed.sha256, revision.sha256);
+            let files = generate(&hashed, shuffled.as_bytes(), tables).expect("the same schema");
+            let files: Files = files
+                .into_iter()
+                .map(|(path, text)| (path, text.replace(&hashed.sha256, &revision.sha256)))
+                .collect();
+            assert!(files == known, "{} differs, seed {seed}", revision.id);
+        }
+    });
+}
+
+/// A small generator of numbers: a test that fails has to fail again.
+struct Lcg(u64);
+
+impl Lcg {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+/// Writes a value with the members of each object in some order. Text, because the crate's maps may sort.
+fn write_shuffled(value: &Value, random: &mut Lcg, out: &mut String) {
+    match value {
+        Value::Object(object) => write_object(object, random, out),
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { "," });
+                write_shuffled(item, random, out);
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+fn write_object(object: &Map<String, Value>, random: &mut Lcg, out: &mut String) {
+    let mut members: Vec<_> = object.iter().collect();
+    for at in (1..members.len()).rev() {
+        members.swap(at, random.below(at + 1));
+    }
+    out.push('{');
+    for (index, (name, member)) in members.into_iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { "," });
+        out.push_str(&Value::from(name.as_str()).to_string());
+        out.push(':');
+        write_shuffled(member, random, out);
+    }
+    out.push('}');
+}

@@ -1,0 +1,57 @@
+//! The crate that is made from `tests/golden/schema.json`, file by file. Every emitter has something to do in it.
+//! `UPDATE_EXPECT=1` writes the files again.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use codegen::{Files, generate};
+use expect_test::expect_file;
+
+use crate::input::{NO_TABLES, revision};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// The files by path from the root of the crate.
+fn files() -> Files {
+    let schema = std::fs::read(folder().join("schema.json")).expect("the schema can be read");
+    let files =
+        generate(&revision(&schema), &schema, NO_TABLES).expect("a schema that is understood");
+    let inside = |path: String| {
+        let inside = path.strip_prefix("crates/mcp-2000-01-01/");
+        inside.expect("a file of the crate").to_owned()
+    };
+    files
+        .into_iter()
+        .map(|(path, text)| (inside(path), text))
+        .collect()
+}
+
+#[test]
+fn the_files_are_as_they_were() {
+    for (path, text) in files() {
+        expect_file![folder().join(path)].assert_eq(&text);
+    }
+}
+
+#[test]
+fn there_are_no_other_files() {
+    let mut wanted: BTreeSet<PathBuf> = files().keys().map(PathBuf::from).collect();
+    wanted.insert("schema.json".into());
+    let mut found = BTreeSet::new();
+    collect(&folder(), &mut found);
+    assert_eq!(found, wanted);
+}
+
+fn collect(at: &Path, found: &mut BTreeSet<PathBuf>) {
+    for entry in std::fs::read_dir(at).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else {
+            let inside = path.strip_prefix(folder()).expect("a path inside");
+            found.insert(inside.to_owned());
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Makes input for the generator: small schemas of the protocol, with errata and names where a test wants them.
+//! Gives what the generator says of them.
+
+use codegen::{Files, Revision, Tables, generate, sha256};
+use expect_test::Expect;
+use serde_json::{Value, json};
+
+/// Tables without entries.
+pub const NO_TABLES: Tables<'_> = Tables {
+    errata: "",
+    names: "",
+};
+
+/// A revision whose hash is that of these bytes.
+pub fn revision(bytes: &[u8]) -> Revision {
+    Revision {
+        id: "2000-01-01".to_owned(),
+        status: "release".to_owned(),
+        sha256: sha256(bytes),
+    }
+}
+
+/// A schema of the protocol with these definitions and the few that every one has.
+pub fn schema(definitions: Value) -> Value {
+    let mut all = json!({
+        "ClientRequest": { "type": "object" },
+        "JSONRPCMessage": { "type": "object" },
+        "ServerResult": { "type": "object" },
+    });
+    if let (Some(all), Value::Object(more)) = (all.as_object_mut(), definitions) {
+        all.extend(more);
+    }
+    json!({ "$schema": "http://json-schema.org/draft-07/schema#", "definitions": all })
+}
+
+/// Generates from a schema with these definitions.
+pub fn run(definitions: Value, tables: Tables<'_>) -> codegen::Result<Files> {
+    let bytes = schema(definitions).to_string().into_bytes();
+    generate(&revision(&bytes), &bytes, tables)
+}
+
+/// What the generator says of the bytes of a file.
+pub fn check_bytes(bytes: &[u8], expected: &Expect) {
+    expected.assert_eq(&words(generate(&revision(bytes), bytes, NO_TABLES)));
+}
+
+/// What the generator says of these definitions.
+pub fn check(definitions: Value, expected: &Expect) {
+    expected.assert_eq(&words(run(definitions, NO_TABLES)));
+}
+
+/// What the generator says of the definition `Thing`.
+pub fn check_thing(thing: Value, expected: &Expect) {
+    check(json!({ "Thing": thing }), expected);
+}
+
+/// The text of an error, as a line.
+pub fn words(generated: codegen::Result<Files>) -> String {
+    match generated {
+        Ok(files) => format!("accepted: {} files\n", files.len()),
+        Err(error) => format!("{error}\n"),
+    }
+}

@@ -1,0 +1,11 @@
+//! The generator as a whole: what it refuses and in which words, that equal input gives equal bytes, and a crate made
+//! from a small schema, file by file. The package's test `small` compiles and uses that crate.
+
+mod bad_errata;
+mod bad_files;
+mod bad_names;
+mod bad_shapes;
+mod bad_unions;
+mod determinism;
+mod golden;
+mod input;

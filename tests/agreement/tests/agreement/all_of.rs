@@ -1,0 +1,45 @@
+//! The schema without `allOf`, so that a walk along a document comes to one schema for each value.
+//! Takes a schema; gives one in which the members of each `allOf`, and what stands beside it, are one object.
+//! Written from the meaning of the keyword, not from the generator; the judge gets the schema as it is.
+
+use serde_json::{Map, Value};
+
+/// The document with every `allOf` merged.
+pub fn merged(document: &Value, key: &str) -> Value {
+    merge(document, &document[key])
+}
+
+fn merge(at: &Value, definitions: &Value) -> Value {
+    match at {
+        Value::Object(map) => {
+            let mut whole = Map::new();
+            if let Some(Value::Array(all)) = map.get("allOf") {
+                for member in all {
+                    let name = member["$ref"].as_str().and_then(|r| r.rsplit('/').next());
+                    let member = name.map_or(member, |name| &definitions[name]);
+                    join(&mut whole, &merge(member, definitions));
+                }
+            }
+            let is_all_of = map.get("allOf").is_some_and(Value::is_array);
+            let beside = map.iter().filter(|(key, _)| !is_all_of || *key != "allOf");
+            let beside = beside.map(|(key, value)| (key.clone(), merge(value, definitions)));
+            join(&mut whole, &Value::Object(beside.collect()));
+            Value::Object(whole)
+        }
+        Value::Array(items) => items.iter().map(|item| merge(item, definitions)).collect(),
+        scalar => scalar.clone(),
+    }
+}
+
+/// Adds what another schema says.
+fn join(to: &mut Map<String, Value>, from: &Value) {
+    for (key, value) in from.as_object().into_iter().flatten() {
+        match (to.get_mut(key), value) {
+            (Some(Value::Object(old)), Value::Object(_)) => join(old, value),
+            (Some(Value::Array(old)), Value::Array(new)) if key == "required" => {
+                old.extend(new.iter().cloned());
+            }
+            _ => _ = to.insert(key.clone(), value.clone()),
+        }
+    }
+}
