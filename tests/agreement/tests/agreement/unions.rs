@@ -200,8 +200,7 @@ fn tag(schema: &Schema, forms: &[&Form]) -> Option<&'static str> {
         let all = forms
             .iter()
             .all(|form| required(form.at.schema).contains(name));
-        all && forms.iter().any(|form| is_constant(form))
-            && !forms.iter().all(|form| is_constant(form))
+        all && forms.iter().any(is_constant) && !forms.iter().all(is_constant)
     };
     let telling = by_name
         .into_iter()
