@@ -26,6 +26,7 @@
 #[doc(hidden)]
 pub mod bridge;
 mod choice;
+mod decode;
 mod document;
 mod envelope;
 mod error;
@@ -53,6 +54,7 @@ mod writer;
 pub use serde as private_serde;
 
 pub use choice::{Case, Choice, Probe, Tag, UNRECOGNIZED};
+pub use decode::{decode_frame, decode_message};
 pub use document::{Document, DocumentRule, DocumentValue, DocumentView};
 pub use error::{DecodeError, DecodeErrorKind, Failed, Read};
 pub use extra::{Extra, KnownMember, Members};
@@ -63,7 +65,7 @@ pub use look::{Look, LookKind};
 pub use map::Map;
 pub use message::{
     DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Identified, Message, MessageError,
-    MessageErrorKind, ResultMessage, WithId, decode_frame, decode_message,
+    MessageErrorKind, ResultMessage, WithId,
 };
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};

@@ -1,15 +1,11 @@
-//! JSON-RPC messages of one direction: from bytes to typed values and back.
+//! JSON-RPC messages of one direction: the types, how they are written, and the error that a bad message deserves.
 //!
-//! Takes a document and what a result answers; gives requests, notifications, results and errors, or an error that
-//! keeps the id so that it can be answered. What a message is, is decided by its members and its method, never by what
-//! decodes. One pass where `method` comes before `params` and `id` before `result`; a raw scan more otherwise.
+//! How they are read is in `decode.rs`.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use crate::error::{DecodeError, DecodeErrorKind, Detail, Failed, Read};
+use crate::error::{DecodeError, Read};
 use crate::extra::{Extra, Members};
-use crate::look::{Look, LookKind};
 use crate::object::Shape;
 use crate::reader::Reader;
 use crate::traits::{Decode, Encode};
@@ -165,6 +161,11 @@ impl Members for ErrorObject {
     const MEMBERS: &'static [&'static str] = ERROR_OBJECT.members;
 }
 
+pub(crate) static RESPONSE: Shape = Shape {
+    members: &["id", "jsonrpc", "result", "error", "method"],
+    required: 0b10,
+};
+
 static ERROR_OBJECT: Shape = Shape {
     members: &["code", "data", "message"],
     required: 0b101,
@@ -236,10 +237,10 @@ pub enum MessageErrorKind {
 /// A document that is no message of its direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageError {
-    kind: MessageErrorKind,
-    id: Option<RequestId>,
-    method: Option<Box<str>>,
-    error: Box<DecodeError>,
+    pub(crate) kind: MessageErrorKind,
+    pub(crate) id: Option<RequestId>,
+    pub(crate) method: Option<Box<str>>,
+    pub(crate) error: Box<DecodeError>,
 }
 
 impl MessageError {
@@ -293,345 +294,6 @@ impl fmt::Display for MessageError {
 impl std::error::Error for MessageError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.error)
-    }
-}
-
-/// Decodes what one document holds. `answers` gives the method of the request with an id that this side has sent.
-///
-/// # Errors
-/// [`MessageError`], with the id whenever it can be read.
-pub fn decode_frame<'m, D: Direction>(
-    bytes: &[u8],
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Result<Frame<D>, MessageError> {
-    let text = utf8(bytes)?;
-    let mut r = Reader::new(text);
-    if r.peek() != Some(b'[') {
-        return message(text, answers).map(Frame::One);
-    }
-    batch(r, answers).map(Frame::Batch)
-}
-
-/// Decodes one message; a batch is an error.
-///
-/// # Errors
-/// As [`decode_frame`].
-pub fn decode_message<'m, D: Direction>(
-    bytes: &[u8],
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Result<Message<D>, MessageError> {
-    message(utf8(bytes)?, answers)
-}
-
-fn utf8(bytes: &[u8]) -> Result<&str, MessageError> {
-    std::str::from_utf8(bytes).map_err(|error| MessageError {
-        kind: MessageErrorKind::Parse,
-        id: None,
-        method: None,
-        error: Box::new(DecodeError::utf8(error.valid_up_to())),
-    })
-}
-
-fn batch<'m, D: Direction>(
-    mut r: Reader<'_>,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Result<Vec<Result<Message<D>, MessageError>>, MessageError> {
-    let start = r.peek_at();
-    let items = match batch_items(&mut r) {
-        Ok(items) => items,
-        Err(Failed) => return Err(outside(r.into_error())),
-    };
-    if items.is_empty() || !D::BATCHES {
-        let words = if items.is_empty() {
-            "a batch holds at least one message"
-        } else {
-            "this revision has no batches; send the messages one by one"
-        };
-        r.fault(start, DecodeErrorKind::Type, Detail::Plain(words));
-        return Err(outside(r.into_error()));
-    }
-    Ok(items
-        .into_iter()
-        .map(|item| message(item, answers))
-        .collect())
-}
-
-fn batch_items<'a>(r: &mut Reader<'a>) -> Read<Vec<&'a str>> {
-    let mut items = Vec::new();
-    let mut more = r.begin_array()?;
-    while more {
-        items.push(r.raw()?);
-        more = r.next_item()?;
-    }
-    r.end()?;
-    Ok(items)
-}
-
-/// An error of a document that is no message at all.
-fn outside(error: DecodeError) -> MessageError {
-    let kind = match error.kind() {
-        DecodeErrorKind::Syntax => MessageErrorKind::Parse,
-        _ => MessageErrorKind::InvalidRequest,
-    };
-    MessageError {
-        kind,
-        id: None,
-        method: None,
-        error: Box::new(error),
-    }
-}
-
-fn message<'m, D: Direction>(
-    text: &str,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Result<Message<D>, MessageError> {
-    let mut r = Reader::new(text);
-    match decode_whole(&mut r, answers) {
-        Ok(message) => Ok(message),
-        Err(Failed) => Err(explain::<D>(text, r, answers)),
-    }
-}
-
-fn decode_whole<'m, D: Direction>(
-    r: &mut Reader<'_>,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<Message<D>> {
-    let message = decode_one(r, answers)?;
-    r.end()?;
-    Ok(message)
-}
-
-/// What the members of a message say that it is.
-enum Telling {
-    Request,
-    Notification,
-    Response,
-}
-
-fn decode_one<'m, D: Direction>(
-    r: &mut Reader<'_>,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<Message<D>> {
-    match telling::<D>(r)? {
-        Telling::Request => {
-            let request = D::Request::decode(r)?;
-            finish::<D>(r)?;
-            Ok(Message::Request(request))
-        }
-        Telling::Notification => {
-            let notification = D::Notification::decode(r)?;
-            finish::<D>(r)?;
-            r.envelope_without_id()?;
-            Ok(Message::Notification(notification))
-        }
-        Telling::Response => response(r, answers),
-    }
-}
-
-/// Checks `jsonrpc` where the type leaves it to the envelope.
-fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
-    if D::ENVELOPE_INSIDE {
-        return Ok(());
-    }
-    r.envelope_version()
-}
-
-/// Reads up to the member that tells what a message is. Where nothing but the envelope stands before a known method,
-/// what follows goes on from there; otherwise the message is read again from its beginning.
-fn telling<D: Direction>(r: &mut Reader<'_>) -> Read<Telling> {
-    let (start, depth) = (r.peek_at(), r.depth());
-    r.open_object()?;
-    let mut first = true;
-    let (mut id, mut version, mut only_envelope) = (None, None, !D::ENVELOPE_INSIDE);
-    while r.next_member(&mut first)?.is_some() {
-        let name = r.name()?;
-        r.colon()?;
-        match &*name {
-            "method" => {
-                let method = r.str()?;
-                let Some(telling) = known_method::<D>(&method) else {
-                    return unknown_method(r, start, depth);
-                };
-                // A method with escape sequences cannot be hinted at: the union has to find it once more.
-                if only_envelope && matches!(method, Cow::Borrowed(_)) {
-                    r.resume_envelope(start, id, version);
-                } else {
-                    r.rewind(start, depth);
-                    r.expect_envelope();
-                }
-                if let Cow::Borrowed(method) = method {
-                    let at = r.peek_at();
-                    r.give_hint(at, method);
-                }
-                return Ok(telling);
-            }
-            "result" | "error" => {
-                r.rewind(start, depth);
-                return Ok(Telling::Response);
-            }
-            "id" => only_envelope &= id.replace(r.peek_at()).is_none(),
-            "jsonrpc" => only_envelope &= version.replace(r.peek_at()).is_none(),
-            _ => only_envelope = false,
-        }
-        r.skip()?;
-    }
-    Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("method")))
-}
-
-/// Notifications have names of their own, by which most requests are told from them at once.
-fn known_method<D: Direction>(method: &str) -> Option<Telling> {
-    if method.starts_with("notifications/") && D::NOTIFICATIONS.binary_search(&method).is_ok() {
-        Some(Telling::Notification)
-    } else if D::REQUESTS.binary_search(&method).is_ok() {
-        Some(Telling::Request)
-    } else if D::NOTIFICATIONS.binary_search(&method).is_ok() {
-        Some(Telling::Notification)
-    } else {
-        None
-    }
-}
-
-/// A method that the revision does not define is a request when the message has an id.
-#[cold]
-fn unknown_method(r: &mut Reader<'_>, start: usize, depth: u32) -> Read<Telling> {
-    r.rewind(start, depth);
-    let has_id = r.has("id")?;
-    r.expect_envelope();
-    Ok(if has_id {
-        Telling::Request
-    } else {
-        Telling::Notification
-    })
-}
-
-static RESPONSE: Shape = Shape {
-    members: &["id", "jsonrpc", "result", "error", "method"],
-    required: 0b10,
-};
-
-fn response<'m, D: Direction>(
-    r: &mut Reader<'_>,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<Message<D>> {
-    let start = r.peek_at();
-    let mut object = r.object(&RESPONSE)?;
-    let (mut id, mut result, mut error) = (None, None, None);
-    let mut result_at = None;
-    while let Some(member) = object.next(r)? {
-        match member {
-            0 => id = Some(Nullable::<RequestId>::decode(r)?),
-            1 => r.constant("2.0")?,
-            2 => match &id {
-                Some(Nullable::Value(id)) => result = Some(decode_result::<D>(r, id, answers)?),
-                _ => {
-                    result_at = Some((r.peek_at(), r.depth()));
-                    r.skip()?;
-                }
-            },
-            3 => error = Some(ErrorObject::decode(r)?),
-            _ => return Err(r.request_and_response(start)),
-        }
-    }
-    if error.is_some() && (result.is_some() || result_at.is_some()) {
-        let detail = Detail::Exclusive("result", "error");
-        return Err(r.fault(start, DecodeErrorKind::Exclusive, detail));
-    }
-    if let Some(error) = error {
-        if D::ERROR_NEEDS_ID && id.is_none() {
-            return Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("id")));
-        }
-        return Ok(Message::Error(ErrorMessage {
-            id,
-            error,
-            extra: object.extra(),
-        }));
-    }
-    let Some(Nullable::Value(id)) = id else {
-        return Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("id")));
-    };
-    let result = match (result, result_at) {
-        (Some(result), _) => result,
-        (None, Some(at)) => late_result::<D>(r, at, &id, answers)?,
-        (None, None) => {
-            return Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("result")));
-        }
-    };
-    Ok(Message::Result(ResultMessage {
-        id,
-        result,
-        extra: object.extra(),
-    }))
-}
-
-/// Decodes a result that came before the id.
-fn late_result<'m, D: Direction>(
-    r: &mut Reader<'_>,
-    (at, depth): (usize, u32),
-    id: &RequestId,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<D::Result> {
-    let end = (r.at(), r.depth());
-    r.rewind(at, depth);
-    let result = decode_result::<D>(r, id, answers)?;
-    r.rewind(end.0, end.1);
-    Ok(result)
-}
-
-fn decode_result<'m, D: Direction>(
-    r: &mut Reader<'_>,
-    id: &RequestId,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<D::Result> {
-    match answers(id) {
-        Some(method) => D::Result::decode_result(method, r),
-        None => {
-            let at = r.peek_at();
-            let words = Detail::Plain("no request with this id waits for a result");
-            Err(r.fault(at, DecodeErrorKind::Union, words))
-        }
-    }
-}
-
-/// Works out which answer a message deserves that did not decode.
-#[cold]
-fn explain<'m, D: Direction>(
-    text: &str,
-    r: Reader<'_>,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> MessageError {
-    let error = r.into_error();
-    let look = match Look::at(text) {
-        Ok(look) => look,
-        Err(not_json) => return outside(not_json),
-    };
-    let id = look.id.and_then(|id| crate::from_str(id).ok());
-    let method = look.method.as_deref();
-    let kind = match (look.kind, method) {
-        (LookKind::Response, _) => match id.as_ref().map(answers) {
-            Some(Some(_)) => MessageErrorKind::InvalidResponse,
-            _ if look.result.is_none() => MessageErrorKind::InvalidResponse,
-            _ => MessageErrorKind::UnknownResponse,
-        },
-        (LookKind::Notification, Some(_)) if look.version_is_right() => {
-            MessageErrorKind::InvalidNotification
-        }
-        (LookKind::Request, Some(method)) if look.version_is_right() && id.is_some() => {
-            let in_params = error.pointer().starts_with("/params") || error.lacks("params");
-            if D::NOTIFICATIONS.binary_search(&method).is_ok() {
-                MessageErrorKind::MethodNotFound
-            } else if in_params {
-                MessageErrorKind::InvalidParams
-            } else {
-                MessageErrorKind::InvalidRequest
-            }
-        }
-        _ => MessageErrorKind::InvalidRequest,
-    };
-    MessageError {
-        kind,
-        id,
-        method: method.map(Into::into),
-        error: Box::new(error),
     }
 }
 
