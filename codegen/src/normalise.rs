@@ -213,6 +213,7 @@ impl Pass<'_> {
                 (_, Some(from_a)) if from_a == from_b => from_a,
                 (key, Some(from_a)) if ANNOTATIONS.contains(&key) => from_a,
                 ("required", Some(from_a)) => union(&from_a, &from_b),
+                ("type", Some(from_a)) if both_numbers(&from_a, &from_b) => json!("integer"),
                 ("properties", Some(from_a)) => self.merge_properties(from_a, from_b, pointer)?,
                 (key, Some(_)) => {
                     let problem = format!("two schemas disagree about `{key}` of the same value");
@@ -265,6 +266,12 @@ fn with_description(mut schema: Value, from: &Value) -> Value {
         object.entry("description").or_insert(words.clone());
     }
     schema
+}
+
+/// Whether one says `number` and the other `integer`, which is the narrower of the two.
+fn both_numbers(a: &Value, b: &Value) -> bool {
+    let is_number = |value: &Value| value == "number" || value == "integer";
+    is_number(a) && is_number(b)
 }
 
 fn union(a: &Value, b: &Value) -> Value {

@@ -108,11 +108,19 @@ impl Schemas {
             let fetch = format!("run `cargo xtask schema fetch {}`", revision.id);
             format!("cannot read {}; {fetch}", file.display())
         })?;
+        self.represent_bytes(revision, &bytes)
+    }
+
+    /// The representation of a schema that need not be in the folder yet.
+    ///
+    /// # Errors
+    /// When the generator does not understand it.
+    pub fn represent_bytes(&self, revision: &Revision, bytes: &[u8]) -> anyhow::Result<Ir> {
         let tables = Tables {
             errata: &self.errata,
             names: &self.names,
         };
-        Ok(codegen::represent(revision, &bytes, tables)?)
+        Ok(codegen::represent(revision, bytes, tables)?)
     }
 }
 

@@ -4,12 +4,19 @@
 // Printing is what a task runner is for.
 #![allow(clippy::print_stdout)]
 
+pub mod add;
 pub mod bench;
 pub mod codegen;
 pub mod diff;
+pub mod history;
+pub mod index;
+pub mod origin;
+pub mod review;
 pub mod schema;
 pub mod source;
 pub mod test;
+pub mod undo;
+pub mod watch;
 
 use std::path::PathBuf;
 

@@ -1,11 +1,12 @@
 //! The command line of `cargo xtask`: reads the arguments, calls the task, turns an error into an exit code.
 //! Every task is a function of the library beside it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
-use xtask::{codegen, diff, schema, test, workspace_root};
+use xtask::{add, codegen, diff, history, schema, test, watch, workspace_root};
 
 /// The commands that build this workspace.
 #[derive(Parser)]
@@ -73,6 +74,25 @@ enum BenchTask {
 
 #[derive(Subcommand)]
 enum SchemaAction {
+    /// Take a revision in: its entry, its crate, and its place in everything that lists revisions; build and test it.
+    Add(add::Arguments),
+    /// Run the generator over every schema in the history of a clone of the official repository.
+    #[command(hide = true)]
+    History {
+        /// The clone.
+        clone: PathBuf,
+    },
+    /// Compare with the official repository: new revisions, amended files, drafts.
+    Check {
+        /// An address or a clone, instead of the one that schema/revisions.toml names.
+        #[arg(long, value_name = "URL|DIR")]
+        upstream: Option<String>,
+    },
+    /// Take a revision out again.
+    Remove {
+        /// The revision.
+        revision: String,
+    },
     /// Take the files again from the packages that schema/revisions.toml names.
     Fetch {
         /// The revisions to take; all of them when none is named.
@@ -102,6 +122,18 @@ fn run(task: Task) -> anyhow::Result<()> {
         },
         Task::Codegen { check } => codegen::run(&root, check),
         Task::Diff(arguments) => diff::run(&root, &arguments),
+        Task::Schema {
+            action: SchemaAction::Add(arguments),
+        } => add::add(&root, &arguments),
+        Task::Schema {
+            action: SchemaAction::Check { upstream },
+        } => watch::check(&root, upstream.as_deref()),
+        Task::Schema {
+            action: SchemaAction::History { clone },
+        } => history::run(&root, &clone),
+        Task::Schema {
+            action: SchemaAction::Remove { revision },
+        } => add::remove(&root, &revision),
         Task::Schema {
             action: SchemaAction::Fetch { revisions },
         } => schema::fetch(&root.join("schema"), &revisions),

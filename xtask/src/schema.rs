@@ -29,26 +29,29 @@ struct Index {
 struct Revision {
     id: String,
     sha256: String,
-    source: Source,
+    source: Option<Source>,
 }
 
 /// Takes the named revisions, or all, from their packages and stores them under `directory`.
 pub fn fetch(directory: &Path, wanted: &[String]) -> anyhow::Result<()> {
     let index = load(directory)?;
     for revision in select(&index, wanted)? {
-        let bytes = source::read(&revision.source).with_context(|| {
+        let Some(source) = &revision.source else {
+            println!("{}: no package has it", revision.id);
+            continue;
+        };
+        let bytes = source::read(source).with_context(|| {
             format!(
-                "revision {}: cannot take {FILE} (sha256 {} expected) from {}; correct its source in {INDEX}, or check \
-                 the connection and try again",
-                revision.id, revision.sha256, revision.source
+                "revision {}: cannot take {FILE} (sha256 {} expected) from {source}; correct its source in {INDEX}, or \
+                 check the connection and try again",
+                revision.id, revision.sha256
             )
         })?;
         let outcome = store(directory, revision, &bytes)?;
         println!(
-            "{}: {outcome} ({} bytes, {})",
+            "{}: {outcome} ({} bytes, {source})",
             revision.id,
-            bytes.len(),
-            revision.source
+            bytes.len()
         );
     }
     Ok(())
@@ -150,7 +153,10 @@ fn store(directory: &Path, revision: &Revision, bytes: &[u8]) -> anyhow::Result<
         "revision {}: {} has sha256 {found}, but {INDEX} expects {}; nothing was written. Correct package, version or \
          path there, or pin the new hash after reviewing the difference",
         revision.id,
-        revision.source,
+        revision
+            .source
+            .as_ref()
+            .map_or_else(String::new, Source::to_string),
         revision.sha256,
     );
     let path = file_of(directory, revision);

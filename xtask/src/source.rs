@@ -6,6 +6,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
@@ -44,6 +45,34 @@ pub enum Registry {
     Crates,
     /// Python source distributions, through `pip`.
     Pypi,
+}
+
+impl FromStr for Source {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let parts = || {
+            let (registry, rest) = text.split_once(':')?;
+            let (package, rest) = rest.split_once('@')?;
+            let (version, path) = rest.split_once(':')?;
+            let registry = match registry {
+                "crates" => Registry::Crates,
+                "pypi" => Registry::Pypi,
+                _ => return None,
+            };
+            let plain = |text: &str| !text.is_empty() && !text.contains(['"', '\\', '\n']);
+            let all = [package, version, path].into_iter().all(plain);
+            all.then(|| Self {
+                registry,
+                package: package.to_owned(),
+                version: version.to_owned(),
+                path: path.to_owned(),
+            })
+        };
+        parts().with_context(|| {
+            format!("{text:?} is no source; write it as crates:package@version:path or pypi:package@version:path")
+        })
+    }
 }
 
 impl fmt::Display for Source {

@@ -1,5 +1,6 @@
 //! Requests and notifications by method, and the types of the revision by direction.
 
+use heck::ToUpperCamelCase;
 use proc_macro2::TokenStream;
 use quote::quote;
 
@@ -78,8 +79,11 @@ fn marker(cx: &Context<'_>) -> TokenStream {
     }
 }
 
-/// `2025-06-18` gives `V2025_06_18`.
+/// `2025-06-18` gives `V2025_06_18`, `draft-x` gives `VDraftX`.
 pub fn marker_name(revision: &str) -> String {
+    if !revision.starts_with(|c: char| c.is_ascii_digit()) {
+        return format!("V{}", revision.to_upper_camel_case());
+    }
     format!(
         "V{}",
         revision.replace(|c: char| !c.is_ascii_alphanumeric(), "_")

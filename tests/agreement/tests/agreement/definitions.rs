@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use codegen::ir::Shape;
 use mcp_exact_tests_support::definition_names;
 
-use crate::revisions::{all, identifiers, revisions};
+use crate::revisions::{all, identifiers, only, revisions};
 
 #[test]
 fn every_listed_revision_is_in_the_table() {
@@ -41,9 +41,10 @@ fn the_counts_are_those_of_the_specification() {
         ("2026-07-28", 155),
     ];
     for (id, count) in counts {
-        let table = all().iter().find(|types| types.id == id);
-        let definitions = table.expect("a released revision stays").definitions;
-        assert_eq!(definitions.len(), count, "{id}");
+        match all().iter().find(|types| types.id == id) {
+            Some(types) => assert_eq!(types.definitions.len(), count, "{id}"),
+            None => assert!(only().is_some(), "{id}: a released revision stays"),
+        }
     }
 }
 

@@ -130,6 +130,8 @@ pub struct Revision {
     pub schema: Schema,
     /// The representation that the types were generated from.
     pub ir: Ir,
+    /// Whether it may still change: it can be whatever its authors try out.
+    pub is_draft: bool,
 }
 
 impl Revision {
@@ -150,10 +152,20 @@ impl Revision {
 /// The environment variable that limits the tests to one revision.
 const ONLY: &str = "MCP_EXACT_REVISION";
 
+/// The revision that the tests are limited to, if they are.
+pub fn only() -> Option<String> {
+    std::env::var(ONLY).ok()
+}
+
 /// All revisions, in the order of the list, or the one that is asked for.
 pub fn revisions() -> &'static [Revision] {
     static REVISIONS: LazyLock<Vec<Revision>> = LazyLock::new(read);
     &REVISIONS
+}
+
+/// The revisions that do not change any more, for cases that are made for what they have.
+pub fn released() -> impl Iterator<Item = &'static Revision> {
+    revisions().iter().filter(|revision| !revision.is_draft)
 }
 
 /// The types of all revisions.
@@ -175,7 +187,7 @@ fn read() -> Vec<Revision> {
         names: &names,
     };
     let listed = codegen::revisions(&file("revisions.toml")).expect("the list can be read");
-    let wanted = std::env::var(ONLY).ok();
+    let wanted = only();
     let is_wanted = |id: &str| wanted.as_deref().is_none_or(|wanted| wanted == id);
     let revision = |revision: codegen::Revision| {
         let text = file(&format!("{}/schema.json", revision.id));
@@ -184,6 +196,7 @@ fn read() -> Vec<Revision> {
         let corrected = codegen::corrected(&revision, text.as_bytes(), tables);
         let types = TYPES.iter().find(|types| types.id == revision.id);
         Revision {
+            is_draft: revision.is_draft(),
             types: types.unwrap_or_else(|| panic!("{}: run `cargo xtask codegen`", revision.id)),
             official: serde_json::from_str(&text).expect("a schema is JSON"),
             schema: Schema::new(corrected.expect("the errata fit"), &ir),

@@ -123,7 +123,12 @@ fn bad_params_of_a_known_method_are_an_error_that_points_at_them() {
                 let doc = generator.instance(union.name);
                 for bad in ["5", "[]", "null", "\"a\"", r#"{"_meta":[]}"#] {
                     let bad = Doc::parse(bad).expect("a case is JSON");
-                    let text = with_member(&doc, "params", bad).to_string();
+                    let changed = with_member(&doc, "params", bad);
+                    if revision.schema.oracle.verdict(union.name, &changed) == Some(true) {
+                        assert!(revision.is_draft, "{} {changed}", revision.id());
+                        continue;
+                    }
+                    let text = changed.to_string();
                     let error = match (union.decode)(text.as_bytes()) {
                         Ok(decoded) => panic!("{} {text} {}", union.name, decoded.variant),
                         Err(error) => error,

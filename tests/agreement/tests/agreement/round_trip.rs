@@ -33,7 +33,7 @@ fn instances_come_back() {
                 tally.refused,
                 tally.left_out
             );
-            assert!((tally.refused + tally.left_out) * 50 < tally.documents);
+            assert!((tally.refused + tally.left_out) * 20 < tally.documents);
         }
     }
 }

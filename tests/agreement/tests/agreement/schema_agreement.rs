@@ -108,7 +108,9 @@ fn types_and_schema_agree() {
         let tally = compare(revision);
         tally.report(revision.id(), "instances and mutants");
         let kinds: BTreeSet<_> = MutationKind::ALL.into_iter().collect();
-        assert_eq!(kinds, tally.kinds.keys().copied().collect(), "every kind");
+        if !revision.is_draft {
+            assert_eq!(kinds, tally.kinds.keys().copied().collect(), "every kind");
+        }
         for definition in definition_names(&revision.official) {
             let both = [&tally.valid, &tally.invalid].map(|counts| counts.contains_key(definition));
             let can_be_invalid = !is_open(revision.schema.definition(definition).schema);
@@ -172,7 +174,7 @@ fn the_rules_say_exactly_what_is_refused() {
         }
         tally.report(revision.id(), "provoked");
         assert!(
-            tally.excused.iter().all(|count| *count > 0),
+            revision.is_draft || tally.excused.iter().all(|count| *count > 0),
             "{}: every rule was needed",
             revision.id()
         );

@@ -1,0 +1,247 @@
+//! `cargo xtask schema add` and `remove`: a revision joins the workspace, or leaves it, in one step.
+//!
+//! Takes a schema file; writes its entry, its crate and every generated region, then builds and tests what it wrote. When
+//! anything fails, every file is as it was. Looks into the schema through the generator only.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, ValueEnum};
+use codegen::Revision;
+use codegen::ir::Ir;
+
+use crate::codegen::{Schemas, generate};
+use crate::index::{self, Entry};
+use crate::origin::{self, Origin};
+use crate::review;
+use crate::source::Source;
+use crate::undo::Undo;
+
+/// The arguments of `cargo xtask schema add`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// What the specification calls the revision, such as 2025-06-18.
+    pub revision: String,
+    /// The file, a clone of the official repository, or an address.
+    #[arg(long, value_name = "FILE|DIR|URL")]
+    pub from: String,
+    /// Whether the revision may still change.
+    #[arg(long, value_enum, default_value_t = Status::Release)]
+    pub status: Status,
+    /// The package that has a copy: `crates:package@version:path` or `pypi:package@version:path`.
+    #[arg(long, value_name = "REGISTRY:PACKAGE@VERSION:PATH")]
+    pub source: Option<Source>,
+}
+
+/// Whether a revision may still change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Status {
+    /// It may: its types can grow, and its crate is never published.
+    Draft,
+    /// It does not.
+    Release,
+}
+
+/// Adds a revision.
+///
+/// # Errors
+/// When the file is no schema that the generator understands, or what it makes does not build or pass its tests.
+pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    let id = arguments.revision.as_str();
+    check_id(id)?;
+    let draft = arguments.status == Status::Draft;
+    let origin = origin::bring(&arguments.from, id, draft)?;
+    let folder = root.join("schema");
+    let schemas = Schemas::read(&folder)?;
+    let sha256 = codegen::sha256(&origin.bytes);
+    if let Some(same) = schemas.revisions.iter().find(|r| r.sha256 == sha256) {
+        println!("{} has the same bytes; nothing to do", same.id);
+        return Ok(());
+    }
+    ensure!(
+        schemas.revisions.iter().all(|revision| revision.id != id),
+        "revision {id} is there with other bytes; run `cargo xtask schema remove {id}` first"
+    );
+    let revision = Revision {
+        id: id.to_owned(),
+        status: if draft { "draft" } else { "release" }.to_owned(),
+        sha256,
+    };
+    let ir = schemas.represent_bytes(&revision, &origin.bytes)?;
+    // Everything before this line only reads.
+    let list = index::with(
+        &fs::read_to_string(folder.join("revisions.toml"))?,
+        &entry(arguments, &revision, &origin, &ir, &today()),
+    );
+    let mut undo = Undo::new(root);
+    undo.remember("Cargo.lock")?;
+    undo.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
+    undo.write("schema/revisions.toml", list.as_bytes())?;
+    let lines = write_generated(root, &mut undo, id)?;
+    prove(root, id)?;
+    undo.keep();
+    println!("\nadded {id}: {}", review::summary(&ir, lines));
+    for line in review::review(&ir, previous(&schemas, id).as_ref()) {
+        println!("  look at {line}");
+    }
+    println!(
+        "next: errata (schema/errata.toml), names (schema/names.toml), then `cargo xtask test`"
+    );
+    Ok(())
+}
+
+/// Takes a revision out again.
+///
+/// # Errors
+/// When there is no such revision, or what is left cannot be generated.
+pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
+    let list = fs::read_to_string(root.join("schema/revisions.toml"))
+        .context("cannot read schema/revisions.toml; restore it from version control")?;
+    let list = index::without(&list, id)
+        .with_context(|| format!("there is no revision {id} in schema/revisions.toml"))?;
+    let mut undo = Undo::new(root);
+    undo.remember("Cargo.lock")?;
+    undo.write("schema/revisions.toml", list.as_bytes())?;
+    write_generated(root, &mut undo, id)?;
+    undo.keep();
+    for folder in [format!("schema/{id}"), format!("crates/mcp-{id}")] {
+        let folder = root.join(folder);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)
+                .with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+    }
+    cargo(root, &["metadata", "--format-version", "1", "--quiet"], &[])?;
+    println!("removed {id}; entries of schema/errata.toml and schema/names.toml stay");
+    Ok(())
+}
+
+/// A name that can be a part of paths, crate names and features.
+fn check_id(id: &str) -> anyhow::Result<()> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let ends = [id.bytes().next(), id.bytes().last()];
+    let ends_well = ends
+        .iter()
+        .all(|b| b.is_some_and(|b| b.is_ascii_alphanumeric()));
+    ensure!(
+        id.len() <= 64 && id.bytes().all(plain) && ends_well && !id.starts_with("exact"),
+        "{id:?} can be no part of a crate's name; use lower-case letters, digits and dashes, as in 2025-06-18"
+    );
+    Ok(())
+}
+
+fn entry<'e>(
+    arguments: &'e Arguments,
+    revision: &'e Revision,
+    origin: &'e Origin,
+    ir: &Ir,
+    today: &'e str,
+) -> Entry<'e> {
+    let is_2020 = !origin.bytes.windows(8).any(|word| word == b"draft-07");
+    let initializes = ir
+        .methods
+        .iter()
+        .any(|method| method.method == "initialize");
+    Entry {
+        id: &revision.id,
+        draft: revision.is_draft(),
+        dialect: if is_2020 { "2020-12" } else { "draft-07" },
+        era: if initializes {
+            "handshake"
+        } else {
+            "stateless"
+        },
+        sha256: &revision.sha256,
+        upstream_path: &origin.path,
+        upstream_commit: origin.commit.as_deref(),
+        source: arguments.source.as_ref(),
+        retrieved: today,
+    }
+}
+
+fn today() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    index::day(now.map_or(0, |since| since.as_secs()))
+}
+
+/// Writes what the generator writes for the list as it is now; gives the lines of the crate of `id`.
+fn write_generated(root: &Path, undo: &mut Undo, id: &str) -> anyhow::Result<usize> {
+    let schemas = Schemas::read(&root.join("schema"))?;
+    let files = generate(root, &schemas)?;
+    let own = format!("crates/mcp-{id}/");
+    let mut lines = 0;
+    for (path, text) in &files {
+        if path.starts_with(&own) {
+            lines += text.lines().count();
+        }
+        if fs::read(root.join(path)).ok().as_deref() != Some(text.as_bytes()) {
+            undo.write(path, text.as_bytes())?;
+        }
+    }
+    Ok(lines)
+}
+
+/// Builds and tests what was written.
+fn prove(root: &Path, id: &str) -> anyhow::Result<()> {
+    let package = format!("mcp-{id}");
+    cargo(
+        root,
+        &["build", "--quiet", "--package", &package, "--all-features"],
+        &[],
+    )?;
+    cargo(
+        root,
+        &["test", "--quiet", "--package", &package, "--all-features"],
+        &[],
+    )?;
+    cargo(
+        root,
+        &["test", "--quiet", "--package", "mcp-exact-tests-agreement"],
+        &[("MCP_EXACT_REVISION", id)],
+    )?;
+    rustfmt(root, &format!("crates/{package}/src/lib.rs"))
+}
+
+fn cargo(root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<()> {
+    println!("running: cargo {}", arguments.join(" "));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    run(Command::new(cargo)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(root))
+}
+
+fn rustfmt(root: &Path, file: &str) -> anyhow::Result<()> {
+    run(Command::new("rustfmt")
+        .args(["--check", "--edition", "2024", file])
+        .current_dir(root))
+}
+
+/// Runs a command; what it prints is shown only when it fails.
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {program}; install the toolchain"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = [output.stdout, output.stderr].concat();
+    let words = String::from_utf8_lossy(&words);
+    let lines: Vec<&str> = words.lines().collect();
+    let shown = lines[lines.len().saturating_sub(60)..].join("\n");
+    bail!(
+        "{program} failed ({}), every file is as it was:\n{shown}",
+        output.status
+    )
+}
+
+/// The newest released revision before `id`.
+fn previous(schemas: &Schemas, id: &str) -> Option<Ir> {
+    let released = schemas.revisions.iter().filter(|r| !r.is_draft());
+    let before = released.filter(|r| r.id.as_str() < id || !id.starts_with("20"));
+    schemas.represent(before.max_by_key(|r| &r.id)?).ok()
+}

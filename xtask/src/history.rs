@@ -1,0 +1,91 @@
+//! `cargo xtask schema history`: the generator over every schema that the official repository ever had.
+//!
+//! Takes a clone; prints which versions the generator takes and why it refuses the others. Writes nothing, and is run by
+//! hand: the clone is large.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use codegen::Revision;
+
+use crate::codegen::Schemas;
+use crate::origin::git;
+
+/// One version of a schema file.
+struct Version {
+    commit: String,
+    path: String,
+}
+
+/// Runs the generator over every version in the history of a clone.
+///
+/// # Errors
+/// When the directory is no clone. A version that the generator refuses is no error but a line.
+pub fn run(root: &Path, clone: &Path) -> anyhow::Result<()> {
+    let schemas = Schemas::read(&root.join("schema"))?;
+    let versions = versions(clone)?;
+    let mut refused = 0;
+    for (blob, version) in &versions {
+        let bytes = read(clone, &["cat-file", "blob", blob])?;
+        let revision = Revision {
+            id: "draft".to_owned(),
+            status: "draft".to_owned(),
+            sha256: codegen::sha256(&bytes),
+        };
+        let generated = schemas
+            .represent_bytes(&revision, &bytes)
+            .and_then(|ir| Ok(codegen::emit(&ir, &revision)?));
+        let place = format!("{} {}", &version.commit[..8], version.path);
+        match generated {
+            Ok(files) => println!("ok      {place} ({} files)", files.len()),
+            Err(error) => {
+                refused += 1;
+                println!("refused {place}: {error:#}");
+            }
+        }
+    }
+    println!("{} versions, {refused} refused", versions.len());
+    Ok(())
+}
+
+/// Every distinct schema file by its hash, with the first commit that has it.
+fn versions(clone: &Path) -> anyhow::Result<BTreeMap<String, Version>> {
+    let log = text(
+        clone,
+        &["log", "--reverse", "--format=%H", "HEAD", "--", "schema"],
+    )?;
+    let mut versions = BTreeMap::new();
+    for commit in log.lines() {
+        let tree = text(clone, &["ls-tree", "-r", commit, "schema"])?;
+        for line in tree.lines() {
+            let Some((about, path)) = line.split_once('\t') else {
+                continue;
+            };
+            let blob = about.rsplit(' ').next().unwrap_or_default();
+            if path.rsplit('/').next() == Some("schema.json") {
+                versions.entry(blob.to_owned()).or_insert_with(|| Version {
+                    commit: commit.to_owned(),
+                    path: path.to_owned(),
+                });
+            }
+        }
+    }
+    Ok(versions)
+}
+
+fn text(clone: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    String::from_utf8(read(clone, arguments)?).context("git answers with text")
+}
+
+fn read(clone: &Path, arguments: &[&str]) -> anyhow::Result<Vec<u8>> {
+    let output = git(clone, arguments).context("cannot start git; install it")?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        bail!(
+            "{} is no clone of the official repository: {words}",
+            clone.display()
+        );
+    }
+    Ok(output.stdout)
+}

@@ -1,0 +1,191 @@
+//! Edits schema/revisions.toml as text: puts an entry in, takes one out, and leaves every other byte alone.
+
+use std::fmt::Write as _;
+
+use crate::source::{Registry, Source};
+
+/// What a new entry says.
+#[derive(Debug, Clone)]
+pub struct Entry<'e> {
+    /// The revision.
+    pub id: &'e str,
+    /// Whether it may still change.
+    pub draft: bool,
+    /// `draft-07` or `2020-12`.
+    pub dialect: &'e str,
+    /// `handshake` or `stateless`.
+    pub era: &'e str,
+    /// The hash of the file.
+    pub sha256: &'e str,
+    /// The path of the file upstream.
+    pub upstream_path: &'e str,
+    /// The commit upstream, when it is known.
+    pub upstream_commit: Option<&'e str>,
+    /// The package that has a copy, when there is one.
+    pub source: Option<&'e Source>,
+    /// The day, such as `2026-11-21`.
+    pub retrieved: &'e str,
+}
+
+impl Entry<'_> {
+    fn text(&self) -> String {
+        let status = if self.draft { "draft" } else { "release" };
+        let mut text = format!(
+            "[[revision]]\nid = \"{}\"\nstatus = \"{status}\"\ndialect = \"{}\"\nera = \"{}\"\nsha256 = \"{}\"\n\
+             upstream_path = \"{}\"\n",
+            self.id, self.dialect, self.era, self.sha256, self.upstream_path
+        );
+        // Writing to a `String` does not fail.
+        if let Some(commit) = self.upstream_commit {
+            let _ = write!(
+                text,
+                "upstream_commit = \"{commit}\"\nupstream_reviewed = \"{commit}\"\n"
+            );
+        }
+        if let Some(source) = self.source {
+            let registry = match source.registry {
+                Registry::Crates => "crates",
+                Registry::Pypi => "pypi",
+            };
+            let _ = writeln!(
+                text,
+                "source = {{ registry = \"{registry}\", package = \"{}\", version = \"{}\", path = \"{}\" }}",
+                source.package, source.version, source.path
+            );
+        }
+        let _ = write!(
+            text,
+            "retrieved = \"{}\"\nlicence = \"MIT AND Apache-2.0\"\n",
+            self.retrieved
+        );
+        text
+    }
+}
+
+/// The list with an entry more: releases stand oldest first, drafts last.
+pub fn with(list: &str, entry: &Entry<'_>) -> String {
+    let entries = entries(list);
+    let later = |other: &str| {
+        let is_draft = other.contains("\nstatus = \"draft\"\n");
+        let id = value(other, "id").unwrap_or_default();
+        !entry.draft && (is_draft || id > entry.id)
+    };
+    let place = entries
+        .iter()
+        .find(|(start, end)| later(&list[*start..*end]));
+    let text = entry.text();
+    match place {
+        Some((start, _)) => format!("{}{text}\n{}", &list[..*start], &list[*start..]),
+        None => format!("{}\n\n{text}", list.trim_end_matches('\n')),
+    }
+}
+
+/// The list without the entry of a revision; nothing when it has none.
+pub fn without(list: &str, id: &str) -> Option<String> {
+    let entries = entries(list);
+    let has_id = |(start, end): &&(usize, usize)| value(&list[*start..*end], "id") == Some(id);
+    let (start, end) = *entries.iter().find(has_id)?;
+    let rest = &list[end..];
+    let before = list[..start].trim_end_matches('\n');
+    Some(match rest {
+        "" => format!("{before}\n"),
+        rest => format!("{before}\n\n{rest}"),
+    })
+}
+
+/// Where each entry starts and ends.
+fn entries(list: &str) -> Vec<(usize, usize)> {
+    let mut starts: Vec<usize> = Vec::new();
+    let mut at = 0;
+    for line in list.split_inclusive('\n') {
+        if line.trim() == "[[revision]]" {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    let ends = starts.iter().skip(1).copied().chain([list.len()]);
+    starts.iter().copied().zip(ends).collect()
+}
+
+fn value<'e>(entry: &'e str, key: &str) -> Option<&'e str> {
+    let mut lines = entry.lines();
+    lines.find_map(|line| {
+        line.strip_prefix(key)?
+            .strip_prefix(" = \"")?
+            .strip_suffix('"')
+    })
+}
+
+/// The day of a number of seconds since 1970, by the rules of the Gregorian calendar.
+pub fn day(seconds: u64) -> String {
+    let (mut days, mut year) = (seconds / 86_400, 1970);
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    format!("{year}-{month:02}-{:02}", days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "# words\n\n[[revision]]\nid = \"2024\"\nstatus = \"release\"\n\n[[revision]]\nid = \"x\"\nstatus = \"draft\"\n";
+
+    fn entry(id: &str, draft: bool) -> Entry<'_> {
+        Entry {
+            id,
+            draft,
+            dialect: "2020-12",
+            era: "stateless",
+            sha256: "00",
+            upstream_path: "p",
+            upstream_commit: Some("c"),
+            source: None,
+            retrieved: "2026-11-21",
+        }
+    }
+
+    fn order(list: &str) -> Vec<&str> {
+        let entries = entries(list).into_iter();
+        entries
+            .filter_map(|(start, end)| value(&list[start..end], "id"))
+            .collect()
+    }
+
+    #[test]
+    fn releases_stand_by_age_and_drafts_last() {
+        let order_with = |id, draft| order(&with(LIST, &entry(id, draft))).join(" ");
+        assert_eq!(order_with("2023", false), "2023 2024 x");
+        assert_eq!(order_with("2025", false), "2024 2025 x");
+        assert_eq!(order_with("2025", true), "2024 x 2025");
+    }
+
+    #[test]
+    fn what_was_put_in_can_be_taken_out_again() {
+        for (id, draft) in [("2023", false), ("2025", false), ("2025", true)] {
+            let list = with(LIST, &entry(id, draft));
+            assert_eq!(without(&list, id).as_deref(), Some(LIST));
+        }
+        assert_eq!(without(LIST, "2025"), None);
+    }
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        assert_eq!(day(0), "1970-01-01");
+        assert_eq!(day(951_782_400), "2000-02-29");
+        assert_eq!(day(1_795_219_200), "2026-11-21");
+    }
+}

@@ -1,0 +1,161 @@
+//! What a person should look at when a revision has been added.
+//!
+//! Takes representations, gives lines of text; decides nothing.
+
+use std::collections::BTreeSet;
+
+use codegen::ir::{Definition, Ir, MemberValue, ObjectDispatch, Shape, Tag, Type, diff};
+
+/// Methods that begin, end or steer a connection; a change of one of them needs work in the session.
+const LIFECYCLE: &[&str] = &[
+    "initialize",
+    "logging/setLevel",
+    "notifications/cancelled",
+    "notifications/initialized",
+    "notifications/progress",
+    "ping",
+    "server/discover",
+    "subscriptions/listen",
+];
+
+/// Formats that `validate()` judges.
+const JUDGED: &[&str] = &["byte", "date", "date-time", "uri", "uri-template"];
+
+/// The revision in one line.
+pub fn summary(ir: &Ir, lines: usize) -> String {
+    let official = ir.definitions.iter().filter(|d| d.official).count();
+    let count = |request: bool| {
+        let methods = ir.methods.iter().filter(|method| method.request == request);
+        let names: BTreeSet<&str> = methods.map(|method| method.method.as_str()).collect();
+        names.len()
+    };
+    let (requests, notifications) = (count(true), count(false));
+    format!(
+        "{official} definitions, {requests} requests, {notifications} notifications, {lines} lines"
+    )
+}
+
+/// One line for each thing to look at.
+pub fn review(ir: &Ir, previous: Option<&Ir>) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(previous) = previous {
+        lines.extend(changes(previous, ir));
+    }
+    lines.extend(ir.definitions.iter().filter_map(union));
+    lines.extend(without_result(ir));
+    lines.extend(formats(ir));
+    lines
+}
+
+fn changes(previous: &Ir, ir: &Ir) -> Vec<String> {
+    let diff = diff(previous, ir);
+    let mut lines = vec![format!(
+        "what changed since {}: {} definitions, {} methods (`cargo xtask diff {} {}`)",
+        previous.revision,
+        diff.definitions.len(),
+        diff.methods.len(),
+        previous.revision,
+        ir.revision
+    )];
+    let methods = |ir: &Ir| -> BTreeSet<String> {
+        ir.methods
+            .iter()
+            .map(|method| method.method.clone())
+            .collect()
+    };
+    let (before, after) = (methods(previous), methods(ir));
+    for method in LIFECYCLE {
+        match (before.contains(*method), after.contains(*method)) {
+            (true, false) => lines.push(format!("the lifecycle: `{method}` is gone")),
+            (false, true) => lines.push(format!("the lifecycle: `{method}` is new")),
+            _ => {}
+        }
+    }
+    lines
+}
+
+/// A union that is told apart by which members are there, or in which some members look alike.
+fn union(definition: &Definition) -> Option<String> {
+    let Shape::Union(union) = &definition.shape else {
+        return None;
+    };
+    let plans = [&union.dispatch.objects, &union.dispatch.items];
+    let plans: Vec<&ObjectDispatch> = plans.into_iter().flatten().collect();
+    let reached = |index: usize| {
+        plans
+            .iter()
+            .any(|p| p.cases.iter().any(|c| c.variant == index))
+    };
+    let objects = |value: &Type| matches!(value, Type::Ref { .. });
+    let hidden = union.variants.iter().enumerate().find(|(index, variant)| {
+        plans.len() == 1 && objects(&variant.value) && !reached(*index) && plans[0].cases.len() > 1
+    });
+    if let Some((_, hidden)) = hidden {
+        let name = &definition.name;
+        return Some(format!(
+            "`{name}`: nothing tells `{}` from the others",
+            hidden.name
+        ));
+    }
+    let by_presence = plans.iter().any(|plan| {
+        let several = plan.cases.len() > 1;
+        several
+            && plan
+                .cases
+                .iter()
+                .any(|case| case.tag == Tag::Any && !case.has.is_empty())
+    });
+    by_presence.then(|| {
+        format!(
+            "`{}`: told apart by which members are there",
+            definition.name
+        )
+    })
+}
+
+fn without_result(ir: &Ir) -> Vec<String> {
+    let methods = ir.methods.iter().filter(|method| method.request);
+    let without = methods.filter(|method| {
+        matches!(
+            method.result.as_deref(),
+            None | Some("EmptyResult" | "Result")
+        )
+    });
+    without
+        .map(|method| format!("`{}`: has no result of its own", method.method))
+        .collect()
+}
+
+fn formats(ir: &Ir) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for definition in &ir.definitions {
+        match &definition.shape {
+            Shape::Struct(members) | Shape::Document(members) => {
+                for member in members {
+                    if let MemberValue::Type(value) = &member.value {
+                        add_formats(value, &mut found);
+                    }
+                }
+            }
+            Shape::Alias(value) => add_formats(value, &mut found),
+            _ => {}
+        }
+    }
+    let unknown = found
+        .iter()
+        .filter(|format| !JUDGED.contains(&format.as_str()));
+    unknown
+        .map(|format| format!("the format `{format}`: `validate()` does not judge it"))
+        .collect()
+}
+
+fn add_formats(value: &Type, found: &mut BTreeSet<String>) {
+    match value {
+        Type::String {
+            format: Some(format),
+        } => _ = found.insert(format.clone()),
+        Type::Array { items, .. } => add_formats(items, found),
+        Type::Map(inner) | Type::Nullable(inner) => add_formats(inner, found),
+        _ => {}
+    }
+}

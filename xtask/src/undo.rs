@@ -1,0 +1,143 @@
+//! Remembers files before they change, and puts them back unless the change is kept.
+//!
+//! Works byte for byte: files that were not there are removed again, and so are the directories that were made for them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// What a tree was like.
+#[derive(Debug)]
+#[must_use = "dropping it puts everything back"]
+pub struct Undo {
+    root: PathBuf,
+    files: Vec<(PathBuf, Option<Vec<u8>>)>,
+    directories: Vec<PathBuf>,
+}
+
+impl Undo {
+    /// Nothing of the tree is remembered yet.
+    pub fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            files: Vec::new(),
+            directories: Vec::new(),
+        }
+    }
+
+    /// Remembers a file as it is now; a later call for the same file changes nothing.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn remember(&mut self, path: &str) -> anyhow::Result<()> {
+        let file = self.root.join(path);
+        if self.files.iter().any(|(known, _)| *known == file) {
+            return Ok(());
+        }
+        let bytes = if file.exists() {
+            let bytes = fs::read(&file);
+            Some(bytes.with_context(|| format!("cannot read {path}; check its permissions"))?)
+        } else {
+            None
+        };
+        self.files.push((file, bytes));
+        Ok(())
+    }
+
+    /// Writes a file, after remembering it and the directories that are made for it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&mut self, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
+        self.remember(path)?;
+        let file = self.root.join(path);
+        let missing = file
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| !folder.exists());
+        let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        self.directories.extend(missing);
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&file, bytes).with_context(|| format!("cannot write {path}"))
+    }
+
+    /// Lets everything stay as it is now.
+    pub fn keep(mut self) {
+        self.files.clear();
+        self.directories.clear();
+    }
+
+    fn put_back(&mut self) -> Vec<PathBuf> {
+        let mut failed = Vec::new();
+        for (file, bytes) in self.files.drain(..) {
+            let done = match bytes {
+                Some(bytes) if fs::read(&file).is_ok_and(|present| present == bytes) => Ok(()),
+                Some(bytes) => fs::write(&file, bytes),
+                None if file.exists() => fs::remove_file(&file),
+                None => Ok(()),
+            };
+            if done.is_err() {
+                failed.push(file);
+            }
+        }
+        self.directories
+            .sort_by_key(|path| std::cmp::Reverse(path.components().count()));
+        for folder in self.directories.drain(..) {
+            // One that holds files of somebody else stays.
+            let _ = fs::remove_dir(folder);
+        }
+        failed
+    }
+}
+
+impl Drop for Undo {
+    #[allow(clippy::print_stderr)]
+    fn drop(&mut self) {
+        for file in self.put_back() {
+            eprintln!(
+                "cannot put {} back; restore it from version control",
+                file.display()
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        fs::write(root.path().join("a"), "old").expect("a file");
+        root
+    }
+
+    fn change(root: &Path) -> Undo {
+        let mut undo = Undo::new(root);
+        undo.write("a", b"new").expect("written");
+        undo.write("a", b"newer").expect("written");
+        undo.write("b/c/d", b"new").expect("written");
+        undo.remember("e").expect("not there");
+        fs::write(root.join("e"), "made by another program").expect("a file");
+        undo
+    }
+
+    #[test]
+    fn what_is_not_kept_is_put_back() {
+        let root = tree();
+        drop(change(root.path()));
+        assert_eq!(fs::read(root.path().join("a")).expect("a file"), b"old");
+        assert_eq!(fs::read_dir(root.path()).expect("a folder").count(), 1);
+    }
+
+    #[test]
+    fn what_is_kept_stays() {
+        let root = tree();
+        change(root.path()).keep();
+        assert_eq!(fs::read(root.path().join("a")).expect("a file"), b"newer");
+        assert_eq!(fs::read(root.path().join("b/c/d")).expect("a file"), b"new");
+    }
+}

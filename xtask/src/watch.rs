@@ -1,0 +1,225 @@
+//! `cargo xtask schema check`: the files that are kept here against the official repository.
+//!
+//! Takes a clone, or clones an address; says which revisions are new, which released files were amended and whether errata
+//! cover that, and whether drafts moved. Writes nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use codegen::{Revision, Tables};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::origin::{self, git};
+
+/// What this task needs of schema/revisions.toml.
+#[derive(Deserialize)]
+struct Index {
+    upstream_repository: String,
+    revision: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    #[serde(flatten)]
+    revision: Revision,
+    upstream_path: Option<String>,
+    upstream_reviewed: Option<String>,
+}
+
+/// Compares; an error lists what is to be done.
+///
+/// # Errors
+/// When something is new or amended, or there is no such repository.
+pub fn check(root: &Path, upstream: Option<&str>) -> anyhow::Result<()> {
+    let folder = root.join("schema");
+    let read = |name: &str| {
+        fs::read_to_string(folder.join(name)).with_context(|| format!("cannot read schema/{name}"))
+    };
+    let index: Index = toml::from_str(&read("revisions.toml")?)?;
+    let (errata, names) = (read("errata.toml")?, read("names.toml")?);
+    let tables = Tables {
+        errata: &errata,
+        names: &names,
+    };
+    let place = upstream.unwrap_or(&index.upstream_repository);
+    let scratch = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
+    let clone = clone(place, scratch.path())?;
+    let mut to_do = new_revisions(&clone, &index)?;
+    for listed in &index.revision {
+        let file = folder.join(&listed.revision.id).join("schema.json");
+        let bytes = fs::read(&file).with_context(|| {
+            let id = &listed.revision.id;
+            format!(
+                "cannot read {}; run `cargo xtask schema fetch {id}`",
+                file.display()
+            )
+        })?;
+        to_do.extend(amended(&clone, listed, &bytes, tables)?);
+    }
+    println!("{}", draft(&clone, &index)?);
+    for line in &to_do {
+        println!("{line}");
+    }
+    if to_do.is_empty() {
+        println!("nothing is new in {place}");
+        return Ok(());
+    }
+    bail!("{} of the lines above need work", to_do.len())
+}
+
+/// The clone itself, or one of an address.
+fn clone(place: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
+    if !place.starts_with("http://") && !place.starts_with("https://") {
+        let place = origin::clone_of(place);
+        show(&place, &["rev-parse", "HEAD"]).with_context(|| {
+            format!("{} is no clone of the official repository", place.display())
+        })?;
+        return Ok(place);
+    }
+    let status = Command::new("git")
+        .args([
+            "clone",
+            "--quiet",
+            "--filter=blob:none",
+            "--no-checkout",
+            "--",
+            place,
+        ])
+        .arg(scratch)
+        .status()
+        .context("cannot start git; install it")?;
+    if !status.success() {
+        bail!("git cannot clone {place}; check the connection, or name a clone with --upstream");
+    }
+    Ok(scratch.to_owned())
+}
+
+fn new_revisions(clone: &Path, index: &Index) -> anyhow::Result<Vec<String>> {
+    let listed = show(clone, &["ls-tree", "-d", "--name-only", "HEAD", "schema/"])?;
+    let listed = listed
+        .lines()
+        .filter_map(|path| path.strip_prefix("schema/"));
+    let known = |id: &str| index.revision.iter().any(|listed| listed.revision.id == id);
+    Ok(listed
+        .filter(|id| *id != "draft" && !known(id))
+        .map(|id| format!("new revision {id}: run `cargo xtask schema add {id} --from <clone>`"))
+        .collect())
+}
+
+/// What is to be done about a file that upstream changed since it was reviewed.
+fn amended(
+    clone: &Path,
+    listed: &Listed,
+    bytes: &[u8],
+    tables: Tables<'_>,
+) -> anyhow::Result<Option<String>> {
+    let Some(path) = &listed.upstream_path else {
+        return Ok(None);
+    };
+    let id = &listed.revision.id;
+    let newest = show(clone, &["log", "-1", "--format=%H", "HEAD", "--", path])?;
+    let newest = newest.trim();
+    if newest.is_empty() {
+        return Ok(Some(format!("{id}: {path} is gone upstream")));
+    }
+    if listed.upstream_reviewed.as_deref() == Some(newest) {
+        return Ok(None);
+    }
+    let text = show(clone, &["show", &format!("HEAD:{path}")])?;
+    let theirs: Value = serde_json::from_str(&text)
+        .with_context(|| format!("{path} of commit {newest} is not JSON"))?;
+    let ours: Value = serde_json::from_slice(bytes).context("the file here is not JSON")?;
+    if ours == theirs && listed.upstream_reviewed.is_none() {
+        return Ok(None);
+    }
+    let corrected = codegen::corrected(&listed.revision, bytes, tables)?;
+    let mut places = Vec::new();
+    differences(&ours, &theirs, "", &mut places);
+    let is_open = |place: &&String| corrected.pointer(place) != theirs.pointer(place);
+    let open: Vec<&String> = places.iter().filter(is_open).collect();
+    let words = match open.as_slice() {
+        [] => "errata cover all of it; set upstream_reviewed to that commit".to_owned(),
+        [first, ..] => format!(
+            "{} of {} changed places are in no erratum, the first is {first}",
+            open.len(),
+            places.len()
+        ),
+    };
+    Ok(Some(format!("{id}: amended by {newest}: {words}")))
+}
+
+/// The pointers of the smallest parts that differ.
+fn differences(ours: &Value, theirs: &Value, pointer: &str, places: &mut Vec<String>) {
+    match (ours, theirs) {
+        (Value::Object(a), Value::Object(b)) => {
+            let only_theirs = b.keys().filter(|key| !a.contains_key(*key));
+            for key in a.keys().chain(only_theirs) {
+                let token = key.replace('~', "~0").replace('/', "~1");
+                let pointer = format!("{pointer}/{token}");
+                match (a.get(key), b.get(key)) {
+                    (Some(a), Some(b)) => differences(a, b, &pointer, places),
+                    _ => places.push(pointer),
+                }
+            }
+        }
+        _ if ours == theirs => {}
+        _ => places.push(pointer.to_owned()),
+    }
+}
+
+/// A line about the draft, which is work only for those who follow it.
+fn draft(clone: &Path, index: &Index) -> anyhow::Result<String> {
+    let text = git(clone, &["show", "HEAD:schema/draft/schema.json"]);
+    let Some(bytes) = text
+        .filter(|o| o.status.success())
+        .map(|output| output.stdout)
+    else {
+        return Ok("draft: there is none".to_owned());
+    };
+    let sha256 = codegen::sha256(&bytes);
+    let mut revisions = index.revision.iter();
+    let newest = show(
+        clone,
+        &[
+            "log",
+            "-1",
+            "--format=%h of %cs",
+            "HEAD",
+            "--",
+            "schema/draft/schema.json",
+        ],
+    )?;
+    Ok(
+        match revisions.find(|listed| listed.revision.sha256 == sha256) {
+            Some(same) => format!("draft: the bytes of {}", same.revision.id),
+            None => format!("draft: moved, newest commit {}", newest.trim()),
+        },
+    )
+}
+
+fn show(clone: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let output = git(clone, arguments).context("cannot start git; install it")?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        bail!("git {} failed: {words}", arguments.join(" "));
+    }
+    String::from_utf8(output.stdout).context("git answers with text")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn differences_are_the_smallest_parts() {
+        let mut places = Vec::new();
+        let ours = json!({"a": {"b": 1, "c/d": 2}, "e": [1], "f": 1});
+        let theirs = json!({"a": {"b": 1, "c/d": 3}, "e": [2], "g": 1});
+        differences(&ours, &theirs, "", &mut places);
+        assert_eq!(places, ["/a/c~1d", "/e", "/f", "/g"]);
+    }
+}

@@ -1,0 +1,244 @@
+//! `schema add` with input that is no schema of the protocol: a clear error, and a tree that nothing has touched.
+//! Takes a temporary copy of the schema folder; what builds and tests a new crate never starts.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use xtask::add::{self, Arguments, Status};
+use xtask::workspace_root;
+
+const OFFICIAL: &str = "2025-06-18";
+
+/// A tree with one revision.
+fn tree() -> TempDir {
+    let tree = tempfile::tempdir().expect("a temporary directory");
+    let (from, to) = (workspace_root().join("schema"), tree.path().join("schema"));
+    fs::create_dir_all(to.join(OFFICIAL)).expect("a directory");
+    for file in [
+        "errata.toml",
+        "names.toml",
+        "revisions.toml",
+        "2025-06-18/schema.json",
+    ] {
+        fs::copy(from.join(file), to.join(file)).expect("a copy");
+    }
+    tree
+}
+
+fn contents(folder: &Path, to: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(folder).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            to.insert(path.clone(), Vec::new());
+            contents(&path, to);
+        } else {
+            to.insert(path.clone(), fs::read(&path).expect("a file"));
+        }
+    }
+}
+
+fn snapshot(tree: &TempDir) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    contents(tree.path(), &mut all);
+    all
+}
+
+fn add_bytes(tree: &TempDir, revision: &str, bytes: &[u8]) -> Result<(), String> {
+    let input = tempfile::tempdir().expect("a temporary directory");
+    let file = input.path().join("schema.json");
+    fs::write(&file, bytes).expect("a file");
+    let arguments = Arguments {
+        revision: revision.to_owned(),
+        from: file.display().to_string(),
+        status: Status::Draft,
+        source: None,
+    };
+    add::add(tree.path(), &arguments).map_err(|error| format!("{error:#}"))
+}
+
+/// Adds the bytes, and holds the error against what it has to say.
+fn check(bytes: &[u8], words: &[&str]) {
+    let tree = tree();
+    let before = snapshot(&tree);
+    let error = add_bytes(&tree, "2099-01-01", bytes).expect_err("no schema of the protocol");
+    for word in words {
+        assert!(error.contains(word), "{word:?} is not in: {error}");
+    }
+    assert!(error.len() < 2000, "{} bytes of words", error.len());
+    assert_eq!(snapshot(&tree), before, "{error}");
+}
+
+/// The official schema with a change.
+fn changed(change: impl FnOnce(&mut Value)) -> Vec<u8> {
+    let file = workspace_root()
+        .join("schema")
+        .join(OFFICIAL)
+        .join("schema.json");
+    let bytes = fs::read(file).expect("the official schema");
+    let mut schema = serde_json::from_slice(&bytes).expect("JSON");
+    change(&mut schema);
+    serde_json::to_vec(&schema).expect("JSON")
+}
+
+fn with_definition(name: &str, definition: Value) -> Vec<u8> {
+    changed(|schema| schema["definitions"][name] = definition)
+}
+
+#[test]
+fn an_empty_file() {
+    check(
+        b"",
+        &["2099-01-01", "the schema file is not JSON", "take the file"],
+    );
+}
+
+#[test]
+fn a_page_saved_as_json() {
+    check(
+        b"<!DOCTYPE html><html><body>404</body></html>",
+        &["the schema file is not JSON"],
+    );
+}
+
+#[test]
+fn json_of_something_else() {
+    check(b"[]", &["no `definitions`"]);
+    check(
+        br#"{"name":"package","version":"1.0.0"}"#,
+        &["no `definitions`"],
+    );
+}
+
+#[test]
+fn a_schema_of_something_else() {
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": {"Person": {"type": "object", "properties": {"name": {"type": "string"}}}}
+    });
+    check(
+        schema.to_string().as_bytes(),
+        &["/$defs", "no schema of the protocol"],
+    );
+}
+
+#[test]
+fn ten_megabytes_of_nesting() {
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let times = (10 << 20) / (open.len() + close.len());
+        let text = format!("{}1{}", open.repeat(times), close.repeat(times));
+        check(text.as_bytes(), &["nested deeper"]);
+    }
+}
+
+#[test]
+fn more_than_a_schema_can_be() {
+    check(&vec![b' '; 17 << 20], &["is larger than 16 MB"]);
+}
+
+#[test]
+fn references_in_a_circle() {
+    check(
+        &with_definition("Circle", json!({"$ref": "#/definitions/Circle"})),
+        &["/definitions/Circle"],
+    );
+    check(
+        &changed(|schema| {
+            schema["definitions"]["Ring"] = json!({"allOf": [{"$ref": "#/definitions/Bell"}]});
+            schema["definitions"]["Bell"] = json!({"allOf": [{"$ref": "#/definitions/Ring"}]});
+        }),
+        &["/definitions/Ring", "erratum"],
+    );
+    check(
+        &with_definition(
+            "Snake",
+            json!({"anyOf": [{"$ref": "#/definitions/Snake"}, {"type": "string"}]}),
+        ),
+        &["/definitions/Snake"],
+    );
+}
+
+#[test]
+fn definitions_that_are_no_names_of_types() {
+    for name in ["Self", "fn", "crate", "a b", "", "Tool/Box", "Straße"] {
+        check(
+            &with_definition(name, json!({"type": "string"})),
+            &["/definitions/"],
+        );
+    }
+}
+
+#[test]
+fn definitions_that_collide() {
+    let part = json!({"type": "object", "properties": {"part": {"type": "object", "properties": {"a": {"type": "string"}}}}});
+    check(
+        &changed(|schema| {
+            schema["definitions"]["Thing"] = part;
+            schema["definitions"]["ThingPart"] = json!({"type": "string"});
+        }),
+        &["/definitions/Thing/properties/part", "names.toml"],
+    );
+}
+
+#[test]
+fn a_union_of_two_identical_objects() {
+    let same =
+        json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+    check(
+        &changed(|schema| {
+            schema["definitions"]["One"] = same.clone();
+            schema["definitions"]["Two"] = same;
+            schema["definitions"]["Either"] =
+                json!({"anyOf": [{"$ref": "#/definitions/One"}, {"$ref": "#/definitions/Two"}]});
+        }),
+        &["/definitions/Either", "erratum"],
+    );
+}
+
+#[test]
+fn an_unknown_keyword() {
+    check(
+        &with_definition("Odd", json!({"type": "string", "pattern": "a"})),
+        &["/definitions/Odd/pattern"],
+    );
+}
+
+#[test]
+fn names_that_can_be_no_revision() {
+    let tree = tree();
+    let before = snapshot(&tree);
+    for id in ["", "../x", "a b", "-a", "a-", "A", "ü", "exact-wire"] {
+        let error = add_bytes(&tree, id, b"{}").expect_err("no name");
+        assert!(
+            error.contains("can be no part of a crate's name"),
+            "{error}"
+        );
+    }
+    assert_eq!(snapshot(&tree), before);
+}
+
+#[test]
+fn bytes_that_are_there_change_nothing() {
+    let tree = tree();
+    let before = snapshot(&tree);
+    let file = tree
+        .path()
+        .join("schema")
+        .join(OFFICIAL)
+        .join("schema.json");
+    let bytes = fs::read(file).expect("the official schema");
+    add_bytes(&tree, "2099-01-01", &bytes).expect("nothing to do");
+    assert_eq!(snapshot(&tree), before);
+}
+
+#[test]
+fn a_revision_that_is_there_is_not_replaced() {
+    let tree = tree();
+    let before = snapshot(&tree);
+    let other = changed(|schema| schema["definitions"]["More"] = json!({"type": "string"}));
+    let error = add_bytes(&tree, OFFICIAL, &other).expect_err("it is there");
+    assert!(error.contains("schema remove 2025-06-18"), "{error}");
+    assert_eq!(snapshot(&tree), before);
+}
