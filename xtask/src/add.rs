@@ -106,15 +106,13 @@ pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
     undo.remember("Cargo.lock")?;
     undo.write("schema/revisions.toml", list.as_bytes())?;
     write_generated(root, &mut undo, id)?;
-    undo.keep();
     for folder in [format!("schema/{id}"), format!("crates/mcp-{id}")] {
-        let folder = root.join(folder);
-        if folder.exists() {
-            fs::remove_dir_all(&folder)
-                .with_context(|| format!("cannot remove {}", folder.display()))?;
+        if root.join(&folder).exists() {
+            undo.remove(&folder)?;
         }
     }
     cargo(root, &["metadata", "--format-version", "1", "--quiet"], &[])?;
+    undo.keep();
     println!("removed {id}; entries of schema/errata.toml and schema/names.toml stay");
     Ok(())
 }

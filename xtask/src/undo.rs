@@ -64,6 +64,27 @@ impl Undo {
         fs::write(&file, bytes).with_context(|| format!("cannot write {path}"))
     }
 
+    /// Removes a directory and all that is in it, after remembering every file.
+    ///
+    /// # Errors
+    /// When something in it cannot be read or removed.
+    pub fn remove(&mut self, path: &str) -> anyhow::Result<()> {
+        let folder = self.root.join(path);
+        let entries = fs::read_dir(&folder)
+            .with_context(|| format!("cannot list {path}; check its permissions"))?;
+        for entry in entries {
+            let entry = entry?;
+            let inner = format!("{path}/{}", entry.file_name().to_string_lossy());
+            if entry.file_type()?.is_dir() {
+                self.remove(&inner)?;
+            } else {
+                self.remember(&inner)?;
+                fs::remove_file(entry.path())?;
+            }
+        }
+        fs::remove_dir(&folder).with_context(|| format!("cannot remove {path}"))
+    }
+
     /// Lets everything stay as it is now.
     pub fn keep(mut self) {
         self.files.clear();
@@ -75,7 +96,7 @@ impl Undo {
         for (file, bytes) in self.files.drain(..) {
             let done = match bytes {
                 Some(bytes) if fs::read(&file).is_ok_and(|present| present == bytes) => Ok(()),
-                Some(bytes) => fs::write(&file, bytes),
+                Some(bytes) => restore(&file, &bytes),
                 None if file.exists() => fs::remove_file(&file),
                 None => Ok(()),
             };
@@ -91,6 +112,13 @@ impl Undo {
         }
         failed
     }
+}
+
+fn restore(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(file, bytes)
 }
 
 impl Drop for Undo {
@@ -131,6 +159,18 @@ mod tests {
         drop(change(root.path()));
         assert_eq!(fs::read(root.path().join("a")).expect("a file"), b"old");
         assert_eq!(fs::read_dir(root.path()).expect("a folder").count(), 1);
+    }
+
+    #[test]
+    fn what_was_removed_comes_back() {
+        let root = tree();
+        fs::create_dir_all(root.path().join("b/c")).expect("folders");
+        fs::write(root.path().join("b/c/d"), "old").expect("a file");
+        let mut undo = Undo::new(root.path());
+        undo.remove("b").expect("removed");
+        assert!(!root.path().join("b").exists());
+        drop(undo);
+        assert_eq!(fs::read(root.path().join("b/c/d")).expect("a file"), b"old");
     }
 
     #[test]

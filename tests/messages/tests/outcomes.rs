@@ -1,0 +1,75 @@
+//! Requests whose answer can be one of several results: the constant or the required member that the specification gives
+//! decides, never what else the result holds.
+
+use mcp_2025_11_25 as tasks;
+use mcp_2026_07_28 as rounds;
+use mcp_exact_wire::{Direction, Message, Request, RequestId, decode_message, from_str, to_string};
+
+/// Every request was a call of a tool.
+fn answers(_: &RequestId) -> Option<&'static str> {
+    Some("tools/call")
+}
+
+fn result<D: Direction>(result: &str) -> Result<D::Result, String> {
+    let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+    match decode_message::<D>(text.as_bytes(), &answers) {
+        Ok(Message::Result(message)) => {
+            assert_eq!(to_string(&message.result), result, "nothing is lost");
+            Ok(message.result)
+        }
+        Ok(other) => panic!("{text} is {other:?}"),
+        Err(error) => Err(error.decode_error().pointer().to_owned()),
+    }
+}
+
+const TASK: &str =
+    r#"{"task":{"createdAt":"a","lastUpdatedAt":"b","status":"working","taskId":"t","ttl":null}}"#;
+
+#[test]
+fn a_call_of_a_tool_may_become_a_task() {
+    let of = result::<tasks::FromServer>;
+    assert!(matches!(of(TASK), Ok(tasks::ServerResult::CreateTask(_))));
+    assert!(matches!(
+        of(r#"{"content":[]}"#),
+        Ok(tasks::ServerResult::CallTool(_))
+    ));
+    assert_eq!(of(r#"{"tools":[]}"#).expect_err("neither"), "/result");
+    assert_eq!(of(r#"{"task":5}"#).expect_err("no task"), "/result/task");
+    type Outcome = <tasks::CallToolRequest as Request>::Result;
+    let outcome: Outcome = from_str(TASK).expect("a task");
+    assert!(matches!(outcome, tasks::CallToolOutcome::CreateTask(_)));
+}
+
+#[test]
+fn a_call_of_a_tool_may_need_input() {
+    let of = result::<rounds::FromServer>;
+    let input = r#"{"resultType":"input_required","requestState":"s"}"#;
+    assert!(matches!(
+        of(input),
+        Ok(rounds::ServerResult::InputRequired(_))
+    ));
+    for kind in ["complete", "vendor"] {
+        let text = format!(r#"{{"content":[],"resultType":"{kind}"}}"#);
+        assert!(matches!(of(&text), Ok(rounds::ServerResult::CallTool(_))));
+    }
+    let bad = r#"{"resultType":"input_required","content":[],"inputRequests":5}"#;
+    assert_eq!(of(bad).expect_err("no map"), "/result/inputRequests");
+    assert_eq!(
+        of(r#"{"resultType":"complete"}"#).expect_err("no content"),
+        "/result"
+    );
+    type Outcome = <rounds::CallToolRequest as Request>::Result;
+    let outcome: Outcome = from_str(input).expect("a request for input");
+    assert!(matches!(outcome, rounds::CallToolOutcome::InputRequired(_)));
+}
+
+#[test]
+fn new_results_are_complete_unless_they_ask_for_input() {
+    let result = rounds::CallToolResult::new(Vec::new());
+    assert_eq!(
+        to_string(&result),
+        r#"{"content":[],"resultType":"complete"}"#
+    );
+    let input = rounds::InputRequiredResult::new();
+    assert_eq!(to_string(&input), r#"{"resultType":"input_required"}"#);
+}
