@@ -46,7 +46,7 @@ pub trait DecodeResult: Sized {
     /// Reads the result of a request of `method`; of a method that the revision does not define, as an open result.
     ///
     /// # Errors
-    /// [`Failed`]; the reader knows why.
+    /// [`Failed`](crate::Failed); the reader knows why.
     fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self>;
 }
 
