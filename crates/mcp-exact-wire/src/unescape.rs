@@ -32,7 +32,7 @@ pub(crate) fn escape(bytes: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize
     Ok(at + 2)
 }
 
-/// `\uXXXX`, or two of them that make a surrogate pair.
+/// `\u` and four digits, or two of them that make a surrogate pair.
 fn code_point(bytes: &[u8]) -> Result<(char, usize), BadEscape> {
     let first = unit(bytes, 2).ok_or(BadEscape::NotJson)?;
     if !(0xd800..0xdc00).contains(&first) {
