@@ -302,7 +302,7 @@ impl<'i> Planner<'i> {
             return vec![(*variant, Vec::new())];
         }
         let mut needs = distinguish(group.iter().map(|(_, m)| required(m)).collect());
-        if has_equals(&needs) {
+        if has_equals(&needs) || is_known_elsewhere(group, &needs) {
             needs = distinguish(group.iter().map(|(_, m)| self.required_inside(m)).collect());
         }
         let mut cases: Vec<(usize, usize, Vec<Probe>)> = Vec::new();
@@ -404,6 +404,20 @@ fn distinguish(sets: Vec<BTreeSet<Probe>>) -> Vec<BTreeSet<Probe>> {
         .skip(1)
         .fold(sets[0].clone(), |common, set| &common & set);
     sets.iter().map(|set| set - &common).collect()
+}
+
+/// Whether a member that would tell an object apart may stand in another one too.
+fn is_known_elsewhere(group: &[(usize, &[Member])], needs: &[BTreeSet<Probe>]) -> bool {
+    needs.iter().enumerate().any(|(at, need)| {
+        let mut others = group.iter().zip(needs).enumerate();
+        others.any(|(other, ((_, members), others_need))| {
+            let knows = |probe: &Probe| members.iter().any(|member| member.name == probe.0);
+            other != at
+                && !need.is_empty()
+                && need.iter().all(knows)
+                && !need.is_subset(others_need)
+        })
+    })
 }
 
 fn has_equals(sets: &[BTreeSet<Probe>]) -> bool {

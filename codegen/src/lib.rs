@@ -3,6 +3,7 @@
 //! Pure and deterministic: no clock, no network, no environment. Equal input gives equal bytes.
 
 mod build;
+mod convert;
 mod dispatch;
 mod emit;
 mod errata;
@@ -23,6 +24,7 @@ mod wiring;
 
 use std::collections::BTreeMap;
 
+pub use convert::{FOLDER as CONVERSIONS_FOLDER, conversions};
 pub use error::{Error, Result};
 pub use load::{Revision, revisions, sha256};
 pub use wiring::{Wired, files as wired_files, wire};

@@ -78,6 +78,14 @@ const FILES: &[File] = &[
         regions: &[("revision table", cli_table)],
     },
     File {
+        path: "crates/mcp-exact-convert/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[
+            ("revision features", convert_features),
+            ("revision dependencies", convert_dependencies),
+        ],
+    },
+    File {
         path: "tests/agreement/Cargo.toml",
         comment: ("# ", ""),
         regions: &[("revision dependencies", test_dependencies)],
@@ -192,6 +200,27 @@ fn cli_features(revisions: &[Wired<'_>]) -> String {
 fn cli_dependencies(revisions: &[Wired<'_>]) -> String {
     lines(released(revisions), |id| {
         format!("mcp-{id} = {{ workspace = true, features = [\"registry\"], optional = true }}")
+    })
+}
+
+/// Each revision brings the next one, because steps join neighbours.
+fn convert_features(revisions: &[Wired<'_>]) -> String {
+    let ids: Vec<&str> = released(revisions).collect();
+    let mut text = match ids.first() {
+        Some(oldest) => format!("default = [\"{oldest}\"]\n"),
+        None => "default = []\n".to_owned(),
+    };
+    for (at, id) in ids.iter().enumerate() {
+        let next = ids.get(at + 1).map(|next| format!(", \"{next}\""));
+        let next = next.unwrap_or_default();
+        let _ = writeln!(text, "{id} = [\"dep:mcp-{id}\"{next}]");
+    }
+    text
+}
+
+fn convert_dependencies(revisions: &[Wired<'_>]) -> String {
+    lines(released(revisions), |id| {
+        format!("mcp-{id} = {{ workspace = true, optional = true }}")
     })
 }
 

@@ -63,6 +63,10 @@ pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
         .zip(&represented)
         .map(|(revision, ir)| Wired { revision, ir })
         .collect();
+    let released = schemas.revisions.iter().zip(&represented);
+    let released = released.filter(|(revision, _)| !revision.is_draft());
+    let released: Vec<&Ir> = released.map(|(_, ir)| ir).collect();
+    files.extend(codegen::conversions(&released, &schemas.conversions)?);
     for path in codegen::wired_files() {
         let text = fs::read_to_string(root.join(path))
             .with_context(|| format!("cannot read {path}; restore it from version control"))?;
@@ -78,6 +82,7 @@ pub struct Schemas {
     pub revisions: Vec<Revision>,
     errata: String,
     names: String,
+    conversions: String,
 }
 
 impl Schemas {
@@ -94,6 +99,7 @@ impl Schemas {
             revisions: codegen::revisions(&read("revisions.toml")?)?,
             errata: read("errata.toml")?,
             names: read("names.toml")?,
+            conversions: read("conversions.toml")?,
             folder: folder.to_owned(),
         })
     }
@@ -139,7 +145,10 @@ fn drift(root: &Path, files: &Files) -> anyhow::Result<Drift> {
         }
     }
     let wanted: BTreeSet<PathBuf> = files.keys().map(PathBuf::from).collect();
-    for folder in generated_crates(root)? {
+    let mut folders = generated_crates(root)?;
+    let conversions = root.join(codegen::CONVERSIONS_FOLDER);
+    folders.extend(conversions.is_dir().then_some(conversions));
+    for folder in folders {
         let mut found = Vec::new();
         walk(&folder, &mut found)?;
         for file in found {

@@ -24,6 +24,7 @@ use crate::ir::{Definition, Ir, Shape};
 use crate::load::Revision;
 
 pub use methods::marker_name;
+pub use types::ident;
 
 /// What all emitters need to know.
 pub struct Context<'i> {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use methods::merged;
-pub use walk::{diff, diff_with_descriptions};
+pub use walk::{diff, diff_with_descriptions, pairs};
 
 /// What changed from one revision to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

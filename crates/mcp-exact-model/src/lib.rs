@@ -35,7 +35,7 @@ mod wording;
 
 pub use diff::{
     Change, ChangeKind, DefinitionDiff, Diff, Directions, Meaning, MethodChange, MethodChangeKind,
-    MethodDiff, Note, Rewording, Status, Summary, diff, diff_with_descriptions,
+    MethodDiff, Note, Rewording, Status, Summary, diff, diff_with_descriptions, pairs,
 };
 pub use ir::{
     Bounds, Case, Definition, Dispatch, Ir, Member, MemberValue, Method, ObjectDispatch, Shape,

@@ -21,6 +21,11 @@ pub fn diff(a: &Ir, b: &Ir) -> Diff {
     diff
 }
 
+/// Which official definition of `a` is which one of `b`, by their names, sorted by those of `a`.
+pub fn pairs<'i>(a: &'i Ir, b: &'i Ir) -> Vec<(&'i str, &'i str)> {
+    Pairs::new(a, b).iter().collect()
+}
+
 /// What changed from `a` to `b`, with the descriptions that were worded anew.
 pub fn diff_with_descriptions(a: &Ir, b: &Ir) -> Diff {
     let pairs = Pairs::new(a, b);

@@ -1,0 +1,382 @@
+//! Which definitions of neighbouring revisions are converted into each other, and how their types relate.
+//!
+//! Takes two representations; gives pairs of definitions, closed under what their members hold, and answers whether two
+//! types are the same all the way down. Knows nothing of directions.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use mcp_exact_model::pairs;
+
+use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type, Union};
+
+/// Two neighbours and the definitions that become each other.
+pub struct Plan<'i> {
+    /// The older revision.
+    pub older: &'i Ir,
+    /// The newer revision.
+    pub newer: &'i Ir,
+    /// Pairs of definitions, by the older and the newer name.
+    pub pairs: BTreeSet<(&'i str, &'i str)>,
+    /// The newer name of an older definition, where the difference of the revisions says so.
+    forward: BTreeMap<&'i str, &'i str>,
+    same: RefCell<BTreeMap<(&'i str, &'i str), bool>>,
+}
+
+/// What a type is behind its aliases.
+#[derive(Clone, Copy)]
+pub enum Resolved<'i> {
+    /// A definition that is a Rust type of its own.
+    Definition(&'i Definition, bool),
+    /// Anything else.
+    Plain(&'i Type),
+    /// A type of the runtime crate.
+    Runtime(&'i str),
+}
+
+/// What a type is behind its aliases.
+pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> Resolved<'i> {
+    let Type::Ref { name, boxed } = value else {
+        return Resolved::Plain(value);
+    };
+    match ir.get(name) {
+        Some(definition) => match &definition.shape {
+            Shape::Alias(inner) => resolve(ir, inner),
+            Shape::Runtime(name) => Resolved::Runtime(name),
+            _ => Resolved::Definition(definition, *boxed),
+        },
+        None => Resolved::Plain(value),
+    }
+}
+
+impl<'i> Plan<'i> {
+    /// Pairs the definitions of two neighbours.
+    pub fn new(older: &'i Ir, newer: &'i Ir) -> Self {
+        let forward: BTreeMap<&str, &str> = pairs(older, newer).into_iter().collect();
+        let mut plan = Self {
+            older,
+            newer,
+            pairs: BTreeSet::new(),
+            forward,
+            same: RefCell::default(),
+        };
+        let mut open: Vec<(&str, &str)> = plan.forward.iter().map(|(a, b)| (*a, *b)).collect();
+        open.extend(plan.by_method());
+        while let Some((a, b)) = open.pop() {
+            let (Some(a), Some(b)) = (plan.definition(older, a), plan.definition(newer, b)) else {
+                continue;
+            };
+            if plan.is_convertible(a, b) && plan.pairs.insert((&a.name, &b.name)) {
+                open.extend(plan.below(a, b));
+            }
+        }
+        plan
+    }
+
+    /// The definition that a name leads to, behind aliases.
+    fn definition(&self, ir: &'i Ir, name: &str) -> Option<&'i Definition> {
+        let definition = ir.get(name)?;
+        match &definition.shape {
+            Shape::Alias(value) => match resolve(ir, value) {
+                Resolved::Definition(definition, _) => Some(definition),
+                _ => None,
+            },
+            Shape::Runtime(_) => None,
+            _ => Some(definition),
+        }
+    }
+
+    fn by_method(&self) -> Vec<(&'i str, &'i str)> {
+        let mut pairs = Vec::new();
+        for old in &self.older.methods {
+            let found = self
+                .newer
+                .methods
+                .iter()
+                .find(|new| new.method == old.method && new.request == old.request);
+            let Some(new) = found else { continue };
+            pairs.push((old.definition.as_str(), new.definition.as_str()));
+            if let (Some(Type::Ref { name: a, .. }), Some(Type::Ref { name: b, .. })) =
+                (&old.params, &new.params)
+            {
+                pairs.push((a.as_str(), b.as_str()));
+            }
+            if let (Some(a), Some(b)) = (&old.result, &new.result) {
+                pairs.push((a.as_str(), b.as_str()));
+            }
+        }
+        pairs
+    }
+
+    /// Whether a step between two definitions can be written: they have the same shape, or one is a member of the other.
+    pub fn is_convertible(&self, a: &'i Definition, b: &'i Definition) -> bool {
+        match (&a.shape, &b.shape) {
+            (Shape::Struct(_), Shape::Struct(_))
+            | (Shape::Document(_), Shape::Document(_))
+            | (Shape::Enum(_), Shape::Enum(_))
+            | (Shape::Constant(_), Shape::Constant(_))
+            | (Shape::Union(_), Shape::Union(_)) => true,
+            (Shape::Union(union), _) => self.member_of(union, self.older, b, true).is_some(),
+            (_, Shape::Union(union)) => self.member_of(union, self.newer, a, false).is_some(),
+            _ => false,
+        }
+    }
+
+    /// The variant of a union that is the counterpart of a definition of the other revision.
+    pub fn member_of(
+        &self,
+        union: &'i Union,
+        ir: &'i Ir,
+        other: &Definition,
+        union_is_older: bool,
+    ) -> Option<usize> {
+        let members: Vec<(usize, &Definition)> = union
+            .variants
+            .iter()
+            .enumerate()
+            .filter_map(|(at, variant)| match resolve(ir, &variant.value) {
+                Resolved::Definition(member, _) => Some((at, member)),
+                _ => None,
+            })
+            .collect();
+        let named = members.iter().find(|(_, member)| {
+            if union_is_older {
+                self.is_counterpart(&member.name, &other.name)
+            } else {
+                self.is_counterpart(&other.name, &member.name)
+            }
+        });
+        if let Some((at, _)) = named {
+            return Some(*at);
+        }
+        // One that was an object by itself and is a member of a union now, under another name.
+        let mut alike = members.iter().filter(|(_, member)| is_alike(member, other));
+        match (alike.next(), alike.next()) {
+            (Some((at, _)), None) => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// The official definitions that mean the same thing.
+    pub fn official_pairs(&self) -> impl Iterator<Item = (&'i str, &'i str)> + '_ {
+        self.forward.iter().map(|(older, newer)| (*older, *newer))
+    }
+
+    /// [`same`](Self::same) for two names of definitions.
+    pub fn same_by_name(&self, older: &str, newer: &str) -> bool {
+        let (Some(a), Some(b)) = (self.older.get(older), self.newer.get(newer)) else {
+            return false;
+        };
+        match (&a.shape, &b.shape) {
+            (Shape::Alias(a), Shape::Alias(b)) => self.same(a, b),
+            (Shape::Runtime(a), Shape::Runtime(b)) => a == b,
+            _ => self.same_definitions(a, b),
+        }
+    }
+
+    /// Whether two definitions mean the same thing.
+    pub fn is_counterpart(&self, older: &str, newer: &str) -> bool {
+        match self.forward.get(older) {
+            Some(found) => *found == newer,
+            None => older == newer,
+        }
+    }
+
+    /// The pairs inside a pair.
+    fn below(&self, a: &'i Definition, b: &'i Definition) -> Vec<(&'i str, &'i str)> {
+        let mut pairs = Vec::new();
+        let mut add = |a: &'i Type, b: &'i Type| self.inside(a, b, &mut pairs);
+        match (&a.shape, &b.shape) {
+            (Shape::Struct(old), Shape::Struct(new)) => {
+                for (old, new) in both(old, new) {
+                    if let (MemberValue::Type(old), MemberValue::Type(new)) =
+                        (&old.value, &new.value)
+                    {
+                        add(old, new);
+                    }
+                }
+            }
+            (Shape::Union(old), Shape::Union(new)) => {
+                for (old, new) in self.variants(old, new) {
+                    add(&old.value, &new.value);
+                }
+            }
+            (Shape::Union(old), _) => {
+                if let Some(at) = self.member_of(old, self.older, b, true)
+                    && let Resolved::Definition(member, _) =
+                        resolve(self.older, &old.variants[at].value)
+                {
+                    pairs.push((&member.name, &b.name));
+                }
+            }
+            (_, Shape::Union(new)) => {
+                if let Some(at) = self.member_of(new, self.newer, a, false)
+                    && let Resolved::Definition(member, _) =
+                        resolve(self.newer, &new.variants[at].value)
+                {
+                    pairs.push((&a.name, &member.name));
+                }
+            }
+            _ => {}
+        }
+        pairs
+    }
+
+    fn inside(&self, a: &'i Type, b: &'i Type, pairs: &mut Vec<(&'i str, &'i str)>) {
+        match (resolve(self.older, a), resolve(self.newer, b)) {
+            (Resolved::Definition(a, _), Resolved::Definition(b, _)) => {
+                pairs.push((&a.name, &b.name));
+            }
+            (Resolved::Plain(a), Resolved::Plain(b)) => match (a, b) {
+                (Type::Array { items: a, .. }, Type::Array { items: b, .. })
+                | (Type::Map(a), Type::Map(b))
+                | (Type::Nullable(a), Type::Nullable(b)) => self.inside(a, b, pairs),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// The members of two unions that mean the same thing.
+    pub fn variants<'u>(
+        &self,
+        old: &'u Union,
+        new: &'u Union,
+    ) -> Vec<(&'u crate::ir::Variant, &'u crate::ir::Variant)> {
+        let mut taken = BTreeSet::new();
+        let mut pairs = Vec::new();
+        for before in &old.variants {
+            let found = new.variants.iter().enumerate().find(|(at, after)| {
+                !taken.contains(at)
+                    && self.same_variant(&before.value, &after.value, &before.name, &after.name)
+            });
+            if let Some((at, after)) = found {
+                taken.insert(at);
+                pairs.push((before, after));
+            }
+        }
+        pairs
+    }
+
+    fn same_variant(&self, a: &Type, b: &Type, name_a: &str, name_b: &str) -> bool {
+        match (a, b) {
+            (Type::Ref { name: a, .. }, Type::Ref { name: b, .. }) => {
+                let official = |ir: &Ir, name: &str| ir.get(name).is_some_and(|d| d.official);
+                if official(self.older, a) && official(self.newer, b) {
+                    self.is_counterpart(a, b)
+                } else {
+                    name_a == name_b
+                }
+            }
+            _ => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
+    }
+
+    /// Whether a value of one type is a value of the other, member by member and all the way down, so that its text can
+    /// pass untouched.
+    pub fn same(&self, a: &'i Type, b: &'i Type) -> bool {
+        match (resolve(self.older, a), resolve(self.newer, b)) {
+            (Resolved::Definition(a, _), Resolved::Definition(b, _)) => self.same_definitions(a, b),
+            (Resolved::Runtime(a), Resolved::Runtime(b)) => a == b,
+            (Resolved::Plain(a), Resolved::Plain(b)) => match (a, b) {
+                (
+                    Type::Array {
+                        items: a,
+                        min_items: low_a,
+                        max_items: high_a,
+                    },
+                    Type::Array {
+                        items: b,
+                        min_items: low_b,
+                        max_items: high_b,
+                    },
+                ) => low_a == low_b && high_a == high_b && self.same(a, b),
+                (Type::Map(a), Type::Map(b)) | (Type::Nullable(a), Type::Nullable(b)) => {
+                    self.same(a, b)
+                }
+                (Type::String { .. }, Type::String { .. }) => true,
+                (a, b) => a == b,
+            },
+            _ => false,
+        }
+    }
+
+    /// [`same`](Self::same) for definitions. What contains itself is the same until something says otherwise.
+    pub fn same_definitions(&self, a: &'i Definition, b: &'i Definition) -> bool {
+        let key = (a.name.as_str(), b.name.as_str());
+        if let Some(known) = self.same.borrow().get(&key) {
+            return *known;
+        }
+        let before = self.same.borrow().clone();
+        self.same.borrow_mut().insert(key, true);
+        let same = self.same_shapes(a, b);
+        let mut known = self.same.borrow_mut();
+        if !same {
+            // What was found to be the same may have been so only because this pair was thought to be.
+            known.retain(|key, same| !*same || before.contains_key(key));
+            known.insert(key, false);
+        }
+        same
+    }
+
+    fn same_shapes(&self, a: &'i Definition, b: &'i Definition) -> bool {
+        match (&a.shape, &b.shape) {
+            (Shape::Struct(old), Shape::Struct(new))
+            | (Shape::Document(old), Shape::Document(new)) => self.same_members(old, new),
+            (Shape::Enum(old), Shape::Enum(new)) => {
+                old.iter().collect::<BTreeSet<_>>() == new.iter().collect()
+            }
+            (Shape::Constant(old), Shape::Constant(new)) => old == new,
+            (Shape::Union(old), Shape::Union(new)) => {
+                let pairs = self.variants(old, new);
+                pairs.len() == old.variants.len()
+                    && pairs.len() == new.variants.len()
+                    && pairs.iter().all(|(a, b)| self.same(&a.value, &b.value))
+            }
+            _ => false,
+        }
+    }
+
+    fn same_members(&self, old: &'i [Member], new: &'i [Member]) -> bool {
+        let pairs = both(old, new);
+        pairs.len() == old.len()
+            && pairs.len() == new.len()
+            && pairs.iter().all(|(a, b)| {
+                a.required == b.required
+                    && match (&a.value, &b.value) {
+                        (MemberValue::Type(a), MemberValue::Type(b)) => self.same(a, b),
+                        (a, b) => a == b,
+                    }
+            })
+    }
+}
+
+/// Whether two objects have what the other one needs.
+fn is_alike(a: &Definition, b: &Definition) -> bool {
+    let (Shape::Struct(a), Shape::Struct(b)) = (&a.shape, &b.shape) else {
+        return false;
+    };
+    let has_all = |of: &[Member], in_: &[Member]| {
+        let mut required = of.iter().filter(|m| m.required);
+        required.all(|m| in_.iter().any(|other| other.name == m.name))
+    };
+    has_all(a, b) && has_all(b, a)
+}
+
+/// The members that two objects have in common, in the order of the newer one.
+pub fn both<'m>(old: &'m [Member], new: &'m [Member]) -> Vec<(&'m Member, &'m Member)> {
+    new.iter()
+        .filter_map(|new| Some((old.iter().find(|old| old.name == new.name)?, new)))
+        .collect()
+}
+
+/// What bounds of the target are narrower than those of the source.
+pub fn narrower(source: Bounds, target: Bounds) -> (Option<i64>, Option<i64>) {
+    let minimum = target
+        .minimum
+        .filter(|low| source.minimum.is_none_or(|s| s < *low));
+    let maximum = target
+        .maximum
+        .filter(|high| source.maximum.is_none_or(|s| s > *high));
+    (minimum, maximum)
+}

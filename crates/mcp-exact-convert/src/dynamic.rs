@@ -1,0 +1,263 @@
+//! Conversion of raw text: for gateways, which know a method and a direction and no type.
+//!
+//! Takes the text of a part of a message and gives the text of the same part in the other revision. Decodes once, takes
+//! all steps, encodes once; text whose type is the same all the way passes untouched and is not looked at.
+
+use std::borrow::Cow;
+
+use mcp_exact_wire::DecodeError;
+
+use crate::generated::{KnownRevision, REVISIONS};
+use crate::loss::{Refused, Severity};
+use crate::rows::{EdgeRow, MethodRow, RevisionRow};
+use crate::step::Step;
+use crate::{Context, LossKind, error};
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MessageKind {
+    /// A request; its text is that of `params`.
+    Request,
+    /// A result; its text is that of `result`, and its method that of the request that it answers.
+    Result,
+    /// A notification; its text is that of `params`.
+    Notification,
+    /// An error; its text is that of `error`, and its method that of the request that it answers.
+    Error,
+}
+
+/// Who sends a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A client.
+    Client,
+    /// A server.
+    Server,
+}
+
+/// Which part of which message a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Root<'m> {
+    /// What the message is.
+    pub kind: MessageKind,
+    /// The method; of a result or an error, that of the request that it answers.
+    pub method: &'m str,
+    /// Who sends the message.
+    pub sender: Role,
+}
+
+/// Converts the params, the result or the error of a message.
+///
+/// `text` is `None` for params that are not there; the answer is `None` when they need not be there. Requests and
+/// notifications of methods that neither revision defines pass untouched, as do their results: they are the vendor's.
+/// What is lost is in `cx`.
+///
+/// # Errors
+/// [`Refused`] when the other revision cannot say it, has no such method in that direction, or when the text is not of its
+/// type; the pointer leads into `text`.
+pub fn convert<'t>(
+    root: Root<'_>,
+    text: Option<&'t str>,
+    from: KnownRevision,
+    to: KnownRevision,
+    cx: &mut Context,
+) -> Result<Option<Cow<'t, str>>, Refused> {
+    if from == to {
+        return Ok(text.map(Cow::Borrowed));
+    }
+    if root.kind == MessageKind::Error {
+        let text = text.ok_or_else(|| cx.refused("an error has to be there"))?;
+        return error::convert_text(root.method, text, from, to, cx).map(Some);
+    }
+    let way = Way::new(from, to, cx)?;
+    let rows = way.methods(&root, cx)?;
+    let Some(rows) = rows else {
+        return Ok(text.map(Cow::Borrowed));
+    };
+    let last = rows.len() - 1;
+    let needs_params = root.kind != MessageKind::Result && rows[last].params_required;
+    let text = match text {
+        Some(text) => text,
+        None if root.kind == MessageKind::Result => {
+            return Err(cx.refused("a result has to be there"));
+        }
+        None if !needs_params => return Ok(None),
+        None => {
+            let reason = "params have to be there";
+            cx.lost_here(LossKind::Rewritten, reason);
+            "{}"
+        }
+    };
+    let part = |row: &MethodRow| match root.kind {
+        MessageKind::Result => row.result,
+        _ => row.params,
+    };
+    let types: Vec<Option<usize>> = rows.iter().map(|row| part(row)).collect();
+    let converted = way.run(&types, text, cx)?;
+    let is_optional = root.kind != MessageKind::Result && !rows[last].params_required;
+    let said_nothing = is_optional && converted == "{}" && text != "{}";
+    Ok((!said_nothing).then_some(converted))
+}
+
+/// Converts a value of a type by its name in `from`: a definition of the schema. What is lost is in `cx`.
+///
+/// # Errors
+/// [`Refused`] when there is no such type, it has no counterpart in `to`, the text is not of that type, or the other
+/// revision cannot say it; the pointer leads into `text`.
+pub fn convert_type<'t>(
+    name: &str,
+    text: &'t str,
+    from: KnownRevision,
+    to: KnownRevision,
+    cx: &mut Context,
+) -> Result<Cow<'t, str>, Refused> {
+    let way = Way::new(from, to, cx)?;
+    let types = way.counterparts(name, cx)?;
+    let types: Vec<_> = types.into_iter().map(Some).collect();
+    way.run(&types, text, cx)
+}
+
+/// What a definition of `from` is called in `to`; `None` when it has no counterpart there, or one of the revisions between
+/// them is not compiled in.
+pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option<&'static str> {
+    let cx = Context::new();
+    let way = Way::new(from, to, &cx).ok()?;
+    let types = way.counterparts(name, &cx).ok()?;
+    let (row, at) = (way.rows.last()?, types.last()?);
+    Some(row.types[*at].name)
+}
+
+/// The revisions from one to another, both included.
+struct Way {
+    rows: Vec<&'static RevisionRow>,
+    up: bool,
+}
+
+impl Way {
+    fn new(from: KnownRevision, to: KnownRevision, cx: &Context) -> Step<Self> {
+        let up = from.place() <= to.place();
+        let (low, high) = if up { (from, to) } else { (to, from) };
+        let between =
+            |row: &&RevisionRow| (low.place()..=high.place()).contains(&row.revision.place());
+        let mut rows: Vec<_> = REVISIONS.iter().filter(between).collect();
+        if rows.len() != high.place() - low.place() + 1 {
+            let reason = format!("{low} is not compiled in; turn its feature on");
+            return Err(cx.refused(reason));
+        }
+        if !up {
+            rows.reverse();
+        }
+        Ok(Self { rows, up })
+    }
+
+    /// The places of a definition in each revision.
+    fn counterparts(&self, name: &str, cx: &Context) -> Step<Vec<usize>> {
+        let first = self.rows[0];
+        let at = first.types.binary_search_by(|row| row.name.cmp(name));
+        let unknown = |_| cx.refused(format!("{} has no type `{name}`", first.revision));
+        let mut types = vec![at.map_err(unknown)?];
+        for pair in self.rows.windows(2) {
+            let row = &pair[0].types[types[types.len() - 1]];
+            let next = if self.up { row.newer } else { row.older };
+            types.push(next.ok_or_else(|| {
+                let there = pair[1].revision;
+                cx.refused(format!("`{}` has no counterpart in {there}", row.name))
+            })?);
+        }
+        Ok(types)
+    }
+
+    /// The rows of the method in each revision; nothing when neither end knows it.
+    fn methods(&self, root: &Root<'_>, cx: &Context) -> Step<Option<Vec<&'static MethodRow>>> {
+        let is_request = root.kind != MessageKind::Notification;
+        let sender = match (root.kind, root.sender) {
+            (MessageKind::Result, Role::Client) => Role::Server,
+            (MessageKind::Result, Role::Server) => Role::Client,
+            (_, sender) => sender,
+        };
+        let find = |row: &&'static RevisionRow| {
+            row.methods
+                .iter()
+                .find(|method| method.method == root.method && method.request == is_request)
+        };
+        let sent = |row: &MethodRow| match sender {
+            Role::Client => row.from_client,
+            Role::Server => row.from_server,
+        };
+        let all: Vec<_> = self.rows.iter().map(find).collect();
+        let (first, last) = (all[0], all[all.len() - 1]);
+        if first.is_none() && last.is_none() {
+            return Ok(None);
+        }
+        let ends = [
+            (first, self.rows[0]),
+            (last, self.rows[self.rows.len() - 1]),
+        ];
+        for (found, row) in ends {
+            if !found.is_some_and(sent) {
+                let (method, revision) = (root.method, row.revision);
+                let side = match sender {
+                    Role::Client => "client",
+                    Role::Server => "server",
+                };
+                let reason = format!("in {revision} no {side} sends `{method}`");
+                return Err(cx.refused(reason));
+            }
+        }
+        let all: Option<Vec<_>> = all.into_iter().collect();
+        all.map(Some).ok_or_else(|| {
+            let method = root.method;
+            cx.refused(format!("a revision in between has no `{method}`"))
+        })
+    }
+
+    /// Takes all steps. A type that a revision leaves open is only ever followed by open ones.
+    fn run<'t>(
+        &self,
+        types: &[Option<usize>],
+        text: &'t str,
+        cx: &mut Context,
+    ) -> Step<Cow<'t, str>> {
+        let Some(types) = types.iter().copied().collect::<Option<Vec<usize>>>() else {
+            return Ok(Cow::Borrowed(text));
+        };
+        let mut edges = Vec::with_capacity(types.len());
+        for (pair, rows) in types.windows(2).zip(self.rows.windows(2)) {
+            edges.push(self.edge(pair, rows, cx)?);
+        }
+        if edges.iter().all(|edge| edge.same) {
+            return Ok(Cow::Borrowed(text));
+        }
+        let row = &self.rows[0].types[types[0]];
+        let mut value = (row.decode)(text).map_err(|error| not_of_type(row.name, &error))?;
+        for edge in edges {
+            let step = if self.up { edge.up } else { edge.down };
+            value = step(value, cx)?;
+        }
+        let (rows, at) = (self.rows[self.rows.len() - 1], types[types.len() - 1]);
+        let text = (rows.types[at].encode)(&value);
+        text.map(Cow::Owned)
+            .ok_or_else(|| cx.refused("a step gave a value of another type"))
+    }
+
+    fn edge(
+        &self,
+        types: &[usize],
+        rows: &[&'static RevisionRow],
+        cx: &Context,
+    ) -> Step<&'static EdgeRow> {
+        let (older, newer) = if self.up { (0, 1) } else { (1, 0) };
+        let wanted = (types[older], types[newer]);
+        let edges = rows[older].to_newer;
+        let found = edges.binary_search_by_key(&wanted, |edge| (edge.older, edge.newer));
+        found.map(|at| &edges[at]).map_err(|_| {
+            let (name, there) = (rows[0].types[types[0]].name, rows[1].revision);
+            cx.refused(format!("`{name}` has no counterpart in {there}"))
+        })
+    }
+}
+
+fn not_of_type(name: &str, error: &DecodeError) -> Refused {
+    let reason = format!("no `{name}`: {}", error.detail());
+    Refused::new(error.pointer().to_owned(), reason, Severity::Message)
+}

@@ -1,0 +1,115 @@
+//! Errors between the eras: their codes changed with 2026-07-28, and nothing else about them.
+//!
+//! Takes an error object and the method of the request that it answers. Codes that mean the same everywhere pass.
+
+use std::borrow::Cow;
+
+use mcp_exact_wire::{ErrorObject, Integer, JsonObject, from_str, to_string};
+
+use crate::loss::{LossKind, Refused, Severity};
+use crate::{Context, Era, KnownRevision};
+
+/// "Resource not found" up to 2025-11-25 (`server/resources`, "Error Handling").
+const RESOURCE_NOT_FOUND: i64 = -32002;
+/// "URL elicitation required" of 2025-11-25 (`client/elicitation`, "URL Elicitation Required Error").
+const URL_ELICITATION_REQUIRED: i64 = -32042;
+const INVALID_PARAMS: i64 = -32602;
+const INTERNAL_ERROR: i64 = -32603;
+/// What 2026-07-28 reserves for itself (`basic`, "Error Codes").
+const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
+/// Those of them that it defines.
+const DEFINED: std::ops::RangeInclusive<i64> = -32022..=-32020;
+
+/// Converts an error that answers a request of `method`.
+///
+/// On the way to 2026-07-28, `-32002` ("resource not found") becomes `-32602`, and codes that it must not send become
+/// `-32603`; the code that was there is reported. On the way back, `-32602` becomes `-32002` when it answers
+/// `resources/read` and `data.uri` is the URI that was asked for ([`Context::requested_uri`]).
+///
+/// # Errors
+/// [`Refused`] for `-32042` on the way to 2026-07-28, where it is a result that asks for input.
+pub fn convert_error(
+    method: &str,
+    mut error: ErrorObject,
+    from: KnownRevision,
+    to: KnownRevision,
+    cx: &mut Context,
+) -> Result<ErrorObject, Refused> {
+    let Some(code) = error.code.as_i64() else {
+        return Ok(error);
+    };
+    let changed = match (from.era(), to.era()) {
+        (Era::Handshake, Era::PerRequest) => up(method, code, cx)?,
+        (Era::PerRequest, Era::Handshake) => down(method, code, &error, cx),
+        _ => None,
+    };
+    if let Some((code, kind, reason)) = changed {
+        error.code = Integer::from(code);
+        cx.lost("code", kind, reason);
+    }
+    Ok(error)
+}
+
+type Changed = Option<(i64, LossKind, &'static str)>;
+
+fn up(method: &str, code: i64, cx: &Context) -> Result<Changed, Refused> {
+    let changed = match code {
+        RESOURCE_NOT_FOUND if method == "resources/read" => {
+            let reason = "a resource that is not found is a wrong parameter since 2026-07-28";
+            (INVALID_PARAMS, LossKind::Rewritten, reason)
+        }
+        RESOURCE_NOT_FOUND => {
+            let reason = "2026-07-28 forbids this code, which meant nothing for this method";
+            (INTERNAL_ERROR, LossKind::Replaced, reason)
+        }
+        URL_ELICITATION_REQUIRED => {
+            let reason =
+                "since 2026-07-28 a result asks for input (`input_required`); answer with that";
+            let pointer = cx.pointer_of("code");
+            return Err(Refused::new(pointer, reason, Severity::Message));
+        }
+        code if RESERVED.contains(&code) && !DEFINED.contains(&code) => {
+            let reason = "2026-07-28 reserves this code and does not define it";
+            (INTERNAL_ERROR, LossKind::Replaced, reason)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(changed))
+}
+
+fn down(method: &str, code: i64, error: &ErrorObject, cx: &Context) -> Changed {
+    if method != "resources/read" || code != INVALID_PARAMS {
+        return None;
+    }
+    let data: JsonObject = error.data.clone()?.try_into().ok()?;
+    let uri: String = from_str(data.get("uri")?.text()).ok()?;
+    (Some(uri.as_str()) == cx.known_uri()).then_some((
+        RESOURCE_NOT_FOUND,
+        LossKind::Rewritten,
+        "a resource that is not found has a code of its own up to 2025-11-25",
+    ))
+}
+
+/// [`convert_error`] for text, which passes untouched when nothing changes.
+pub(crate) fn convert_text<'t>(
+    method: &str,
+    text: &'t str,
+    from: KnownRevision,
+    to: KnownRevision,
+    cx: &mut Context,
+) -> Result<Cow<'t, str>, Refused> {
+    if from.era() == to.era() {
+        return Ok(Cow::Borrowed(text));
+    }
+    let error: ErrorObject = from_str(text).map_err(|error| {
+        let reason = format!("no error: {}", error.detail());
+        Refused::new(error.pointer().to_owned(), reason, Severity::Message)
+    })?;
+    let before = error.code.clone();
+    let error = convert_error(method, error, from, to, cx)?;
+    Ok(if error.code == before {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(to_string(&error))
+    })
+}

@@ -1,0 +1,117 @@
+//! What a known revision is: its name, its era and its methods.
+//!
+//! The list itself is generated. Identifiers have no order: one that is not known is neither older nor newer.
+
+use std::fmt;
+use std::str::FromStr;
+
+use mcp_exact_wire::{Revision, RevisionTypes};
+
+use crate::generated::{KnownRevision, REVISIONS};
+use crate::rows::RevisionRow;
+
+/// How sessions begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Era {
+    /// With `initialize`; the revision belongs to the session (up to 2025-11-25).
+    Handshake,
+    /// Not at all: each request says its revision (from 2026-07-28 on).
+    PerRequest,
+}
+
+/// A marker of a revision whose types this crate converts to: `mcp_2025_06_18::V2025_06_18` and so on.
+pub trait Home: RevisionTypes {
+    /// The revision.
+    const KNOWN: KnownRevision;
+}
+
+/// A method of a revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MethodInfo {
+    /// The method.
+    pub method: &'static str,
+    /// Whether it is a request; otherwise it is a notification.
+    pub request: bool,
+    /// Whether clients send it.
+    pub from_client: bool,
+    /// Whether servers send it.
+    pub from_server: bool,
+}
+
+/// An identifier of no revision that this crate was generated for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownRevision;
+
+impl fmt::Display for UnknownRevision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown revision; known are")?;
+        for (at, known) in KnownRevision::ALL.iter().enumerate() {
+            let comma = if at == 0 { " " } else { ", " };
+            write!(f, "{comma}{known}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownRevision {}
+
+impl KnownRevision {
+    /// The revision with this identifier.
+    pub fn parse(id: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| known.as_str() == id)
+    }
+
+    /// The identifier as the type crates have it.
+    pub const fn revision(self) -> Revision {
+        Revision::new(self.as_str())
+    }
+
+    /// Whether its types and conversions are compiled in.
+    pub fn is_available(self) -> bool {
+        self.row().is_some()
+    }
+
+    /// Its methods, sorted; empty when the revision is not compiled in.
+    pub fn methods(self) -> impl Iterator<Item = MethodInfo> {
+        let rows = self.row().map_or(&[][..], |row| row.methods);
+        rows.iter().map(|row| MethodInfo {
+            method: row.method,
+            request: row.request,
+            from_client: row.from_client,
+            from_server: row.from_server,
+        })
+    }
+
+    /// The names of its definitions as the schema has them, sorted; empty when the revision is not compiled in.
+    pub fn types(self) -> impl Iterator<Item = &'static str> {
+        let rows = self.row().map_or(&[][..], |row| row.types);
+        rows.iter().filter(|row| row.official).map(|row| row.name)
+    }
+
+    pub(crate) fn row(self) -> Option<&'static RevisionRow> {
+        REVISIONS.iter().find(|row| row.revision == self)
+    }
+
+    /// The place in the order of release.
+    pub(crate) fn place(self) -> usize {
+        Self::ALL
+            .iter()
+            .position(|known| *known == self)
+            .unwrap_or(0)
+    }
+}
+
+impl fmt::Display for KnownRevision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for KnownRevision {
+    type Err = UnknownRevision;
+
+    fn from_str(id: &str) -> Result<Self, UnknownRevision> {
+        Self::parse(id).ok_or(UnknownRevision)
+    }
+}

@@ -1,0 +1,96 @@
+//! Compares JSON before and after a conversion, and finds what no loss accounts for.
+//! Takes two values and pointers of losses; knows nothing of schemas, types or the generator.
+
+use mcp_exact_convert::Loss;
+use serde_json::Value;
+
+/// The places that differ: pointers of the value before, or of the value after where only that has something.
+pub fn differences(before: &Value, after: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    compare(before, after, &mut String::new(), &mut found);
+    found
+}
+
+fn compare(before: &Value, after: &Value, place: &mut String, found: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (name, value) in old {
+                below(place, name, |place| match new.get(name) {
+                    Some(after) => compare(value, after, place, found),
+                    None => found.push(place.clone()),
+                });
+            }
+            for name in new.keys().filter(|name| !old.contains_key(*name)) {
+                below(place, name, |place| found.push(place.clone()));
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (index, (before, after)) in old.iter().zip(new).enumerate() {
+                below(place, &index.to_string(), |place| {
+                    compare(before, after, place, found)
+                });
+            }
+        }
+        (before, after) if before == after => {}
+        _ => found.push(place.clone()),
+    }
+}
+
+fn below(place: &mut String, segment: &str, f: impl FnOnce(&mut String)) {
+    let length = place.len();
+    place.push('/');
+    place.push_str(&segment.replace('~', "~0").replace('/', "~1"));
+    f(place);
+    place.truncate(length);
+}
+
+/// The differences that no loss accounts for: none is reported there, above it or below it.
+pub fn unreported(before: &Value, after: &Value, losses: &[Loss]) -> Vec<String> {
+    let mut differences = differences(before, after);
+    differences.retain(|place| {
+        let accounts =
+            |loss: &Loss| is_below(place, &loss.pointer) || is_below(&loss.pointer, place);
+        !losses.iter().any(accounts)
+    });
+    differences
+}
+
+/// Whether a pointer is another one or leads further down.
+pub fn is_below(pointer: &str, place: &str) -> bool {
+    let rest = pointer.strip_prefix(place);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_exact_convert::LossKind;
+    use serde_json::json;
+
+    use super::*;
+
+    fn loss(pointer: &str) -> Loss {
+        Loss {
+            pointer: pointer.into(),
+            kind: LossKind::Dropped,
+            reason: "x".into(),
+        }
+    }
+
+    #[test]
+    fn every_kind_of_difference_is_found() {
+        let before = json!({"a": 1, "b": [1, {"c": 2}], "d": null, "e/f": 1});
+        let after = json!({"a": 2, "b": [1, {"c": 3}], "g": null});
+        let found = differences(&before, &after);
+        assert_eq!(found, ["/a", "/b/1/c", "/d", "/e~1f", "/g"]);
+        assert_eq!(differences(&json!([1, 2]), &json!([1])), [""]);
+        assert_eq!(differences(&before, &before), [""; 0]);
+    }
+
+    #[test]
+    fn a_loss_accounts_for_its_place_and_nothing_beside_it() {
+        let (before, after) = (json!({"a": {"b": 1}, "ab": 1}), json!({"a": {}}));
+        assert_eq!(unreported(&before, &after, &[loss("/a/b")]), ["/ab"]);
+        assert_eq!(unreported(&before, &after, &[loss("/a")]), ["/ab"]);
+        assert_eq!(unreported(&before, &after, &[loss("")]), [""; 0]);
+    }
+}

@@ -1,0 +1,348 @@
+//! Every convertible definition between all ordered pairs of revisions: valid in gives valid out or a refusal with a
+//! reason, no difference goes unreported, and up and down again is where it was.
+
+use std::collections::BTreeMap;
+
+use mcp_exact_convert::{
+    Context, KnownRevision, Loss, LossKind, Newer, Refused, convert_type, counterpart,
+};
+use mcp_exact_tests_support::{Doc, Generator, Rng, Style};
+use mcp_exact_wire::{Json, JsonObject};
+use serde_json::Value;
+
+use crate::checker::{differences, is_below, unreported};
+use crate::revisions::{Revision, revision, revisions};
+
+const SEED: u64 = 20_260_728;
+
+/// How many instances of each family are converted from one revision to another.
+const ENOUGH: usize = 2_000;
+
+/// The families of definitions.
+fn family(name: &str) -> &'static str {
+    let base = name.strip_suffix("Params").unwrap_or(name);
+    if name.starts_with("JSONRPC") {
+        "envelope"
+    } else if base.ends_with("Request") {
+        "requests"
+    } else if base.ends_with("Notification") {
+        "notifications"
+    } else if base.ends_with("Result") {
+        "results"
+    } else if base.contains("Content") {
+        "content"
+    } else {
+        "types"
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    converted: usize,
+    refused: usize,
+    lossless: usize,
+    back: usize,
+    wrong: Vec<String>,
+}
+
+struct Case<'c> {
+    from: &'c Revision,
+    to: &'c Revision,
+    name: &'c str,
+    target: &'c str,
+    before: &'c Value,
+    text: &'c str,
+    /// Whether it was made for the other revision, so that it may hold what only that one knows.
+    foreign: bool,
+}
+
+fn context() -> Context {
+    Context::new().request_id("an id")
+}
+
+impl Case<'_> {
+    fn wrong(&self, what: &str, detail: &str) -> String {
+        let Self {
+            from,
+            to,
+            name,
+            before,
+            ..
+        } = self;
+        format!(
+            "{} → {} {name}: {what}\n  {before}\n  {detail}",
+            from.known, to.known
+        )
+    }
+
+    fn run(&self, cx: &mut Context) -> Result<String, Refused> {
+        let out = convert_type(self.name, self.text, self.from.known, self.to.known, cx)?;
+        Ok(out.into_owned())
+    }
+
+    /// Converts one instance and looks at everything that has to hold.
+    fn check(&self, tally: &mut Tally) {
+        let mut cx = context();
+        let out = match self.run(&mut cx) {
+            Ok(out) => out,
+            Err(refused) => return self.check_refusal(&refused, tally),
+        };
+        tally.converted += 1;
+        let after: Value = match serde_json::from_str(&out) {
+            Ok(after) => after,
+            Err(error) => return tally.wrong.push(self.wrong("no JSON", &error.to_string())),
+        };
+        let errors = self.to.oracle.errors(self.target, &after);
+        if !errors.is_empty() {
+            let detail = format!("{out}\n  {errors:?}");
+            tally
+                .wrong
+                .push(self.wrong("not valid in the other revision", &detail));
+        }
+        let silent = unreported(self.before, &after, cx.losses());
+        if !silent.is_empty() {
+            let detail = format!("{out}\n  {silent:?}\n  {:?}", cx.losses());
+            tally
+                .wrong
+                .push(self.wrong("unreported differences", &detail));
+        }
+        for loss in cx.losses() {
+            if is_taken(loss) && self.before.pointer(&loss.pointer).is_none() {
+                let detail = format!("{out}\n  {loss}");
+                tally
+                    .wrong
+                    .push(self.wrong("a loss of what is not there", &detail));
+            }
+        }
+        if !cx.is_lossy() {
+            tally.lossless += 1;
+        }
+        if self.from.known != self.to.known && is_up(self.from, self.to) {
+            self.check_back(&out, cx.losses(), tally);
+        }
+    }
+
+    fn check_refusal(&self, refused: &Refused, tally: &mut Tally) {
+        tally.refused += 1;
+        let known = self.before.pointer(refused.pointer()).is_some()
+            || refused
+                .pointer()
+                .rsplit_once('/')
+                .is_some_and(|(parent, _)| self.before.pointer(parent).is_some());
+        if refused.reason().is_empty() || !known {
+            let detail = format!("{refused}");
+            tally
+                .wrong
+                .push(self.wrong("a refusal without reason or place", &detail));
+        }
+    }
+
+    /// Up and down again: exact when newer members are kept; otherwise only what the way down reports is missing.
+    fn check_back(&self, up: &str, upwards: &[Loss], tally: &mut Tally) {
+        // What the way up could not keep is not there on the way down.
+        let dropped = upwards
+            .iter()
+            .filter(|loss| is_taken(loss))
+            .map(|loss| loss.pointer.as_str());
+        let dropped: Vec<&str> = dropped.collect();
+        for newer in [Newer::Report, Newer::KeepInExtra] {
+            let mut cx = context().newer(newer);
+            let down = convert_type(self.target, up, self.to.known, self.from.known, &mut cx);
+            let down = match down {
+                Ok(down) => down,
+                Err(_) if self.foreign => continue,
+                Err(refused) => {
+                    tally
+                        .wrong
+                        .push(self.wrong("no way back", &format!("{up}\n  {refused}")));
+                    continue;
+                }
+            };
+            let down: Value = serde_json::from_str(&down).expect("JSON");
+            let mut missing = differences(self.before, &down);
+            missing.retain(|place| !accounted(place, dropped.iter().copied()));
+            // Up to 2025-11-25 an empty object of parameters or metadata says what absence says.
+            missing.retain(|place| !says_nothing(self.before, &down, place));
+            if newer == Newer::Report {
+                let reported = || cx.losses().iter().map(|loss| loss.pointer.as_str());
+                missing.retain(|place| !accounted(place, reported()));
+            }
+            // The envelope belongs to the message, not to the type, whether the type repeats it or not.
+            let envelope = |place: &String| {
+                cx.losses()
+                    .iter()
+                    .any(|l| l.pointer == *place && l.reason.contains("envelope"))
+            };
+            missing.retain(|place| !envelope(place));
+            if self.foreign {
+                // What only the newer revision knows and is no member has no form in the older one, and is reported.
+                let lossy = |place: &String| {
+                    cx.losses()
+                        .iter()
+                        .any(|l| l.kind.is_lossy() && is_below(place, &l.pointer))
+                };
+                missing.retain(|place| !lossy(place));
+            }
+            if missing.is_empty() {
+                tally.back += 1;
+            } else {
+                let detail = format!("{up}\n  {down}\n  {missing:?} {newer:?} {:?}", cx.losses());
+                tally
+                    .wrong
+                    .push(self.wrong("up and down is not where it was", &detail));
+            }
+        }
+    }
+}
+
+/// Whether a loss is of something that the input has.
+fn is_taken(loss: &Loss) -> bool {
+    matches!(loss.kind, LossKind::Dropped | LossKind::Replaced)
+}
+
+/// Whether some pointers account for a place: one is above it or below it.
+fn accounted<'l>(place: &str, mut pointers: impl Iterator<Item = &'l str>) -> bool {
+    pointers.any(|pointer| is_below(pointer, place) || is_below(place, pointer))
+}
+
+fn is_up(from: &Revision, to: &Revision) -> bool {
+    let place = |known| KnownRevision::ALL.iter().position(|other| *other == known);
+    place(from.known) < place(to.known)
+}
+
+fn says_nothing(before: &Value, after: &Value, place: &str) -> bool {
+    let empty = |value: Option<&Value>| {
+        value.is_none_or(|value| {
+            value.as_object().is_some_and(|o| {
+                o.is_empty()
+                    || (o.len() == 1
+                        && o.get("_meta")
+                            .is_some_and(|m| m.as_object().is_some_and(serde_json::Map::is_empty)))
+            })
+        })
+    };
+    let member = place.rsplit('/').next();
+    matches!(member, Some("_meta" | "params"))
+        && empty(before.pointer(place))
+        && empty(after.pointer(place))
+}
+
+/// Instances of a definition: valid ones of the revision, and valid ones of the other revision that this one allows too,
+/// which hold members that only the other one defines.
+fn instances(
+    from: &Revision,
+    to: &Revision,
+    name: &str,
+    target: &str,
+    count: usize,
+    rng: &mut Rng,
+) -> Vec<(Doc, bool)> {
+    let mut own = Generator::new(from.document, rng.fork());
+    let mut other = Generator::new(to.document, rng.fork());
+    let mut docs = Vec::with_capacity(count);
+    while docs.len() < count {
+        docs.push((own.instance(name), false));
+        if docs.len() % 4 == 0 {
+            let doc = other.instance(target);
+            if from.oracle.verdict(name, &doc) == Some(true) {
+                docs.push((doc, true));
+            }
+        }
+    }
+    docs
+}
+
+fn pair(from: &Revision, to: &Revision) -> Vec<String> {
+    let mut names: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for name in from.known.types() {
+        if let Some(target) = counterpart(name, from.known, to.known)
+            && to.known.types().any(|official| official == target)
+        {
+            names.entry(family(name)).or_default().push((name, target));
+        }
+    }
+    let mut wrong = Vec::new();
+    let mut rng = Rng::new(SEED);
+    for (family, names) in names {
+        let mut tally = Tally::default();
+        let each = ENOUGH.div_ceil(names.len());
+        for (name, target) in names {
+            for (doc, foreign) in instances(from, to, name, target, each, &mut rng) {
+                let text = doc.write(Style::WILD, &mut rng);
+                let Ok(before) = doc.to_value() else { continue };
+                let case = Case {
+                    from,
+                    to,
+                    name,
+                    target,
+                    before: &before,
+                    text: &text,
+                    foreign,
+                };
+                case.check(&mut tally);
+            }
+        }
+        let Tally {
+            converted,
+            refused,
+            lossless,
+            back,
+            ..
+        } = tally;
+        println!(
+            "{} → {} {family}: {converted} converted, {lossless} of them without loss, {refused} refused, {back} up and back",
+            from.known, to.known
+        );
+        assert!(converted + refused >= ENOUGH, "{family}: too few instances");
+        let count = tally.wrong.len();
+        tally.wrong.truncate(3);
+        if count > 0 {
+            wrong.push(format!("{count} wrong\n{}", tally.wrong.join("\n")));
+        }
+    }
+    wrong
+}
+
+macro_rules! pairs {
+    ($($name:ident $from:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            let from = revision(KnownRevision::$from);
+            let others = revisions().iter().filter(|to| to.known != from.known);
+            let wrong: Vec<String> = others.flat_map(|to| pair(from, to)).collect();
+            assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+        }
+    )*};
+}
+
+pairs! {
+    invariant_7_from_2024_11_05 V2024_11_05;
+    invariant_7_from_2025_03_26 V2025_03_26;
+    invariant_7_from_2025_06_18 V2025_06_18;
+    invariant_7_from_2025_11_25 V2025_11_25;
+    invariant_7_from_2026_07_28 V2026_07_28;
+}
+
+#[test]
+fn invariant_7_every_known_revision_is_tested() {
+    assert_eq!(
+        KnownRevision::ALL.len(),
+        5,
+        "add the new revision to `pairs!`"
+    );
+}
+
+/// The context's request metadata takes the place of defaults.
+#[test]
+fn what_the_session_knows_is_said_in_requests() {
+    let capabilities = r#"{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}"#;
+    let meta: Json = capabilities.parse().expect("JSON");
+    let meta = JsonObject::try_from(meta).expect("an object");
+    let mut cx = context().request_meta(meta);
+    let text = r#"{"name":"echo"}"#;
+    let (from, to) = (KnownRevision::V2025_11_25, KnownRevision::V2026_07_28);
+    let out = convert_type("CallToolRequestParams", text, from, to, &mut cx).expect("convertible");
+    let out: Value = serde_json::from_str(&out).expect("JSON");
+    let said = &out["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    assert_eq!(said, &serde_json::json!({"roots": {}}));
+}

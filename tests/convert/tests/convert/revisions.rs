@@ -1,0 +1,50 @@
+//! The corrected schemas of all revisions that the conversions know.
+
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use mcp_exact_convert::KnownRevision;
+use mcp_exact_tests_support::Oracle;
+use serde_json::Value;
+
+/// One revision and its judge.
+pub struct Revision {
+    pub known: KnownRevision,
+    pub document: &'static Value,
+    pub oracle: Oracle<'static>,
+}
+
+/// All of them, oldest first.
+pub fn revisions() -> &'static [Revision] {
+    static ALL: LazyLock<Vec<Revision>> = LazyLock::new(|| {
+        let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
+        let read = |name: &str| fs::read_to_string(schema.join(name)).expect("a file of schema/");
+        let (errata, names) = (read("errata.toml"), read("names.toml"));
+        let list = codegen::revisions(&read("revisions.toml")).expect("a list of revisions");
+        let known = KnownRevision::ALL.iter().map(|known| {
+            let entry = list.iter().find(|entry| entry.id == known.as_str());
+            let entry = entry.expect("a known revision is in the list");
+            let bytes = read(&format!("{known}/schema.json"));
+            let tables = codegen::Tables {
+                errata: &errata,
+                names: &names,
+            };
+            let document = codegen::corrected(entry, bytes.as_bytes(), tables);
+            let document: &'static Value = Box::leak(Box::new(document.expect("a schema")));
+            Revision {
+                known: *known,
+                document,
+                oracle: Oracle::new(document),
+            }
+        });
+        known.collect()
+    });
+    &ALL
+}
+
+/// One revision.
+pub fn revision(known: KnownRevision) -> &'static Revision {
+    let found = revisions().iter().find(|revision| revision.known == known);
+    found.expect("every known revision has a schema")
+}
