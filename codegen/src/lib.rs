@@ -24,7 +24,7 @@ mod wiring;
 
 use std::collections::BTreeMap;
 
-pub use convert::{FOLDER as CONVERSIONS_FOLDER, conversions};
+pub use convert::{FOLDER as CONVERSIONS_FOLDER, conversions, undecided as undecided_conversions};
 pub use error::{Error, Result};
 pub use load::{Revision, revisions, sha256};
 pub use wiring::{Wired, files as wired_files, wire};

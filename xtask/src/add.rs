@@ -84,7 +84,16 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     prove(root, id)?;
     undo.keep();
     println!("\nadded {id}: {}", review::summary(&ir, lines));
-    for line in review::review(&ir, previous(&schemas, id).as_ref()) {
+    let previous = previous(&schemas, id);
+    let mut lines = review::review(&ir, previous.as_ref());
+    if let Some(previous) = previous.filter(|_| !draft) {
+        lines.extend(codegen::undecided_conversions(
+            &previous,
+            &ir,
+            &schemas.conversions,
+        )?);
+    }
+    for line in lines {
         println!("  look at {line}");
     }
     println!(
@@ -195,11 +204,13 @@ fn prove(root: &Path, id: &str) -> anyhow::Result<()> {
         &["test", "--quiet", "--package", &package, "--all-features"],
         &[],
     )?;
-    cargo(
-        root,
-        &["test", "--quiet", "--package", "mcp-exact-tests-agreement"],
-        &[("MCP_EXACT_REVISION", id)],
-    )?;
+    for tests in ["mcp-exact-tests-agreement", "mcp-exact-tests-convert"] {
+        cargo(
+            root,
+            &["test", "--quiet", "--package", tests],
+            &[("MCP_EXACT_REVISION", id)],
+        )?;
+    }
     rustfmt(root, &format!("crates/{package}/src/lib.rs"))
 }
 

@@ -82,7 +82,8 @@ pub struct Schemas {
     pub revisions: Vec<Revision>,
     errata: String,
     names: String,
-    conversions: String,
+    /// The table of chosen conversions.
+    pub conversions: String,
 }
 
 impl Schemas {
