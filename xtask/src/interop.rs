@@ -46,6 +46,9 @@ pub struct Arguments {
 /// # Errors
 /// When a peer cannot be installed, our examples do not build, or a pair fails.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    if cfg!(windows) {
+        bail!("the peers are installed and ended in the ways of Unix; run this on Linux or macOS");
+    }
     let source = root.join("tests").join("interop");
     let target = root.join("target").join("interop");
     let peers = Peers::read(&source)?;

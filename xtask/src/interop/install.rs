@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use sha2::{Digest, Sha256};
 
 use super::peers::{Language, Mode, Peer};
@@ -42,14 +42,20 @@ pub(super) fn install(
 ) -> anyhow::Result<Installed> {
     let folder = target.join(&peer.name);
     let pins = pins(source, peer);
+    let found = fs::read_to_string(folder.join(STAMP)).unwrap_or_default();
+    let refusal = || {
+        anyhow!(
+            "{} is not installed, or its pins changed; run without --offline once",
+            peer.name
+        )
+    };
+    if offline && found.is_empty() {
+        return Err(refusal());
+    }
     let stamp = stamp(&pins, peer.language)?;
-    let there = fs::read_to_string(folder.join(STAMP)).is_ok_and(|text| text == stamp);
-    if !there {
+    if found != stamp {
         if offline {
-            bail!(
-                "{} is not installed, or its pins changed; run without --offline once",
-                peer.name
-            );
+            return Err(refusal());
         }
         println!("installing {}", peer.name);
         if folder.exists() {

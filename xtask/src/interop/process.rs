@@ -58,23 +58,39 @@ pub(super) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyh
 }
 
 /// Kills a process and its descendants. A signal to the group would not do: some SDKs start servers in a session of
-/// their own.
+/// their own. All are stopped before one is killed, so that none starts another that nobody knows of.
 fn kill(id: u32) -> anyhow::Result<()> {
-    let mut ids = vec![id];
+    let mut known = Vec::new();
+    loop {
+        let found = family(id);
+        if found == known {
+            return signal("KILL", &known);
+        }
+        signal("STOP", &found)?;
+        known = found;
+    }
+}
+
+/// Sends a signal by the shell's own `kill`, which needs no package. One that has already ended is no failure.
+fn signal(name: &str, ids: &[u32]) -> anyhow::Result<()> {
+    Command::new("sh")
+        .args(["-c", "kill -$0 \"$@\" 2>/dev/null", name])
+        .args(ids.iter().map(u32::to_string))
+        .status()
+        .context("cannot start sh")?;
+    Ok(())
+}
+
+/// A process and its descendants.
+fn family(id: u32) -> Vec<u32> {
     let children = children();
+    let mut ids = vec![id];
     let mut next = 0;
     while let Some(parent) = ids.get(next) {
         ids.extend(children.get(parent).into_iter().flatten());
         next += 1;
     }
-    let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
-    // The shell's own `kill` needs no package; one that has already ended is no failure.
-    Command::new("sh")
-        .args(["-c", "kill -KILL \"$@\" 2>/dev/null", "sh"])
-        .args(ids)
-        .status()
-        .context("cannot start sh")?;
-    Ok(())
+    ids
 }
 
 /// The children of every process, from `/proc`; empty where there is none.
@@ -102,8 +118,10 @@ fn parent(stat: &str) -> Option<u32> {
     after.split_whitespace().nth(1)?.parse().ok()
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
+    use std::io::{BufRead, BufReader, Read};
+
     use super::*;
 
     #[test]
@@ -131,6 +149,27 @@ mod tests {
             &folder.path().join("x"),
         );
         assert!(ended.expect("it ran").status.is_none());
+    }
+
+    /// The pipe closes when the last process that holds it is gone: nobody has to wait for a moment that is long enough.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_kill_reaches_the_descendants() {
+        let script = "(sleep 60; echo survived) & echo begun; wait";
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("the first line");
+        assert_eq!(line, "begun\n");
+        kill(child.id()).expect("a shell");
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).expect("text");
+        child.wait().expect("it ended");
+        assert_eq!(rest, "");
     }
 
     #[test]
