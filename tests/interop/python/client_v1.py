@@ -12,7 +12,7 @@ import mcp.types as types
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from pydantic import AnyUrl
-from steps import ROOT, SAMPLED, Steps, describe, expect, increasing
+from steps import ROOT, SAMPLED, Steps, expect, increasing
 
 MANY = 40
 """Steps of the slow call that is cancelled: long enough to be caught, short for a server that goes on with it."""
@@ -169,15 +169,14 @@ async def connect(command):
 
 
 async def use(steps, client):
-    found = {}
-
     async def connected():
-        found["result"] = await client.session.initialize()
-        return found["result"].serverInfo.name
+        result = await client.session.initialize()
+        steps.revision = result.protocolVersion
+        return result.serverInfo.name
 
     await steps.run("connect", connected)
-    if "result" not in found:
-        return None
+    if steps.revision is None:
+        return
     await steps.run("ping", client.ping)
     await steps.run("tools/list", client.list_tools)
     await steps.run("tools/call", client.call, "echo", {"text": "Grüße, 世界"}, "Grüße, 世界")
@@ -193,19 +192,18 @@ async def use(steps, client):
     if CALLBACKS:
         await steps.run("cancel", client.cancel)
         await steps.run("sampling/createMessage", client.call, "ask", {"what": "sampling"}, SAMPLED)
-    return found["result"].protocolVersion
 
 
 async def main(command):
-    steps, revision = Steps(), None
+    steps = Steps()
     try:
         async with connect(command) as client:
-            revision = await use(steps, client)
+            await use(steps, client)
     except BaseException as error:
-        steps.report("shutdown", False, describe(error))
+        steps.broken(error)
     else:
         steps.report("shutdown", True, "closed")
-    steps.finish(revision)
+    steps.finish()
 
 
 anyio.run(main, sys.argv[1:])

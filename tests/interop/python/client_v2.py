@@ -11,7 +11,7 @@ import mcp_types as types
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from steps import ROOT, SAMPLED, Steps, describe, expect, increasing
+from steps import ROOT, SAMPLED, Steps, expect, increasing
 
 MANY = 40
 """Steps of the slow call that is cancelled: long enough to be caught, short for a server that goes on with it."""
@@ -116,19 +116,19 @@ async def use(steps, client):
 
 
 async def main(mode, command, *arguments):
-    steps, revision = Steps(), None
+    steps = Steps()
     server = StdioServerParameters(command=command, args=list(arguments))
     client = Client(server, mode=mode, sampling_callback=sample, list_roots_callback=roots)
     try:
         async with client:
-            revision = client.protocol_version
+            steps.revision = client.protocol_version
             steps.report("connect", True, client.server_info.name if client.server_info else None)
             await use(steps, client)
     except BaseException as error:
-        steps.report("shutdown" if revision else "connect", False, describe(error))
+        steps.broken(error)
     else:
         steps.report("shutdown", True, "closed")
-    steps.finish(revision)
+    steps.finish()
 
 
 anyio.run(main, *sys.argv[1:])

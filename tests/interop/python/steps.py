@@ -16,10 +16,11 @@ ROOT = "file:///interop/root"
 
 
 class Steps:
-    """Runs steps one after another and remembers whether one failed."""
+    """Runs steps one after another; remembers whether one failed, and the revision, once there is one."""
 
     def __init__(self):
         self.failed = False
+        self.revision = None
 
     async def run(self, name, step, *arguments):
         """Awaits a step; what it returns is the detail, what it raises is the failure."""
@@ -36,9 +37,13 @@ class Steps:
         self.failed |= not ok
         emit({"step": name, "ok": ok, "detail": detail})
 
-    def finish(self, revision):
+    def broken(self, error):
+        """Reports what ended the connection."""
+        self.report("shutdown" if self.revision else "connect", False, describe(error))
+
+    def finish(self):
         """Prints the last line and ends the program."""
-        emit({"revision": revision})
+        emit({"revision": self.revision})
         sys.exit(1 if self.failed else 0)
 
 

@@ -140,9 +140,10 @@ impl Outcome {
     }
 }
 
+/// A detail in one line.
 fn plain(detail: &serde_json::Value) -> String {
     match detail {
-        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     }
 }
@@ -204,7 +205,7 @@ mod tests {
     fn a_step_that_failed_is_named_with_its_detail() {
         let stdout = GOOD.replace(
             "true,\"detail\":\"answered\"",
-            "false,\"detail\":\"no answer\"",
+            "false,\"detail\":\"no\\nanswer\"",
         );
         check(&stdout, Reports::Json, &["ping: no answer"]);
     }
