@@ -33,8 +33,7 @@ client.request = async (message, schema, options) => {
     return result;
 };
 
-const slow = (steps, options) =>
-    client.callTool({ name: "slow", arguments: { steps } }, CallToolResultSchema, options);
+const slow = (options) => client.callTool({ name: "slow", arguments: {} }, CallToolResultSchema, options);
 
 const steps = new Steps();
 try {

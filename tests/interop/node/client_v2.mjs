@@ -22,7 +22,7 @@ client.setRequestHandler("sampling/createMessage", async () => ({
     model: "none",
 }));
 
-const slow = (steps, options) => client.callTool({ name: "slow", arguments: { steps } }, options);
+const slow = (options) => client.callTool({ name: "slow", arguments: {} }, options);
 
 const steps = new Steps();
 let revision = null;

@@ -1,18 +1,15 @@
 // What both servers offer, as README.md describes it: plain data, and the answers that need no SDK.
 
-// Milliseconds between two notifications of the slow tool.
+// Notifications of the slow tool, and milliseconds before each one.
+export const STEPS = 20;
 export const STEP = 50;
 
 const schema = (properties) => ({ type: "object", properties, required: Object.keys(properties) });
 
 export const TOOLS = [
     { name: "echo", description: "Answers with the text", inputSchema: schema({ text: { type: "string" } }) },
-    { name: "slow", description: "Reports progress", inputSchema: schema({ steps: { type: "integer" } }) },
-    {
-        name: "ask",
-        description: "Asks the client",
-        inputSchema: schema({ what: { type: "string", enum: ["sampling", "roots"] } }),
-    },
+    { name: "slow", description: "Reports progress", inputSchema: schema({}) },
+    { name: "ask", description: "Asks the client", inputSchema: schema({}) },
 ];
 
 export const RESOURCES = [

@@ -15,7 +15,7 @@ import {
     ReadResourceRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 
-import { contents, prompt, PROMPTS, QUESTION, RESOURCES, STEP, TEMPLATES, text, TOOLS } from "./offer.mjs";
+import { contents, prompt, PROMPTS, QUESTION, RESOURCES, STEP, STEPS, TEMPLATES, text, TOOLS } from "./offer.mjs";
 
 const server = new Server(
     { name: "interop-peer", version: "1.0.0" },
@@ -33,30 +33,33 @@ server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) =
         case "echo":
             return text(params.arguments.text);
         case "slow":
-            return slow(params.arguments.steps, params._meta?.progressToken, signal);
+            return slow(params._meta?.progressToken, signal);
         case "ask":
-            return ask(params.arguments.what);
+            return ask();
         default:
             throw new Error(`unknown tool: ${params.name}`);
     }
 });
 
-async function slow(total, progressToken, signal) {
-    for (let progress = 1; progress <= total; progress += 1) {
+async function slow(progressToken, signal) {
+    for (let progress = 1; progress <= STEPS; progress += 1) {
         await sleep(STEP, undefined, { signal });
         if (progressToken !== undefined) {
             await server.notification({
                 method: "notifications/progress",
-                params: { progressToken, progress, total },
+                params: { progressToken, progress, total: STEPS },
             });
         }
     }
     return text("done");
 }
 
-async function ask(what) {
-    if (what === "roots") return text((await server.listRoots()).roots[0].uri);
-    return text((await server.createMessage(QUESTION)).content.text);
+async function ask() {
+    const { roots, sampling } = server.getClientCapabilities() ?? {};
+    const answers = [];
+    if (roots) answers.push((await server.listRoots()).roots[0].uri);
+    if (sampling) answers.push((await server.createMessage(QUESTION)).content.text);
+    return text(answers.join("\n"));
 }
 
 await server.connect(new StdioServerTransport());

@@ -3,10 +3,12 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { inputRequired, Server } from "@modelcontextprotocol/server";
+import { CLIENT_CAPABILITIES_META_KEY, inputRequired, Server } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
-import { contents, prompt, PROMPTS, QUESTION, RESOURCES, STEP, TEMPLATES, text, TOOLS } from "./offer.mjs";
+import { contents, prompt, PROMPTS, QUESTION, RESOURCES, STEP, STEPS, TEMPLATES, text, TOOLS } from "./offer.mjs";
+
+const STATE = "asked, and waiting";
 
 const strict = process.argv[2] === "strict";
 
@@ -26,11 +28,11 @@ function build({ era }) {
             case "echo":
                 return text(params.arguments.text);
             case "slow":
-                return slow(params.arguments.steps, mcpReq);
+                return slow(mcpReq);
             case "ask":
                 return era === "modern"
-                    ? askWithinTheResult(params.arguments.what, mcpReq)
-                    : askByRequest(params.arguments.what, mcpReq);
+                    ? askWithinTheResult(mcpReq)
+                    : askByRequest(server.getClientCapabilities(), mcpReq);
             default:
                 throw new Error(`unknown tool: ${params.name}`);
         }
@@ -38,31 +40,38 @@ function build({ era }) {
     return server;
 }
 
-async function slow(total, { _meta, notify, signal }) {
-    for (let progress = 1; progress <= total; progress += 1) {
+async function slow({ _meta, notify, signal }) {
+    for (let progress = 1; progress <= STEPS; progress += 1) {
         await sleep(STEP, undefined, { signal });
         if (_meta?.progressToken !== undefined) {
-            const params = { progressToken: _meta.progressToken, progress, total };
+            const params = { progressToken: _meta.progressToken, progress, total: STEPS };
             await notify({ method: "notifications/progress", params });
         }
     }
     return text("done");
 }
 
-// 2026-07-28: the first round asks, the second one has the answer and must bring the state back.
-function askWithinTheResult(what, { inputResponses, requestState }) {
-    const answer = inputResponses?.answer;
-    if (answer === undefined) {
-        const asked = what === "roots" ? inputRequired.listRoots() : inputRequired.createMessage(QUESTION);
-        return inputRequired({ inputRequests: { answer: asked }, requestState: `asked ${what}` });
+// 2026-07-28: the first round asks, the second one has the answers and must bring the state back.
+function askWithinTheResult({ envelope, inputResponses, requestState }) {
+    const { roots, sampling } = envelope[CLIENT_CAPABILITIES_META_KEY];
+    if ((roots || sampling) && inputResponses === undefined) {
+        const inputRequests = {};
+        if (roots) inputRequests.roots = inputRequired.listRoots();
+        if (sampling) inputRequests.sampling = inputRequired.createMessage(QUESTION);
+        return inputRequired({ inputRequests, requestState: STATE });
     }
-    if (requestState() !== `asked ${what}`) throw new Error(`another state came back: ${requestState()}`);
-    return text(what === "roots" ? answer.roots[0].uri : answer.content.text);
+    if ((roots || sampling) && requestState() !== STATE) throw new Error(`another state came back: ${requestState()}`);
+    const answers = [];
+    if (roots) answers.push(inputResponses.roots.roots[0].uri);
+    if (sampling) answers.push(inputResponses.sampling.content.text);
+    return text(answers.join("\n"));
 }
 
-async function askByRequest(what, { send }) {
-    if (what === "roots") return text((await send({ method: "roots/list" })).roots[0].uri);
-    return text((await send({ method: "sampling/createMessage", params: QUESTION })).content.text);
+async function askByRequest({ roots, sampling }, { send }) {
+    const answers = [];
+    if (roots) answers.push((await send({ method: "roots/list" })).roots[0].uri);
+    if (sampling) answers.push((await send({ method: "sampling/createMessage", params: QUESTION })).content.text);
+    return text(answers.join("\n"));
 }
 
 serveStdio(build, { legacy: strict ? "reject" : "serve" });

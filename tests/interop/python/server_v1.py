@@ -11,6 +11,7 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.session import RequestResponder
 
+STEPS = 20
 STEP_SECONDS = 0.05
 
 server = Server("interop-peer")
@@ -22,11 +23,10 @@ def schema(**properties):
 
 @server.list_tools()
 async def list_tools():
-    asked = {"type": "string", "enum": ["sampling", "roots"]}
     return [
         types.Tool(name="echo", description="Answers with the text", inputSchema=schema(text={"type": "string"})),
-        types.Tool(name="slow", description="Reports progress", inputSchema=schema(steps={"type": "integer"})),
-        types.Tool(name="ask", description="Asks the client", inputSchema=schema(what=asked)),
+        types.Tool(name="slow", description="Reports progress", inputSchema=schema()),
+        types.Tool(name="ask", description="Asks the client", inputSchema=schema()),
     ]
 
 
@@ -42,23 +42,25 @@ async def echo(text):
     return text
 
 
-async def slow(steps):
+async def slow():
     context = server.request_context
     token = context.meta.progressToken if context.meta else None
-    for step in range(1, int(steps) + 1):
+    for step in range(1, STEPS + 1):
         await anyio.sleep(STEP_SECONDS)
         if token is not None:
-            await context.session.send_progress_notification(token, step, int(steps))
+            await context.session.send_progress_notification(token, step, STEPS)
     return "done"
 
 
-async def ask(what):
-    session = server.request_context.session
-    if what == "roots":
-        return str((await session.list_roots()).roots[0].uri)
-    question = types.TextContent(type="text", text="Say something")
-    message = types.SamplingMessage(role="user", content=question)
-    return (await session.create_message([message], max_tokens=16)).content.text
+async def ask():
+    session, answers = server.request_context.session, []
+    if session.check_client_capability(types.ClientCapabilities(roots=types.RootsCapability())):
+        answers.append(str((await session.list_roots()).roots[0].uri))
+    if session.check_client_capability(types.ClientCapabilities(sampling=types.SamplingCapability())):
+        question = types.TextContent(type="text", text="Say something")
+        message = types.SamplingMessage(role="user", content=question)
+        answers.append((await session.create_message([message], max_tokens=16)).content.text)
+    return "\n".join(answers)
 
 
 @server.list_resources()

@@ -11,6 +11,7 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+STEPS = 20
 STEP_SECONDS = 0.05
 
 
@@ -19,27 +20,25 @@ def schema(**properties):
 
 
 async def list_tools(context, params):
-    asked = {"type": "string", "enum": ["sampling", "roots"]}
     return types.ListToolsResult(
         tools=[
             types.Tool(name="echo", description="Answers with the text", input_schema=schema(text={"type": "string"})),
-            types.Tool(name="slow", description="Reports progress", input_schema=schema(steps={"type": "integer"})),
-            types.Tool(name="ask", description="Asks the client", input_schema=schema(what=asked)),
+            types.Tool(name="slow", description="Reports progress", input_schema=schema()),
+            types.Tool(name="ask", description="Asks the client", input_schema=schema()),
         ]
     )
 
 
 async def call_tool(context, params):
-    arguments = params.arguments or {}
     match params.name:
         case "echo":
-            return text(arguments["text"])
+            return text(params.arguments["text"])
         case "slow":
-            return await slow(context, arguments["steps"])
+            return await slow(context)
         case "ask" if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            return ask_within_the_result(params, arguments["what"])
+            return ask_within_the_result(context, params)
         case "ask":
-            return await ask_by_request(context, arguments["what"])
+            return await ask_by_request(context)
     raise ValueError(f"unknown tool: {params.name}")
 
 
@@ -47,10 +46,10 @@ def text(value):
     return types.CallToolResult(content=[types.TextContent(text=value)])
 
 
-async def slow(context, steps):
-    for step in range(1, steps + 1):
+async def slow(context):
+    for step in range(1, STEPS + 1):
         await anyio.sleep(STEP_SECONDS)
-        await context.session.report_progress(step, steps)
+        await context.session.report_progress(step, STEPS)
     return text("done")
 
 
@@ -59,24 +58,35 @@ QUESTION = types.CreateMessageRequestParams(
     max_tokens=16,
 )
 
+STATE = "asked, and waiting"
 
-def ask_within_the_result(params, what):
-    """2026-07-28: the first round asks, the second one has the answer and must bring the state back."""
-    responses = params.input_responses or {}
-    if "answer" not in responses:
-        roots = what == "roots"
-        request = types.ListRootsRequest() if roots else types.CreateMessageRequest(params=QUESTION)
-        return types.InputRequiredResult(input_requests={"answer": request}, request_state=f"asked {what}")
-    if params.request_state != f"asked {what}":
+
+def questions(context):
+    """What the client declared that it can be asked, under the name of the capability."""
+    able = context.session.client_capabilities
+    asked = {}
+    if able and able.roots:
+        asked["roots"] = types.ListRootsRequest()
+    if able and able.sampling:
+        asked["sampling"] = types.CreateMessageRequest(params=QUESTION)
+    return asked
+
+
+def ask_within_the_result(context, params):
+    """2026-07-28: the first round asks, the second one has the answers and must bring the state back."""
+    asked = questions(context)
+    if asked and params.input_responses is None:
+        return types.InputRequiredResult(input_requests=asked, request_state=STATE)
+    if asked and params.request_state != STATE:
         raise ValueError(f"another state came back: {params.request_state}")
-    return text(answer(responses["answer"]))
+    return text("\n".join(answer(params.input_responses[name]) for name in asked))
 
 
-async def ask_by_request(context, what):
-    if what == "roots":
-        return text(answer(await context.session.list_roots()))
-    request = types.CreateMessageRequest(params=QUESTION)
-    return text(answer(await context.session.send_request(request, types.CreateMessageResult)))
+async def ask_by_request(context):
+    kinds = {"roots": types.ListRootsResult, "sampling": types.CreateMessageResult}
+    asked = questions(context).items()
+    answers = [answer(await context.session.send_request(request, kinds[name])) for name, request in asked]
+    return text("\n".join(answers))
 
 
 def answer(result):

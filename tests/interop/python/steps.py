@@ -32,6 +32,21 @@ class Steps:
         else:
             self.report(name, True, detail)
 
+    async def asked(self, step, *arguments):
+        """Awaits a call of the tool that asks: one step, and one more for each answer that came back in its text."""
+        text = None
+
+        async def ask():
+            nonlocal text
+            text = await step(*arguments)
+            expect(ROOT in text or SAMPLED in text, f"no answer of this program in {text!r}")
+            return text
+
+        await self.run("ask", ask)
+        for name, answer in {"roots/list": ROOT, "sampling/createMessage": SAMPLED}.items():
+            if text and answer in text:
+                self.report(name, True, answer)
+
     def report(self, name, ok, detail):
         """Prints the line of a step."""
         self.failed |= not ok
