@@ -4,6 +4,7 @@
 
 mod build;
 mod dispatch;
+mod embed;
 mod emit;
 mod errata;
 mod error;
@@ -23,6 +24,7 @@ mod wiring;
 
 use std::collections::BTreeMap;
 
+pub use embed::{EMBEDDED, embed};
 pub use error::{Error, Result};
 pub use load::{Revision, revisions, sha256};
 pub use wiring::{Wired, files as wired_files, wire};

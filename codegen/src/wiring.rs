@@ -200,7 +200,7 @@ fn cli_table(revisions: &[Wired<'_>]) -> String {
         let (library, marker) = (library(id), marker_name(id));
         format!(
             "    #[cfg(feature = \"{id}\")]\n    \
-             Compiled::of::<{library}::{marker}>(\"release\", {library}::DEFINITIONS),"
+             Compiled::of::<{library}::{marker}>(\"release\", {library}::DEFINITIONS, include_str!(\"../data/{id}.json\")),"
         )
     })
 }

@@ -111,6 +111,7 @@ pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
             undo.remove(&folder)?;
         }
     }
+    undo.remove_file(&format!("{}/{id}.json", codegen::EMBEDDED))?;
     cargo(root, &["metadata", "--format-version", "1", "--quiet"], &[])?;
     undo.keep();
     println!("removed {id}; entries of schema/errata.toml and schema/names.toml stay");

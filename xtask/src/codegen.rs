@@ -55,6 +55,7 @@ pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
     for revision in &schemas.revisions {
         let ir = schemas.represent(revision)?;
         files.extend(codegen::emit(&ir, revision)?);
+        files.extend(codegen::embed(&ir, revision)?);
         represented.push(ir);
     }
     let wired: Vec<Wired<'_>> = schemas
@@ -139,7 +140,7 @@ fn drift(root: &Path, files: &Files) -> anyhow::Result<Drift> {
         }
     }
     let wanted: BTreeSet<PathBuf> = files.keys().map(PathBuf::from).collect();
-    for folder in generated_crates(root)? {
+    for folder in generated_folders(root)? {
         let mut found = Vec::new();
         walk(&folder, &mut found)?;
         for file in found {
@@ -153,9 +154,10 @@ fn drift(root: &Path, files: &Files) -> anyhow::Result<Drift> {
     Ok(drift)
 }
 
-/// The folders below `crates` whose manifest says that it is generated.
-fn generated_crates(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
+/// The folders in which everything is generated: those below `crates` whose manifest says so, and that of embedded data.
+fn generated_folders(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let data = root.join(codegen::EMBEDDED);
+    let mut folders: Vec<PathBuf> = data.is_dir().then_some(data).into_iter().collect();
     for entry in fs::read_dir(root.join("crates"))? {
         let folder = entry?.path();
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
@@ -229,6 +231,14 @@ mod tests {
         let files = generated("crates/a/Cargo.toml", &manifest);
         let drift = drift(root.path(), &files).expect("a readable tree");
         assert_eq!(drift.stale, [PathBuf::from("crates/a/src/old.rs")]);
+    }
+
+    #[test]
+    fn left_over_data_is_drift() {
+        let path = format!("{}/old.json", codegen::EMBEDDED);
+        let root = tree(&[(&path, ""), ("crates/mcp-exact-cli/Cargo.toml", "")]);
+        let drift = drift(root.path(), &Files::new()).expect("a readable tree");
+        assert_eq!(drift.stale, [PathBuf::from(path)]);
     }
 
     #[test]
