@@ -47,14 +47,20 @@ pub type Files = BTreeMap<String, String>;
 /// For any input that the generator does not understand, with revision, pointer and remedy.
 pub fn represent(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<ir::Ir> {
     let mut schema = corrected_schema(revision, schema, tables)?;
-    keywords::check(&schema)?;
-    normalise::normalise(&mut schema)?;
-    let lifted = lift::lift(&mut schema, &lift::names(tables.names)?)?;
-    names::check(&schema, &lifted)?;
+    let lifted = name_everything(&mut schema, tables)?;
     let mut ir = build::build(&schema, &lifted)?;
     model::model(&schema)?.box_members(&mut ir);
     recursion::close_cycles(&schema, &mut ir)?;
     Ok(ir)
+}
+
+/// The passes up to where every type has a name.
+fn name_everything(schema: &mut load::Schema, tables: Tables<'_>) -> Result<Vec<lift::Lifted>> {
+    keywords::check(schema)?;
+    normalise::normalise(schema)?;
+    let lifted = lift::lift(schema, &lift::names(tables.names)?)?;
+    names::check(schema, &lifted)?;
+    Ok(lifted)
 }
 
 /// The crate of one revision.
@@ -62,15 +68,25 @@ pub fn represent(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Resu
 /// # Errors
 /// As [`represent`].
 pub fn generate(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<Files> {
-    emit(&represent(revision, schema, tables)?, revision)
+    emit(
+        &represent(revision, schema, tables)?,
+        revision,
+        schema,
+        tables,
+    )
 }
 
 /// The crate of one revision that has been represented.
 ///
 /// # Errors
 /// When an emitter writes something that is not Rust: a defect of the generator.
-pub fn emit(ir: &ir::Ir, revision: &Revision) -> Result<Files> {
-    emit::emit(ir, revision)
+pub fn emit(ir: &ir::Ir, revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<Files> {
+    let corrected = corrected_schema(revision, schema, tables)?;
+    let mut lifted = corrected.clone();
+    name_everything(&mut lifted, tables)?;
+    let mut files = emit::emit(ir, revision)?;
+    files.extend(emit::schemas::emit(ir, revision, &corrected, &lifted)?);
+    Ok(files)
 }
 
 /// The official schema of one revision with its errata applied: what the generated types are held against.

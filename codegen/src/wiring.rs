@@ -207,7 +207,7 @@ fn cli_table(revisions: &[Wired<'_>]) -> String {
 
 fn test_dependencies(revisions: &[Wired<'_>]) -> String {
     lines(ids(revisions), |id| {
-        format!("mcp-{id} = {{ workspace = true, features = [\"registry\"] }}")
+        format!("mcp-{id} = {{ workspace = true, features = [\"registry\", \"schemars1\"] }}")
     })
 }
 

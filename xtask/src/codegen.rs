@@ -53,8 +53,9 @@ pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
     let mut files = Files::new();
     let mut represented = Vec::new();
     for revision in &schemas.revisions {
-        let ir = schemas.represent(revision)?;
-        files.extend(codegen::emit(&ir, revision)?);
+        let bytes = schemas.bytes(revision)?;
+        let ir = schemas.represent_bytes(revision, &bytes)?;
+        files.extend(codegen::emit(&ir, revision, &bytes, schemas.tables())?);
         files.extend(codegen::embed(&ir, revision)?);
         represented.push(ir);
     }
@@ -104,12 +105,24 @@ impl Schemas {
     /// # Errors
     /// When its schema cannot be read or used.
     pub fn represent(&self, revision: &Revision) -> anyhow::Result<Ir> {
+        self.represent_bytes(revision, &self.bytes(revision)?)
+    }
+
+    /// The schema file of one of the revisions.
+    fn bytes(&self, revision: &Revision) -> anyhow::Result<Vec<u8>> {
         let file = self.folder.join(&revision.id).join("schema.json");
-        let bytes = fs::read(&file).with_context(|| {
+        fs::read(&file).with_context(|| {
             let fetch = format!("run `cargo xtask schema fetch {}`", revision.id);
             format!("cannot read {}; {fetch}", file.display())
-        })?;
-        self.represent_bytes(revision, &bytes)
+        })
+    }
+
+    /// The tables beside the list.
+    pub fn tables(&self) -> Tables<'_> {
+        Tables {
+            errata: &self.errata,
+            names: &self.names,
+        }
     }
 
     /// The representation of a schema that need not be in the folder yet.
@@ -117,11 +130,7 @@ impl Schemas {
     /// # Errors
     /// When the generator does not understand it.
     pub fn represent_bytes(&self, revision: &Revision, bytes: &[u8]) -> anyhow::Result<Ir> {
-        let tables = Tables {
-            errata: &self.errata,
-            names: &self.names,
-        };
-        Ok(codegen::represent(revision, bytes, tables)?)
+        Ok(codegen::represent(revision, bytes, self.tables())?)
     }
 }
 

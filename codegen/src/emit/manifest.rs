@@ -80,6 +80,8 @@ readme = "README.md"
 [features]
 ## The table `DEFINITIONS`: every definition by name, for tools and tests.
 registry = []
+## `JsonSchema` of schemars 1 for every type, and the table `JSON_SCHEMAS`.
+schemars1 = ["mcp-exact-wire/schemars1"]
 
 [dependencies]
 mcp-exact-wire.workspace = true
@@ -155,6 +157,8 @@ fn front_page(ir: &Ir, id: &str, draft: bool) -> String {
          define.\n\n\
          [`from_slice`], [`from_str`], [`to_vec`] and [`to_string`] are exact in text. Every type implements serde's traits too,\n\
          exactly through serde_json's own (de)serialisers and as far as they kept the value through layers that buffer.\n\n\
+         The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, word for word as the schema has it, and\n\
+         `registry` adds the table of definitions by name.\n\n\
          [`{}`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.\n\n\
          `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a\nglob.\n",
         marker_name(id)

@@ -7,6 +7,7 @@ mod enums;
 mod manifest;
 mod methods;
 mod registry;
+pub mod schemas;
 mod structs;
 mod types;
 mod unions;
@@ -197,9 +198,13 @@ fn root_module(names: &[&str]) -> TokenStream {
         #(mod #names;)*
         #[cfg(feature = "registry")]
         mod registry;
+        #[cfg(feature = "schemars1")]
+        mod schemas;
         #(pub use #names::*;)*
         #[cfg(feature = "registry")]
         pub use registry::DEFINITIONS;
+        #[cfg(feature = "schemars1")]
+        pub use schemas::JSON_SCHEMAS;
     }
 }
 

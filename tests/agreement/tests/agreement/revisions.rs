@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 
 use codegen::ir::Ir;
 use mcp_exact_wire::{
-    Decode, DecodeError, Definition, Encode, Validate, Violations, from_slice, to_string,
+    Decode, DecodeError, Definition, Encode, JsonSchemas, Validate, Violations, from_slice,
+    to_string,
 };
 use serde_json::Value;
 
@@ -21,6 +22,8 @@ pub struct Types {
     pub id: &'static str,
     /// The definitions of the schema.
     pub definitions: &'static [Definition],
+    /// The JSON Schemas of the types.
+    pub json_schemas: &'static JsonSchemas,
     /// The unions, those included that have no name in the schema.
     pub unions: &'static [Union],
 }
@@ -30,6 +33,7 @@ macro_rules! types {
         static TYPES: &[Types] = &[$(Types {
             id: $id,
             definitions: $types::DEFINITIONS,
+            json_schemas: &$types::JSON_SCHEMAS,
             unions: &[$(Union::of::<$types::$union>(stringify!($union))),*],
         }),*];
     };
