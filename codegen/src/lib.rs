@@ -18,6 +18,7 @@ mod names;
 mod normalise;
 mod outcomes;
 mod recursion;
+mod tables;
 #[cfg(test)]
 mod testing;
 mod wiring;
@@ -27,6 +28,7 @@ use std::collections::BTreeMap;
 pub use embed::{EMBEDDED, embed};
 pub use error::{Error, Result};
 pub use load::{Revision, revisions, sha256};
+pub use tables::check_tables;
 pub use wiring::{Wired, files as wired_files, wire};
 
 /// What the generator works from besides the schema files: the text of the tables beside them.

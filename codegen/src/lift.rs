@@ -267,9 +267,18 @@ impl Pass {
             }
         }
         for group in self.groups.values_mut() {
-            let given = wanted
+            let mut given = wanted
                 .iter()
-                .find(|name| group.pointers.contains(&name.pointer));
+                .filter(|name| group.pointers.contains(&name.pointer));
+            let (given, second) = (given.next(), given.next());
+            if let (Some(given), Some(second)) = (given, second) {
+                let problem = format!(
+                    "`{}` names what `{}` at {} names already: equal schemas share one name",
+                    second.name, given.name, given.pointer
+                );
+                let remedy = "take one of the two out of schema/names.toml";
+                return Err(schema.error(&second.pointer, problem, remedy));
+            }
             group.name = match given {
                 Some(name) => name.name.clone(),
                 None => shortest(&group.proposals),

@@ -114,7 +114,10 @@ pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
     undo.remove_file(&format!("{}/{id}.json", codegen::EMBEDDED))?;
     cargo(root, &["metadata", "--format-version", "1", "--quiet"], &[])?;
     undo.keep();
-    println!("removed {id}; entries of schema/errata.toml and schema/names.toml stay");
+    println!(
+        "removed {id}; take it out of schema/errata.toml and schema/names.toml where an entry names it, \
+         which `cargo xtask codegen` checks"
+    );
     Ok(())
 }
 
