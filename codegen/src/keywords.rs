@@ -37,6 +37,7 @@ const UNDERSTOOD: &[&str] = &[
     "minimum",
     "oneOf",
     "properties",
+    "propertyNames",
     "required",
     "type",
 ];
@@ -186,6 +187,16 @@ impl<'s> Walk<'s> {
             "maxItems" | "minItems" if value.as_u64().is_none_or(|n| n > u64::from(u32::MAX)) => {
                 let problem = format!("`{key}` is {}", brief(value));
                 let remedy = "write it without a fraction, and below 4294967296";
+                Err(self.schema.error(pointer, problem, remedy))
+            }
+            "propertyNames"
+                if value["type"] == "string" && value.as_object().map_or(0, Map::len) == 1 =>
+            {
+                Ok(())
+            }
+            "propertyNames" => {
+                let problem = "`propertyNames` asks for more than that names are strings";
+                let remedy = "take it out by an erratum, with the prose that the type then leaves to its user";
                 Err(self.schema.error(pointer, problem, remedy))
             }
             "additionalProperties" if value != &Value::Bool(false) => {

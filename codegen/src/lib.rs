@@ -8,6 +8,7 @@ mod embed;
 mod emit;
 mod errata;
 mod error;
+mod extension;
 mod format;
 pub mod ir;
 mod keywords;
@@ -27,7 +28,10 @@ use std::collections::BTreeMap;
 
 pub use embed::{EMBEDDED, embed};
 pub use error::{Error, Result};
-pub use load::{Revision, revisions, sha256};
+pub use extension::{
+    Extended, Extension, corrected_extension, emit_extension, represent_extension,
+};
+pub use load::{Listed, Revision, extensions, revisions, sha256};
 pub use tables::check_tables;
 pub use wiring::{Wired, files as wired_files, wire};
 
@@ -58,9 +62,13 @@ pub fn represent(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Resu
 
 /// The passes up to where every type has a name.
 fn name_everything(schema: &mut load::Schema, tables: Tables<'_>) -> Result<Vec<lift::Lifted>> {
+    name_all(schema, &lift::names(tables.names)?)
+}
+
+fn name_all(schema: &mut load::Schema, names: &[lift::Name]) -> Result<Vec<lift::Lifted>> {
     keywords::check(schema)?;
     normalise::normalise(schema)?;
-    let lifted = lift::lift(schema, &lift::names(tables.names)?)?;
+    let lifted = lift::lift(schema, names)?;
     names::check(schema, &lifted)?;
     Ok(lifted)
 }
@@ -86,8 +94,9 @@ pub fn emit(ir: &ir::Ir, revision: &Revision, schema: &[u8], tables: Tables<'_>)
     let corrected = corrected_schema(revision, schema, tables)?;
     let mut lifted = corrected.clone();
     name_everything(&mut lifted, tables)?;
-    let mut files = emit::emit(ir, revision)?;
-    files.extend(emit::schemas::emit(ir, revision, &corrected, &lifted)?);
+    let mut files = emit::emit(ir, revision, None)?;
+    let schemas = emit::schemas::emit(ir, revision, &corrected, &lifted, None)?;
+    files.extend(schemas);
     Ok(files)
 }
 

@@ -65,6 +65,13 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         schemas.revisions.iter().all(|revision| revision.id != id),
         "revision {id} is there with other bytes; run `cargo xtask schema remove {id}` first"
     );
+    ensure!(
+        schemas
+            .extensions
+            .iter()
+            .all(|listed| listed.revision.id != id),
+        "{id} is an extension; give the revision another name"
+    );
     let revision = Revision {
         id: id.to_owned(),
         status: if draft { "draft" } else { "release" }.to_owned(),

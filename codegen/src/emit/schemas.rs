@@ -3,6 +3,7 @@
 use quote::quote;
 use serde_json::{Map, Value};
 
+use super::Base;
 use super::types::ident;
 use crate::Files;
 use crate::error::Result;
@@ -15,7 +16,13 @@ use crate::load::{Revision, Schema};
 ///
 /// # Errors
 /// When this writes something that is not Rust.
-pub fn emit(ir: &Ir, revision: &Revision, corrected: &Schema, lifted: &Schema) -> Result<Files> {
+pub fn emit(
+    ir: &Ir,
+    revision: &Revision,
+    corrected: &Schema,
+    lifted: &Schema,
+    base: Option<Base<'_>>,
+) -> Result<Files> {
     let folder = format!("crates/mcp-{}/src/generated", revision.id);
     let references = format!("#/{}/", corrected.definitions);
     let (mut types, mut impls) = (Vec::new(), Vec::new());
@@ -23,6 +30,11 @@ pub fn emit(ir: &Ir, revision: &Revision, corrected: &Schema, lifted: &Schema) -
     let label = format!("mcp-{}", revision.id);
     for definition in &ir.definitions {
         let (text, name) = (&definition.name, ident(&definition.name));
+        let is_alias = matches!(definition.shape, Shape::Alias(_) | Shape::Runtime(_));
+        if !is_alias && base.is_some_and(|base| base.shared.contains(text)) {
+            types.push(quote!(JsonSchemaType::of::<super::#name>(#text)));
+            continue;
+        }
         schemas.insert(
             text.clone(),
             if definition.official {

@@ -375,13 +375,25 @@ fn a_revision_that_is_not_listed() {
     let name = |revision: &str| {
         format!("[[name]]\nrevisions = [\"{revision}\"]\npointer = \"/a\"\nname = \"Part\"\n")
     };
-    check(&erratum("2000-02-02"), &name("2000-01-01"), expect![[r#"
+    check(
+        &erratum("2000-02-02"),
+        &name("2000-01-01"),
+        expect![[r#"
         fine
-    "#]]);
-    check(&erratum("2000-02-20"), "", expect![[r#"
+    "#]],
+    );
+    check(
+        &erratum("2000-02-20"),
+        "",
+        expect![[r#"
         schema/errata.toml: erratum `slip` is for the revision 2000-02-20, which is not listed; correct it or take it out; schema/revisions.toml and schema/extensions.toml list 2000-01-01, 2000-02-02
-    "#]]);
-    check("", &name("2001-01-01"), expect![[r#"
+    "#]],
+    );
+    check(
+        "",
+        &name("2001-01-01"),
+        expect![[r#"
         schema/names.toml: the name `Part` is for the revision 2001-01-01, which is not listed; correct it or take it out; schema/revisions.toml and schema/extensions.toml list 2000-01-01, 2000-02-02
-    "#]]);
+    "#]],
+    );
 }

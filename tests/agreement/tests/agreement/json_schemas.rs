@@ -80,7 +80,11 @@ impl<'r> Names<'r> {
         Self {
             document,
             aliases: names(|d| matches!(d.shape, Shape::Alias(_) | Shape::Runtime(_))),
-            anonymous: names(|d| !d.official),
+            anonymous: names(|d| {
+                d.pointers
+                    .iter()
+                    .all(|pointer| pointer.split('/').count() > 3)
+            }),
         }
     }
 
@@ -103,6 +107,7 @@ impl<'r> Names<'r> {
             let value = match key.as_str() {
                 "$comment" | "$schema" | "default" | "deprecated" | "description" | "examples"
                 | "title" => continue,
+                "propertyNames" if *value == json!({"type": "string"}) => continue,
                 "properties" => {
                     let named = value.as_object().into_iter().flatten();
                     Value::Object(named.map(|(n, s)| (n.clone(), self.plain(s))).collect())
@@ -209,7 +214,12 @@ fn references_lead_somewhere_and_descriptions_are_kept() {
                 .is_none()
             {
                 let words = &official[key(official)][name]["description"];
-                assert_eq!(&generated["$defs"][name]["description"], words, "{name}");
+                let found = &generated["$defs"][name]["description"];
+                // A type that an extension has of its revision may be described there only.
+                assert!(
+                    found == words || revision.is_extension && words.is_null(),
+                    "{name}"
+                );
             }
         }
     }
@@ -233,7 +243,7 @@ fn revisions_stay_apart_in_one_generator() {
     let mut generator = SchemaGenerator::default();
     let mut ids = BTreeSet::new();
     let mut types = 0;
-    for revision in revisions() {
+    for revision in revisions().iter().filter(|revision| !revision.is_extension) {
         for known in revision.types.json_schemas.types() {
             if !known.is_alias {
                 ids.insert((known.subschema)(&mut generator).to_value().to_string());

@@ -6,6 +6,7 @@
 mod all_of;
 mod definitions;
 mod expected;
+mod extension;
 mod json_schemas;
 mod open_json;
 mod revisions;
