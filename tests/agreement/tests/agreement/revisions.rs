@@ -144,8 +144,9 @@ pub struct Revision {
     pub schema: Schema,
     /// The representation that the types were generated from.
     pub ir: Ir,
-    /// Whether it may still change: it can be whatever its authors try out.
-    pub is_draft: bool,
+    /// Whether a person has looked at it since it was released. Another one can be whatever its authors made of it: it has
+    /// to agree with its schema, and need not have what the others have.
+    pub is_reviewed: bool,
     /// Whether it is an extension, and some of its types are those of a revision.
     pub is_extension: bool,
 }
@@ -179,9 +180,19 @@ pub fn revisions() -> &'static [Revision] {
     &REVISIONS
 }
 
-/// The revisions that do not change any more, for cases that are made for what they have.
-pub fn released() -> impl Iterator<Item = &'static Revision> {
-    revisions().iter().filter(|revision| !revision.is_draft)
+/// What has been looked at, with the number of definitions that its specification has.
+pub const COUNTS: [(&str, usize); 6] = [
+    ("2024-11-05", 79),
+    ("2025-03-26", 83),
+    ("2025-06-18", 91),
+    ("2025-11-25", 145),
+    ("2026-07-28", 155),
+    ("ext-tasks", 24),
+];
+
+/// The released revisions that a person has looked at, for cases that are made for what they have.
+pub fn reviewed() -> impl Iterator<Item = &'static Revision> {
+    revisions().iter().filter(|revision| revision.is_reviewed)
 }
 
 /// The types of all revisions and extensions.
@@ -261,7 +272,7 @@ fn joined(
     let ir = ir.expect("the generator knows the schema");
     let types = table.iter().find(|types| types.id == revision.id);
     Revision {
-        is_draft: revision.is_draft(),
+        is_reviewed: !revision.is_draft() && COUNTS.iter().any(|(id, _)| *id == revision.id),
         is_extension: false,
         types: types.unwrap_or_else(|| panic!("{}: run `cargo xtask codegen`", revision.id)),
         official: serde_json::from_str(text).expect("a schema is JSON"),
