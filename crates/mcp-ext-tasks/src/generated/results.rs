@@ -15,7 +15,77 @@ use super::*;
 /// `CancelTaskResult` of the specification.
 ///
 /// Schema: `/$defs/CancelTaskResult`.
-pub type CancelTaskResult = Result;
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CancelTaskResult {
+    /// The member `_meta`.
+    pub meta: Option<ResultMetaObject>,
+    /// Members that this revision does not define, in order of arrival.
+    pub extra: Extra<Self>,
+}
+
+impl CancelTaskResult {
+    /// A value without any optional member.
+    pub fn new() -> Self {
+        Self {
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+impl Default for CancelTaskResult {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Members for CancelTaskResult {
+    const MEMBERS: &'static [&'static str] = &["_meta", "resultType"];
+}
+
+impl Decode for CancelTaskResult {
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        static SHAPE: Shape = Shape {
+            members: <CancelTaskResult as Members>::MEMBERS,
+            required: 2,
+        };
+        let mut object = r.object(&SHAPE)?;
+        let mut meta = None;
+        while let Some(member) = object.next(r)? {
+            match member {
+                0 => meta = Some(Decode::decode(r)?),
+                _ => r.constant("complete")?,
+            }
+        }
+        Ok(Self {
+            meta,
+            extra: object.extra(),
+        })
+    }
+}
+
+impl Encode for CancelTaskResult {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put("{\"resultType\":\"complete\"");
+        if let Some(value) = &self.meta {
+            w.key("\"_meta\":");
+            value.encode(w);
+        }
+        self.extra.encode(w);
+        w.put("}");
+    }
+}
+
+impl Validate for CancelTaskResult {
+    fn check(&self, path: &Path<'_>, to: &mut Violations) {
+        if let Some(value) = &self.meta {
+            let path = &path.member("_meta");
+            value.check(path, to);
+        }
+    }
+}
+mcp_exact_wire::serde_through_wire!(CancelTaskResult);
 
 /// `CreateTaskResult` of the specification.
 ///
@@ -30,7 +100,7 @@ pub struct CreateTaskResult {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `status`.
     pub status: TaskStatus,
     /// The member `statusMessage`.
@@ -38,7 +108,7 @@ pub struct CreateTaskResult {
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -50,7 +120,7 @@ impl CreateTaskResult {
         last_updated_at: impl Into<String>,
         status: impl Into<TaskStatus>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
@@ -313,4 +383,74 @@ mcp_exact_wire::serde_through_wire!(GetTaskResult);
 /// `UpdateTaskResult` of the specification.
 ///
 /// Schema: `/$defs/UpdateTaskResult`.
-pub type UpdateTaskResult = Result;
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UpdateTaskResult {
+    /// The member `_meta`.
+    pub meta: Option<ResultMetaObject>,
+    /// Members that this revision does not define, in order of arrival.
+    pub extra: Extra<Self>,
+}
+
+impl UpdateTaskResult {
+    /// A value without any optional member.
+    pub fn new() -> Self {
+        Self {
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+impl Default for UpdateTaskResult {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Members for UpdateTaskResult {
+    const MEMBERS: &'static [&'static str] = &["_meta", "resultType"];
+}
+
+impl Decode for UpdateTaskResult {
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        static SHAPE: Shape = Shape {
+            members: <UpdateTaskResult as Members>::MEMBERS,
+            required: 2,
+        };
+        let mut object = r.object(&SHAPE)?;
+        let mut meta = None;
+        while let Some(member) = object.next(r)? {
+            match member {
+                0 => meta = Some(Decode::decode(r)?),
+                _ => r.constant("complete")?,
+            }
+        }
+        Ok(Self {
+            meta,
+            extra: object.extra(),
+        })
+    }
+}
+
+impl Encode for UpdateTaskResult {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put("{\"resultType\":\"complete\"");
+        if let Some(value) = &self.meta {
+            w.key("\"_meta\":");
+            value.encode(w);
+        }
+        self.extra.encode(w);
+        w.put("}");
+    }
+}
+
+impl Validate for UpdateTaskResult {
+    fn check(&self, path: &Path<'_>, to: &mut Violations) {
+        if let Some(value) = &self.meta {
+            let path = &path.member("_meta");
+            value.check(path, to);
+        }
+    }
+}
+mcp_exact_wire::serde_through_wire!(UpdateTaskResult);

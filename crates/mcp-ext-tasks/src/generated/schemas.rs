@@ -13,7 +13,7 @@ pub static JSON_SCHEMAS: JsonSchemas = JsonSchemas::new(
         JsonSchemaType::of::<super::BlobResourceContents>("BlobResourceContents"),
         JsonSchemaType::of::<super::BooleanSchema>("BooleanSchema"),
         JsonSchemaType::of::<super::CancelTaskRequest>("CancelTaskRequest"),
-        JsonSchemaType::alias::<super::CancelTaskResult>("CancelTaskResult"),
+        JsonSchemaType::of::<super::CancelTaskResult>("CancelTaskResult"),
         JsonSchemaType::of::<super::CancelledTask>("CancelledTask"),
         JsonSchemaType::of::<super::CompletedTask>("CompletedTask"),
         JsonSchemaType::of::<super::ContentBlock>("ContentBlock"),
@@ -43,6 +43,7 @@ pub static JSON_SCHEMAS: JsonSchemas = JsonSchemas::new(
             super::ElicitResultContentValue,
         >("ElicitResultContentValue"),
         JsonSchemaType::of::<super::EmbeddedResource>("EmbeddedResource"),
+        JsonSchemaType::of::<super::Error>("Error"),
         JsonSchemaType::of::<super::FailedTask>("FailedTask"),
         JsonSchemaType::of::<super::GetTaskRequest>("GetTaskRequest"),
         JsonSchemaType::of::<super::GetTaskResult>("GetTaskResult"),
@@ -153,12 +154,15 @@ pub static JSON_SCHEMAS: JsonSchemas = JsonSchemas::new(
         >("UntitledSingleSelectEnumSchema"),
         JsonSchemaType::of::<super::UpdateTaskRequest>("UpdateTaskRequest"),
         JsonSchemaType::of::<super::UpdateTaskRequestParams>("UpdateTaskRequestParams"),
-        JsonSchemaType::alias::<super::UpdateTaskResult>("UpdateTaskResult"),
+        JsonSchemaType::of::<super::UpdateTaskResult>("UpdateTaskResult"),
         JsonSchemaType::of::<super::WorkingTask>("WorkingTask"),
     ],
 );
 mcp_exact_wire::json_schema_in!(
     JSON_SCHEMAS, "mcp-ext-tasks", "CancelTaskRequest", super::CancelTaskRequest
+);
+mcp_exact_wire::json_schema_in!(
+    JSON_SCHEMAS, "mcp-ext-tasks", "CancelTaskResult", super::CancelTaskResult
 );
 mcp_exact_wire::json_schema_in!(
     JSON_SCHEMAS, "mcp-ext-tasks", "CancelledTask", super::CancelledTask
@@ -251,6 +255,9 @@ mcp_exact_wire::json_schema_in!(
 mcp_exact_wire::json_schema_in!(
     JSON_SCHEMAS, "mcp-ext-tasks", "UpdateTaskRequestParams",
     super::UpdateTaskRequestParams
+);
+mcp_exact_wire::json_schema_in!(
+    JSON_SCHEMAS, "mcp-ext-tasks", "UpdateTaskResult", super::UpdateTaskResult
 );
 mcp_exact_wire::json_schema_in!(
     JSON_SCHEMAS, "mcp-ext-tasks", "WorkingTask", super::WorkingTask

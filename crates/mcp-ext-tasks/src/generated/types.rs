@@ -23,13 +23,13 @@ pub struct CancelledTask {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -40,7 +40,7 @@ impl CancelledTask {
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             created_at: created_at.into(),
@@ -149,7 +149,7 @@ pub struct CompletedTask {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `result`.
     pub result: JsonObject,
     /// The member `statusMessage`.
@@ -157,7 +157,7 @@ pub struct CompletedTask {
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -169,7 +169,7 @@ impl CompletedTask {
         last_updated_at: impl Into<String>,
         result: JsonObject,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             created_at: created_at.into(),
@@ -408,17 +408,17 @@ pub struct FailedTask {
     /// The member `createdAt`.
     pub created_at: String,
     /// The member `error`.
-    pub error: JsonObject,
+    pub error: Error,
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -427,10 +427,10 @@ impl FailedTask {
     /// A value with the members that have to be there, and no others.
     pub fn new(
         created_at: impl Into<String>,
-        error: JsonObject,
+        error: Error,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             created_at: created_at.into(),
@@ -549,21 +549,13 @@ pub struct GetTaskResultCancelled {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
-    /// Indicates the type of the result, which allows the client to determine
-    /// how to parse the result object.
-    ///
-    /// Servers implementing this protocol version MUST include this field.
-    /// For backward compatibility, when a client receives a result from a
-    /// server implementing an earlier protocol version (which does not include
-    /// `resultType`), the client MUST treat the absent field as `"complete"`.
-    pub result_type: String,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -574,14 +566,13 @@ impl GetTaskResultCancelled {
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
             created_at: created_at.into(),
             last_updated_at: last_updated_at.into(),
             poll_interval_ms: None,
-            result_type: "complete".into(),
             status_message: None,
             task_id: task_id.into(),
             ttl_ms: ttl_ms.into(),
@@ -615,7 +606,6 @@ impl Decode for GetTaskResultCancelled {
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
-        let mut result_type = None;
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
@@ -625,20 +615,19 @@ impl Decode for GetTaskResultCancelled {
                 1 => created_at = Some(Decode::decode(r)?),
                 2 => last_updated_at = Some(Decode::decode(r)?),
                 3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => result_type = Some(Decode::decode(r)?),
+                4 => r.constant("complete")?,
                 5 => r.constant("cancelled")?,
                 6 => status_message = Some(Decode::decode(r)?),
                 7 => task_id = Some(Decode::decode(r)?),
                 _ => ttl_ms = Some(Decode::decode(r)?),
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(result_type),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, last_updated_at, result_type, task_id, ttl_ms) else {
+        let (Some(created_at), Some(last_updated_at), Some(task_id), Some(ttl_ms)) = (
+            created_at,
+            last_updated_at,
+            task_id,
+            ttl_ms,
+        ) else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -646,7 +635,6 @@ impl Decode for GetTaskResultCancelled {
             created_at,
             last_updated_at,
             poll_interval_ms,
-            result_type,
             status_message,
             task_id,
             ttl_ms,
@@ -657,12 +645,10 @@ impl Decode for GetTaskResultCancelled {
 
 impl Encode for GetTaskResultCancelled {
     fn encode(&self, w: &mut Writer<'_>) {
-        w.put("{\"status\":\"cancelled\",\"createdAt\":");
+        w.put("{\"resultType\":\"complete\",\"status\":\"cancelled\",\"createdAt\":");
         w.string(&self.created_at);
         w.put(",\"lastUpdatedAt\":");
         w.string(&self.last_updated_at);
-        w.put(",\"resultType\":");
-        w.string(&self.result_type);
         w.put(",\"taskId\":");
         w.string(&self.task_id);
         w.put(",\"ttlMs\":");
@@ -707,23 +693,15 @@ pub struct GetTaskResultCompleted {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `result`.
     pub result: JsonObject,
-    /// Indicates the type of the result, which allows the client to determine
-    /// how to parse the result object.
-    ///
-    /// Servers implementing this protocol version MUST include this field.
-    /// For backward compatibility, when a client receives a result from a
-    /// server implementing an earlier protocol version (which does not include
-    /// `resultType`), the client MUST treat the absent field as `"complete"`.
-    pub result_type: String,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -735,7 +713,7 @@ impl GetTaskResultCompleted {
         last_updated_at: impl Into<String>,
         result: JsonObject,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
@@ -743,7 +721,6 @@ impl GetTaskResultCompleted {
             last_updated_at: last_updated_at.into(),
             poll_interval_ms: None,
             result,
-            result_type: "complete".into(),
             status_message: None,
             task_id: task_id.into(),
             ttl_ms: ttl_ms.into(),
@@ -779,7 +756,6 @@ impl Decode for GetTaskResultCompleted {
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
         let mut result = None;
-        let mut result_type = None;
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
@@ -790,7 +766,7 @@ impl Decode for GetTaskResultCompleted {
                 2 => last_updated_at = Some(Decode::decode(r)?),
                 3 => poll_interval_ms = Some(Decode::decode(r)?),
                 4 => result = Some(Decode::decode(r)?),
-                5 => result_type = Some(Decode::decode(r)?),
+                5 => r.constant("complete")?,
                 6 => r.constant("completed")?,
                 7 => status_message = Some(Decode::decode(r)?),
                 8 => task_id = Some(Decode::decode(r)?),
@@ -801,10 +777,9 @@ impl Decode for GetTaskResultCompleted {
             Some(created_at),
             Some(last_updated_at),
             Some(result),
-            Some(result_type),
             Some(task_id),
             Some(ttl_ms),
-        ) = (created_at, last_updated_at, result, result_type, task_id, ttl_ms) else {
+        ) = (created_at, last_updated_at, result, task_id, ttl_ms) else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -813,7 +788,6 @@ impl Decode for GetTaskResultCompleted {
             last_updated_at,
             poll_interval_ms,
             result,
-            result_type,
             status_message,
             task_id,
             ttl_ms,
@@ -824,14 +798,12 @@ impl Decode for GetTaskResultCompleted {
 
 impl Encode for GetTaskResultCompleted {
     fn encode(&self, w: &mut Writer<'_>) {
-        w.put("{\"status\":\"completed\",\"createdAt\":");
+        w.put("{\"resultType\":\"complete\",\"status\":\"completed\",\"createdAt\":");
         w.string(&self.created_at);
         w.put(",\"lastUpdatedAt\":");
         w.string(&self.last_updated_at);
         w.put(",\"result\":");
         self.result.encode(w);
-        w.put(",\"resultType\":");
-        w.string(&self.result_type);
         w.put(",\"taskId\":");
         w.string(&self.task_id);
         w.put(",\"ttlMs\":");
@@ -874,25 +846,17 @@ pub struct GetTaskResultFailed {
     /// The member `createdAt`.
     pub created_at: String,
     /// The member `error`.
-    pub error: JsonObject,
+    pub error: Error,
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
-    /// Indicates the type of the result, which allows the client to determine
-    /// how to parse the result object.
-    ///
-    /// Servers implementing this protocol version MUST include this field.
-    /// For backward compatibility, when a client receives a result from a
-    /// server implementing an earlier protocol version (which does not include
-    /// `resultType`), the client MUST treat the absent field as `"complete"`.
-    pub result_type: String,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -901,10 +865,10 @@ impl GetTaskResultFailed {
     /// A value with the members that have to be there, and no others.
     pub fn new(
         created_at: impl Into<String>,
-        error: JsonObject,
+        error: Error,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
@@ -912,7 +876,6 @@ impl GetTaskResultFailed {
             error,
             last_updated_at: last_updated_at.into(),
             poll_interval_ms: None,
-            result_type: "complete".into(),
             status_message: None,
             task_id: task_id.into(),
             ttl_ms: ttl_ms.into(),
@@ -948,7 +911,6 @@ impl Decode for GetTaskResultFailed {
         let mut error = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
-        let mut result_type = None;
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
@@ -959,7 +921,7 @@ impl Decode for GetTaskResultFailed {
                 2 => error = Some(Decode::decode(r)?),
                 3 => last_updated_at = Some(Decode::decode(r)?),
                 4 => poll_interval_ms = Some(Decode::decode(r)?),
-                5 => result_type = Some(Decode::decode(r)?),
+                5 => r.constant("complete")?,
                 6 => r.constant("failed")?,
                 7 => status_message = Some(Decode::decode(r)?),
                 8 => task_id = Some(Decode::decode(r)?),
@@ -970,10 +932,9 @@ impl Decode for GetTaskResultFailed {
             Some(created_at),
             Some(error),
             Some(last_updated_at),
-            Some(result_type),
             Some(task_id),
             Some(ttl_ms),
-        ) = (created_at, error, last_updated_at, result_type, task_id, ttl_ms) else {
+        ) = (created_at, error, last_updated_at, task_id, ttl_ms) else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -982,7 +943,6 @@ impl Decode for GetTaskResultFailed {
             error,
             last_updated_at,
             poll_interval_ms,
-            result_type,
             status_message,
             task_id,
             ttl_ms,
@@ -993,14 +953,12 @@ impl Decode for GetTaskResultFailed {
 
 impl Encode for GetTaskResultFailed {
     fn encode(&self, w: &mut Writer<'_>) {
-        w.put("{\"status\":\"failed\",\"createdAt\":");
+        w.put("{\"resultType\":\"complete\",\"status\":\"failed\",\"createdAt\":");
         w.string(&self.created_at);
         w.put(",\"error\":");
         self.error.encode(w);
         w.put(",\"lastUpdatedAt\":");
         w.string(&self.last_updated_at);
-        w.put(",\"resultType\":");
-        w.string(&self.result_type);
         w.put(",\"taskId\":");
         w.string(&self.task_id);
         w.put(",\"ttlMs\":");
@@ -1047,21 +1005,13 @@ pub struct GetTaskResultInputRequired {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
-    /// Indicates the type of the result, which allows the client to determine
-    /// how to parse the result object.
-    ///
-    /// Servers implementing this protocol version MUST include this field.
-    /// For backward compatibility, when a client receives a result from a
-    /// server implementing an earlier protocol version (which does not include
-    /// `resultType`), the client MUST treat the absent field as `"complete"`.
-    pub result_type: String,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -1073,7 +1023,7 @@ impl GetTaskResultInputRequired {
         input_requests: Map<InputRequest>,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
@@ -1081,7 +1031,6 @@ impl GetTaskResultInputRequired {
             input_requests,
             last_updated_at: last_updated_at.into(),
             poll_interval_ms: None,
-            result_type: "complete".into(),
             status_message: None,
             task_id: task_id.into(),
             ttl_ms: ttl_ms.into(),
@@ -1117,7 +1066,6 @@ impl Decode for GetTaskResultInputRequired {
         let mut input_requests = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
-        let mut result_type = None;
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
@@ -1128,7 +1076,7 @@ impl Decode for GetTaskResultInputRequired {
                 2 => input_requests = Some(Decode::decode(r)?),
                 3 => last_updated_at = Some(Decode::decode(r)?),
                 4 => poll_interval_ms = Some(Decode::decode(r)?),
-                5 => result_type = Some(Decode::decode(r)?),
+                5 => r.constant("complete")?,
                 6 => r.constant("input_required")?,
                 7 => status_message = Some(Decode::decode(r)?),
                 8 => task_id = Some(Decode::decode(r)?),
@@ -1139,11 +1087,9 @@ impl Decode for GetTaskResultInputRequired {
             Some(created_at),
             Some(input_requests),
             Some(last_updated_at),
-            Some(result_type),
             Some(task_id),
             Some(ttl_ms),
-        ) = (created_at, input_requests, last_updated_at, result_type, task_id, ttl_ms)
-        else {
+        ) = (created_at, input_requests, last_updated_at, task_id, ttl_ms) else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1152,7 +1098,6 @@ impl Decode for GetTaskResultInputRequired {
             input_requests,
             last_updated_at,
             poll_interval_ms,
-            result_type,
             status_message,
             task_id,
             ttl_ms,
@@ -1163,14 +1108,14 @@ impl Decode for GetTaskResultInputRequired {
 
 impl Encode for GetTaskResultInputRequired {
     fn encode(&self, w: &mut Writer<'_>) {
-        w.put("{\"status\":\"input_required\",\"createdAt\":");
+        w.put(
+            "{\"resultType\":\"complete\",\"status\":\"input_required\",\"createdAt\":",
+        );
         w.string(&self.created_at);
         w.put(",\"inputRequests\":");
         self.input_requests.encode(w);
         w.put(",\"lastUpdatedAt\":");
         w.string(&self.last_updated_at);
-        w.put(",\"resultType\":");
-        w.string(&self.result_type);
         w.put(",\"taskId\":");
         w.string(&self.task_id);
         w.put(",\"ttlMs\":");
@@ -1222,21 +1167,13 @@ pub struct GetTaskResultWorking {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
-    /// Indicates the type of the result, which allows the client to determine
-    /// how to parse the result object.
-    ///
-    /// Servers implementing this protocol version MUST include this field.
-    /// For backward compatibility, when a client receives a result from a
-    /// server implementing an earlier protocol version (which does not include
-    /// `resultType`), the client MUST treat the absent field as `"complete"`.
-    pub result_type: String,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -1247,14 +1184,13 @@ impl GetTaskResultWorking {
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
             created_at: created_at.into(),
             last_updated_at: last_updated_at.into(),
             poll_interval_ms: None,
-            result_type: "complete".into(),
             status_message: None,
             task_id: task_id.into(),
             ttl_ms: ttl_ms.into(),
@@ -1288,7 +1224,6 @@ impl Decode for GetTaskResultWorking {
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
-        let mut result_type = None;
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
@@ -1298,20 +1233,19 @@ impl Decode for GetTaskResultWorking {
                 1 => created_at = Some(Decode::decode(r)?),
                 2 => last_updated_at = Some(Decode::decode(r)?),
                 3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => result_type = Some(Decode::decode(r)?),
+                4 => r.constant("complete")?,
                 5 => r.constant("working")?,
                 6 => status_message = Some(Decode::decode(r)?),
                 7 => task_id = Some(Decode::decode(r)?),
                 _ => ttl_ms = Some(Decode::decode(r)?),
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(result_type),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, last_updated_at, result_type, task_id, ttl_ms) else {
+        let (Some(created_at), Some(last_updated_at), Some(task_id), Some(ttl_ms)) = (
+            created_at,
+            last_updated_at,
+            task_id,
+            ttl_ms,
+        ) else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1319,7 +1253,6 @@ impl Decode for GetTaskResultWorking {
             created_at,
             last_updated_at,
             poll_interval_ms,
-            result_type,
             status_message,
             task_id,
             ttl_ms,
@@ -1330,12 +1263,10 @@ impl Decode for GetTaskResultWorking {
 
 impl Encode for GetTaskResultWorking {
     fn encode(&self, w: &mut Writer<'_>) {
-        w.put("{\"status\":\"working\",\"createdAt\":");
+        w.put("{\"resultType\":\"complete\",\"status\":\"working\",\"createdAt\":");
         w.string(&self.created_at);
         w.put(",\"lastUpdatedAt\":");
         w.string(&self.last_updated_at);
-        w.put(",\"resultType\":");
-        w.string(&self.result_type);
         w.put(",\"taskId\":");
         w.string(&self.task_id);
         w.put(",\"ttlMs\":");
@@ -1380,13 +1311,13 @@ pub struct InputRequiredTask {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -1398,7 +1329,7 @@ impl InputRequiredTask {
         input_requests: Map<InputRequest>,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             created_at: created_at.into(),
@@ -1523,7 +1454,7 @@ pub struct Task {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `status`.
     pub status: TaskStatus,
     /// The member `statusMessage`.
@@ -1531,7 +1462,7 @@ pub struct Task {
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -1543,7 +1474,7 @@ impl Task {
         last_updated_at: impl Into<String>,
         status: impl Into<TaskStatus>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             created_at: created_at.into(),
@@ -1734,13 +1665,13 @@ pub struct TaskStatusNotificationParamsCancelled {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -1751,7 +1682,7 @@ impl TaskStatusNotificationParamsCancelled {
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
@@ -1871,7 +1802,7 @@ pub struct TaskStatusNotificationParamsCompleted {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `result`.
     pub result: JsonObject,
     /// The member `statusMessage`.
@@ -1879,7 +1810,7 @@ pub struct TaskStatusNotificationParamsCompleted {
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -1891,7 +1822,7 @@ impl TaskStatusNotificationParamsCompleted {
         last_updated_at: impl Into<String>,
         result: JsonObject,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
@@ -2017,17 +1948,17 @@ pub struct TaskStatusNotificationParamsFailed {
     /// The member `createdAt`.
     pub created_at: String,
     /// The member `error`.
-    pub error: JsonObject,
+    pub error: Error,
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -2036,10 +1967,10 @@ impl TaskStatusNotificationParamsFailed {
     /// A value with the members that have to be there, and no others.
     pub fn new(
         created_at: impl Into<String>,
-        error: JsonObject,
+        error: Error,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
@@ -2169,13 +2100,13 @@ pub struct TaskStatusNotificationParamsInputRequired {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -2187,7 +2118,7 @@ impl TaskStatusNotificationParamsInputRequired {
         input_requests: Map<InputRequest>,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
@@ -2323,13 +2254,13 @@ pub struct TaskStatusNotificationParamsWorking {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -2340,7 +2271,7 @@ impl TaskStatusNotificationParamsWorking {
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             meta: None,
@@ -2599,13 +2530,13 @@ pub struct WorkingTask {
     /// The member `lastUpdatedAt`.
     pub last_updated_at: String,
     /// The member `pollIntervalMs`.
-    pub poll_interval_ms: Option<Number>,
+    pub poll_interval_ms: Option<Integer>,
     /// The member `statusMessage`.
     pub status_message: Option<String>,
     /// The member `taskId`.
     pub task_id: String,
     /// The member `ttlMs`.
-    pub ttl_ms: Nullable<Number>,
+    pub ttl_ms: Nullable<Integer>,
     /// Members that this revision does not define, in order of arrival.
     pub extra: Extra<Self>,
 }
@@ -2616,7 +2547,7 @@ impl WorkingTask {
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
-        ttl_ms: impl Into<Nullable<Number>>,
+        ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
             created_at: created_at.into(),

@@ -61,7 +61,8 @@ fn join(to: &mut Map<String, Value>, from: &Value) {
         match (to.get_mut(key), value) {
             (Some(Value::Object(old)), Value::Object(_)) => join(old, value),
             (Some(Value::Array(old)), Value::Array(new)) if key == "required" => {
-                old.extend(new.iter().cloned());
+                let more: Vec<Value> = new.iter().filter(|n| !old.contains(n)).cloned().collect();
+                old.extend(more);
             }
             _ => _ = to.insert(key.clone(), value.clone()),
         }

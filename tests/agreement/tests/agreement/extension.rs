@@ -16,8 +16,9 @@ fn equal_definitions_are_the_revisions_types() {
         to_string(&task),
         r#"{"status":"input_required","createdAt":"then","inputRequests":{"roots":{"method":"roots/list"}},"lastUpdatedAt":"now","taskId":"1","ttlMs":null}"#
     );
-    let acknowledged: core::Result = tasks::UpdateTaskResult::new();
-    assert_eq!(to_string(&acknowledged), r#"{"resultType":"complete"}"#);
+    let error: core::Error = tasks::Error::new(-32603, "it broke");
+    let task = tasks::FailedTask::new("then", error, "now", "1", Nullable::Null);
+    assert!(to_string(&task).contains(r#""error":{"code":-32603,"message":"it broke"}"#));
 }
 
 #[test]
