@@ -289,6 +289,9 @@ impl Pass<'_> {
                 Some(from_a) if is_open(&from_a) => with_description(from_b, &from_a),
                 Some(from_a) if is_open(&from_b) => from_a,
                 Some(from_a) if narrows(&from_b, &from_a) => with_description(from_b, &from_a),
+                Some(from_a) if is_any_object(&from_a) && is_objects(&from_b) => {
+                    with_description(from_b, &from_a)
+                }
                 Some(from_a) => {
                     Value::Object(self.merge(as_object(from_a), as_object(from_b), &pointer)?)
                 }
@@ -352,6 +355,20 @@ fn narrows(a: &Value, b: &Value) -> bool {
             Value::String(_) => wanted == Some("string"),
             _ => false,
         }
+}
+
+/// Whether every object will do, and nothing else.
+fn is_any_object(schema: &Value) -> bool {
+    let open = |(key, value): (&String, &Value)| {
+        key == "type" || is_annotation(key) || (key == "additionalProperties" && is_open(value))
+    };
+    schema["type"] == "object" && schema.as_object().is_some_and(|s| s.iter().all(open))
+}
+
+/// Whether this is a union of objects.
+fn is_objects(schema: &Value) -> bool {
+    let members = schema["anyOf"].as_array();
+    members.is_some_and(|members| members.iter().all(|member| member["type"] == "object"))
 }
 
 fn with_description(mut schema: Value, from: &Value) -> Value {

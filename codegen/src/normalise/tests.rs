@@ -417,3 +417,44 @@ fn constants_are_an_enum_and_a_type_and_null_are_one() {
         "#]],
     );
 }
+
+#[test]
+fn a_union_of_objects_is_narrower_than_any_object() {
+    let any = json!({ "type": "object", "additionalProperties": {}, "description": "Any." });
+    let union = json!({ "anyOf": [object(json!({ "a": {} }), &["a"]), object(json!({ "b": {} }), &["b"])] });
+    let said = |params: &Value| object(json!({ "params": params }), &[]);
+    check(
+        json!({ "Thing": { "allOf": [said(&any), said(&union)] } }),
+        expect![[r#"
+            {
+              "properties": {
+                "params": {
+                  "anyOf": [
+                    {
+                      "properties": {
+                        "a": {}
+                      },
+                      "required": [
+                        "a"
+                      ],
+                      "type": "object"
+                    },
+                    {
+                      "properties": {
+                        "b": {}
+                      },
+                      "required": [
+                        "b"
+                      ],
+                      "type": "object"
+                    }
+                  ],
+                  "description": "Any."
+                }
+              },
+              "required": [],
+              "type": "object"
+            }
+        "#]],
+    );
+}
