@@ -65,6 +65,13 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         schemas.revisions.iter().all(|revision| revision.id != id),
         "revision {id} is there with other bytes; run `cargo xtask schema remove {id}` first"
     );
+    ensure!(
+        schemas
+            .extensions
+            .iter()
+            .all(|listed| listed.revision.id != id),
+        "{id} is an extension; give the revision another name"
+    );
     let revision = Revision {
         id: id.to_owned(),
         status: if draft { "draft" } else { "release" }.to_owned(),
@@ -120,9 +127,13 @@ pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
             undo.remove(&folder)?;
         }
     }
+    undo.remove_file(&format!("{}/{id}.json", codegen::EMBEDDED))?;
     cargo(root, &["metadata", "--format-version", "1", "--quiet"], &[])?;
     undo.keep();
-    println!("removed {id}; entries of schema/errata.toml and schema/names.toml stay");
+    println!(
+        "removed {id}; take it out of schema/errata.toml and schema/names.toml where an entry names it, \
+         which `cargo xtask codegen` checks"
+    );
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! away ends the program quietly.
 
 mod check;
+mod diff;
 mod jsonl;
 mod list;
 mod message;
@@ -30,6 +31,8 @@ enum Command {
     Revisions(list::Arguments),
     /// Check documents against a revision.
     Check(check::Arguments),
+    /// Say what changed between two revisions, or write one page over all of them.
+    Diff(diff::Arguments),
 }
 
 /// How a command ended that did what it was asked to do.
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Revisions(arguments) => list::run(arguments),
         Command::Check(arguments) if arguments.jsonl => jsonl::run(),
         Command::Check(arguments) => check::run(arguments),
+        Command::Diff(arguments) => diff::run(arguments),
     };
     match ended {
         Ok(Outcome::Valid) => ExitCode::SUCCESS,

@@ -34,6 +34,8 @@ mod extra;
 mod format;
 mod id;
 mod json;
+#[cfg(feature = "schemars1")]
+mod json_schema;
 mod locate;
 mod look;
 mod map;
@@ -50,6 +52,9 @@ mod unknown;
 mod validate;
 mod writer;
 
+#[cfg(feature = "schemars1")]
+#[doc(hidden)]
+pub use schemars1 as private_schemars;
 #[doc(hidden)]
 pub use serde as private_serde;
 
@@ -61,6 +66,8 @@ pub use extra::{Extra, KnownMember, Members};
 pub use format::Format;
 pub use id::{ProgressToken, RequestId};
 pub use json::{Json, JsonObject};
+#[cfg(feature = "schemars1")]
+pub use json_schema::{JsonSchemaType, JsonSchemas};
 pub use look::{Look, LookKind};
 pub use map::Map;
 pub use message::{

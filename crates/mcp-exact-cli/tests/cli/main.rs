@@ -3,6 +3,7 @@
 //! Each test starts its own process and looks only at what it prints and how it ends.
 
 mod check;
+mod diff;
 mod jsonl;
 mod program;
 mod revisions;
