@@ -7,6 +7,7 @@ mod corpus;
 mod date;
 mod entry;
 mod heap;
+mod instructions;
 mod json;
 mod libraries;
 mod measure;
@@ -27,12 +28,14 @@ use measure::Effort;
 static ALLOCATOR: heap::Counting = heap::Counting;
 
 const USAGE: &str = "\
-usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE]
+usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE] [--instructions]
 
   --quick      few short samples: to see that it works, not to quote
   --only NAME  only messages whose name contains NAME; may be given again
   --json FILE  write everything that was measured to FILE
-  --svg FILE   write a bar chart of the geometric means to FILE";
+  --svg FILE   write a bar chart of the geometric means to FILE
+  --instructions
+               count instructions with valgrind instead, for eight messages or those of --only";
 
 const FULL: Effort = Effort {
     samples: 15,
@@ -49,6 +52,7 @@ struct Arguments {
     only: Vec<String>,
     json: Option<PathBuf>,
     svg: Option<PathBuf>,
+    instructions: bool,
 }
 
 fn main() -> ExitCode {
@@ -57,7 +61,11 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    let done = parse(&mut given).and_then(|arguments| run(&arguments));
+    let all: Vec<String> = std::env::args().skip(1).collect();
+    let done = match all.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["--repeat", name, who, work, times] => instructions::repeat(name, who, work, times),
+        _ => parse(&mut given).and_then(|arguments| run(&arguments)),
+    };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -73,6 +81,7 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
         only: Vec::new(),
         json: None,
         svg: None,
+        instructions: false,
     };
     while let Some(argument) = given.next() {
         let mut value = || {
@@ -81,6 +90,7 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
                 .ok_or(format!("{argument} needs a value\n\n{USAGE}"))
         };
         match argument.as_str() {
+            "--instructions" => arguments.instructions = true,
             "--quick" => arguments.effort = QUICK,
             "--only" => arguments.only.push(value()?),
             "--json" => arguments.json = Some(value()?.into()),
@@ -94,6 +104,10 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
 fn run(arguments: &Arguments) -> Result<(), String> {
     if cfg!(debug_assertions) {
         eprintln!("warning: this is a debug build; its numbers mean nothing");
+    }
+    if arguments.instructions {
+        print!("{}", instructions::table(&arguments.only)?);
+        return Ok(());
     }
     let libraries = contestant::all();
     let mut entries = corpus::corpus();

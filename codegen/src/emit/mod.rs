@@ -180,7 +180,7 @@ fn imports() -> TokenStream {
     quote! {
         #[allow(unused_imports)]
         use mcp_exact_wire::{
-            check_format, check_max_items, check_maximum, check_min_items, check_minimum, #(#names),*
+            check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys, #(#names),*
         };
         #[allow(unused_imports)]
         use super::*;

@@ -181,6 +181,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         .filter(|(_, member)| member.required)
         .fold(0_u64, |bits, (index, _)| bits | 1 << index);
     let required = proc_macro2::Literal::u64_unsuffixed(required);
+    let count = proc_macro2::Literal::usize_unsuffixed(members.len());
     let locals = fields(members).map(|(member, _)| local(member));
     let arms = arms(members);
     let needed: Vec<_> = fields(members)
@@ -202,7 +203,11 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         }
     });
     quote! {
-        static SHAPE: Shape = Shape { members: <#name as Members>::MEMBERS, required: #required };
+        static SHAPE: Shape = Shape {
+            members: <#name as Members>::MEMBERS,
+            keys: &keys::<#count>(<#name as Members>::MEMBERS),
+            required: #required,
+        };
         let mut object = r.object(&SHAPE)?;
         #(let mut #locals = None;)*
         while let Some(member) = object.next(r)? {

@@ -12,6 +12,7 @@ use crate::message::{
     DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Message, MessageError,
     MessageErrorKind, RESPONSE, ResultMessage,
 };
+use crate::object::ObjectReader;
 use crate::reader::Reader;
 use crate::traits::Decode;
 use crate::{Nullable, RequestId};
@@ -125,7 +126,16 @@ fn decode_whole<'m, D: Direction>(
 enum Telling {
     Request,
     Notification,
-    Response,
+    Response(Beginning),
+}
+
+/// What was read of a message.
+struct Beginning {
+    /// Where the message begins.
+    start: usize,
+    /// Where the values of its id and its version are.
+    id: Option<usize>,
+    version: Option<usize>,
 }
 
 fn decode_one<'m, D: Direction>(
@@ -144,7 +154,7 @@ fn decode_one<'m, D: Direction>(
             r.envelope_without_id()?;
             Ok(Message::Notification(notification))
         }
-        Telling::Response => response(r, answers),
+        Telling::Response(beginning) => response(r, &beginning, answers),
     }
 }
 
@@ -156,46 +166,110 @@ fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
     r.envelope_version()
 }
 
-/// Reads up to the member that tells what a message is. Where nothing but the envelope stands before a known method,
-/// what follows goes on from there; otherwise the message is read again from its beginning.
+/// Reads up to the member that tells what a message is. Where nothing but the envelope stands before it, what follows goes
+/// on from there; otherwise the message is read again from its beginning.
 fn telling<D: Direction>(r: &mut Reader<'_>) -> Read<Telling> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;
     let mut first = true;
-    let (mut id, mut version, mut only_envelope) = (None, None, !D::ENVELOPE_INSIDE);
-    while r.next_member(&mut first)?.is_some() {
-        let name = r.name()?;
-        r.colon()?;
-        match &*name {
-            "method" => {
-                let method = r.str()?;
-                let Some(telling) = known_method::<D>(&method) else {
-                    return unknown_method(r, start, depth);
-                };
-                // A method with escape sequences cannot be hinted at: the union has to find it once more.
-                if only_envelope && matches!(method, Cow::Borrowed(_)) {
-                    r.resume_envelope(start, id, version);
-                } else {
-                    r.rewind(start, depth);
-                    r.expect_envelope();
+    let (mut id, mut version, mut only_envelope) = (None, None, true);
+    while let Some(name_at) = r.next_member(&mut first)? {
+        match envelope_name(r)? {
+            EnvelopeName::Version => {
+                only_envelope &= version.replace(r.peek_at()).is_none();
+                if !r.literal(b"\"2.0\"") {
+                    r.skip()?;
                 }
-                if let Cow::Borrowed(method) = method {
-                    let at = r.peek_at();
-                    r.give_hint(at, method);
-                }
-                return Ok(telling);
             }
-            "result" | "error" => {
+            EnvelopeName::Id => {
+                only_envelope &= id.replace(r.peek_at()).is_none();
+                if r.small_integer().is_none() {
+                    r.skip()?;
+                }
+            }
+            EnvelopeName::Method => {
+                let resume = only_envelope && !D::ENVELOPE_INSIDE;
+                let resume = resume.then_some((id, version));
+                return called::<D>(r, (start, depth), resume);
+            }
+            EnvelopeName::Answer if only_envelope => {
+                r.set_at(name_at);
+                return Ok(Telling::Response(Beginning { start, id, version }));
+            }
+            EnvelopeName::Answer => {
                 r.rewind(start, depth);
-                return Ok(Telling::Response);
+                r.open_object()?;
+                return Ok(Telling::Response(Beginning {
+                    start,
+                    id: None,
+                    version: None,
+                }));
             }
-            "id" => only_envelope &= id.replace(r.peek_at()).is_none(),
-            "jsonrpc" => only_envelope &= version.replace(r.peek_at()).is_none(),
-            _ => only_envelope = false,
+            EnvelopeName::Other => {
+                only_envelope = false;
+                r.leap()?;
+            }
         }
-        r.skip()?;
     }
     Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("method")))
+}
+
+/// A name of JSON-RPC's envelope.
+enum EnvelopeName {
+    Version,
+    Id,
+    Method,
+    /// `result` or `error`
+    Answer,
+    Other,
+}
+
+/// Takes a name and its colon: at once in the spelling that nearly everybody uses.
+#[inline]
+fn envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
+    if r.literal(b"\"jsonrpc\":") {
+        return Ok(EnvelopeName::Version);
+    }
+    if r.literal(b"\"id\":") {
+        return Ok(EnvelopeName::Id);
+    }
+    if r.literal(b"\"method\":") {
+        return Ok(EnvelopeName::Method);
+    }
+    let name = r.name()?;
+    r.colon()?;
+    Ok(match &*name {
+        "jsonrpc" => EnvelopeName::Version,
+        "id" => EnvelopeName::Id,
+        "method" => EnvelopeName::Method,
+        "result" | "error" => EnvelopeName::Answer,
+        _ => EnvelopeName::Other,
+    })
+}
+
+/// Reads the method and says what it calls for. `resume` holds what was read when it was nothing but the envelope.
+fn called<D: Direction>(
+    r: &mut Reader<'_>,
+    (start, depth): (usize, u32),
+    resume: Option<(Option<usize>, Option<usize>)>,
+) -> Read<Telling> {
+    let method = r.str()?;
+    let Some(telling) = known_method::<D>(&method) else {
+        return unknown_method(r, start, depth);
+    };
+    match (resume, &method) {
+        (Some((id, version)), Cow::Borrowed(_)) => r.resume_envelope(start, id, version),
+        // A method with escape sequences cannot be hinted at: the union has to find it once more.
+        _ => {
+            r.rewind(start, depth);
+            r.expect_envelope();
+        }
+    }
+    if let Cow::Borrowed(method) = method {
+        let at = r.peek_at();
+        r.give_hint(at, method);
+    }
+    Ok(telling)
 }
 
 /// Notifications have names of their own, by which most requests are told from them at once.
@@ -226,12 +300,20 @@ fn unknown_method(r: &mut Reader<'_>, start: usize, depth: u32) -> Read<Telling>
 
 fn response<'m, D: Direction>(
     r: &mut Reader<'_>,
+    beginning: &Beginning,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Read<Message<D>> {
-    let start = r.peek_at();
-    let mut object = r.object(&RESPONSE)?;
+    let start = beginning.start;
     let (mut id, mut result, mut error) = (None, None, None);
     let mut result_at = None;
+    if let Some(at) = beginning.version {
+        r.aside(at, |r| r.constant("2.0"))?;
+    }
+    if let Some(at) = beginning.id {
+        id = Some(r.aside(at, Nullable::<RequestId>::decode)?);
+    }
+    let seen = u64::from(beginning.id.is_some()) | u64::from(beginning.version.is_some()) << 1;
+    let mut object = ObjectReader::continued(&RESPONSE, start, seen);
     while let Some(member) = object.next(r)? {
         match member {
             0 => id = Some(Nullable::<RequestId>::decode(r)?),
@@ -240,7 +322,7 @@ fn response<'m, D: Direction>(
                 Some(Nullable::Value(id)) => result = Some(decode_result::<D>(r, id, answers)?),
                 _ => {
                     result_at = Some((r.peek_at(), r.depth()));
-                    r.skip()?;
+                    r.leap()?;
                 }
             },
             3 => error = Some(ErrorObject::decode(r)?),

@@ -23,6 +23,7 @@
 //! | bytes that are not UTF-8, or a byte order mark | error `utf8` or `syntax` |
 //! | a line break between the tokens of open JSON | comes back; [`to_line`] writes a space instead |
 
+mod block;
 #[doc(hidden)]
 pub mod bridge;
 mod choice;
@@ -30,10 +31,12 @@ mod decode;
 mod document;
 mod envelope;
 mod error;
+mod escape;
 mod extra;
 mod format;
 mod id;
 mod json;
+mod leap;
 mod locate;
 mod look;
 mod map;
@@ -69,7 +72,7 @@ pub use message::{
 };
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};
-pub use object::{ObjectReader, Shape};
+pub use object::{ObjectReader, Shape, keys};
 pub use reader::{Kind, MAX_DEPTH, Reader};
 pub use registry::{Definition, Inspected};
 #[doc(hidden)]

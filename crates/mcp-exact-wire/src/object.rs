@@ -8,15 +8,47 @@ use std::borrow::Cow;
 use crate::error::{DecodeErrorKind, Detail, Failed, Read};
 use crate::extra::{Extra, Members, Unknown};
 use crate::reader::Reader;
-use crate::scan;
 
 /// The members that a type knows, and which of them are required.
 #[derive(Debug)]
 pub struct Shape {
     /// Names in the order of the schema, 64 at most.
     pub members: &'static [&'static str],
+    /// Their [`keys`].
+    pub keys: &'static [u64],
     /// One bit for each required member.
     pub required: u64,
+}
+
+/// What names are looked up by: their first eight bytes, the closing quote of shorter ones included.
+pub const fn keys<const N: usize>(names: &[&str]) -> [u64; N] {
+    let mut keys = [0; N];
+    let mut at = 0;
+    while at < N {
+        let name = names[at].as_bytes();
+        let mut byte = 0;
+        while byte < 8 && byte <= name.len() {
+            let b = if byte == name.len() { b'"' } else { name[byte] };
+            keys[at] |= (b as u64) << (8 * byte);
+            byte += 1;
+        }
+        at += 1;
+    }
+    keys
+}
+
+/// The key of the name that begins at `at`; `None` at the end of the text.
+#[inline]
+fn key_at(bytes: &[u8], at: usize) -> Option<u64> {
+    const LOW: u64 = u64::from_le_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
+    let word = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
+    // The high bit of the first byte that is a quote; those above it may be wrong.
+    let no_quote = word ^ QUOTES;
+    let quote = no_quote.wrapping_sub(LOW) & !no_quote & HIGH;
+    // All bits up to that one, or all of them.
+    Some(word & (quote ^ quote.wrapping_sub(1)))
 }
 
 /// The members of one object while they are read.
@@ -98,7 +130,8 @@ impl<'a> Reader<'a> {
 impl ObjectReader {
     /// The rest of a message after its method.
     fn resumed(shape: &'static Shape, start: usize) -> Self {
-        let method = shape.members.iter().position(|name| *name == "method");
+        const METHOD: u64 = keys::<1>(&["method"])[0];
+        let method = shape.keys.iter().position(|key| *key == METHOD);
         Self {
             shape,
             start,
@@ -106,6 +139,19 @@ impl ObjectReader {
             guess: method.map_or(0, |index| index + 1),
             first: false,
             envelope: true,
+            unknown: None,
+        }
+    }
+
+    /// An object that began at `start`, whose members in the bits of `seen` were read; the name of another one is next.
+    pub(crate) fn continued(shape: &'static Shape, start: usize, seen: u64) -> Self {
+        Self {
+            shape,
+            start,
+            seen,
+            guess: 0,
+            first: true,
+            envelope: false,
             unknown: None,
         }
     }
@@ -118,10 +164,7 @@ impl ObjectReader {
             let Some(name_at) = r.next_member(&mut self.first)? else {
                 return self.close(r);
             };
-            if let Some(index) = self
-                .guessed(r, name_at)
-                .or_else(|| self.plain_member(r, name_at))
-            {
+            if let Some(index) = self.plain_member(r, name_at) {
                 r.colon()?;
                 return self.known(r, name_at, index).map(Some);
             }
@@ -166,33 +209,42 @@ impl ObjectReader {
         r.fault(self.start, DecodeErrorKind::Required, Detail::Missing(name))
     }
 
-    /// Takes the name at `name_at` when it is the one that comes next in the order of the schema.
+    /// Takes the name at `name_at` when it is spelt without escape sequences and known.
     #[inline]
-    fn guessed(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
-        let name = self.shape.members.get(self.guess)?;
-        let inside = &r.bytes()[name_at + 1..];
-        let is = inside.get(name.len()) == Some(&b'"') && inside.starts_with(name.as_bytes());
-        is.then(|| {
-            r.set_at(name_at + name.len() + 2);
-            self.guess
-        })
+    fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
+        let bytes = r.bytes();
+        let Some(key) = key_at(bytes, name_at + 1) else {
+            return self.last_member(r, name_at);
+        };
+        // Most senders keep to some order: the member after the one before is tried first.
+        let mut index = self.guess;
+        if self.shape.keys.get(index) != Some(&key) {
+            index = self.shape.keys.iter().position(|known| *known == key)?;
+        }
+        loop {
+            let name = self.shape.members[index].as_bytes();
+            if name.len() < 8 || is_named(bytes, name_at + 1, name) {
+                r.set_at(name_at + name.len() + 2);
+                return Some(index);
+            }
+            // Another name that begins in the same way.
+            let after = index + 1;
+            let others = self.shape.keys.get(after..)?;
+            let found = others.iter().position(|known| *known == key);
+            index = match found {
+                Some(found) => after + found,
+                None => return self.last_member(r, name_at),
+            };
+        }
     }
 
-    /// Takes the name at `name_at` when it is spelt without escape sequences and known.
+    /// The same where the text ends soon or names begin alike.
     #[inline(never)]
-    fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
-        let inside = &r.bytes()[name_at + 1..];
-        let length = scan::plain_end(inside, 0);
-        if inside.get(length) != Some(&b'"') {
-            return None;
-        }
-        let name = &inside[..length];
-        let index = self
-            .shape
-            .members
-            .iter()
-            .position(|member| member.as_bytes() == name)?;
-        r.set_at(name_at + length + 2);
+    fn last_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
+        let bytes = r.bytes();
+        let named = |name: &&str| is_named(bytes, name_at + 1, name.as_bytes());
+        let index = self.shape.members.iter().position(named)?;
+        r.set_at(name_at + self.shape.members[index].len() + 2);
         Some(index)
     }
 
@@ -221,6 +273,13 @@ impl ObjectReader {
         }
         Ok(None)
     }
+}
+
+/// Whether the name that begins at `at` is `name`.
+#[inline]
+fn is_named(bytes: &[u8], at: usize, name: &[u8]) -> bool {
+    let inside = bytes.get(at..).unwrap_or_default();
+    inside.get(name.len()) == Some(&b'"') && inside.starts_with(name)
 }
 
 fn check_unknown(

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::error::{DecodeError, DecodeErrorKind, Detail, Failed, Fault, Read};
 use crate::scan::{self, NotJson};
 use crate::unescape::{self, BadEscape};
-use crate::{Decode, Json};
+use crate::{Decode, Json, leap};
 
 /// How deep values of known types may be nested in each other; open JSON may be nested as deep as it likes.
 pub const MAX_DEPTH: u32 = 128;
@@ -218,6 +218,38 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Passes over the next value, which is decoded afterwards: nothing but quotes and brackets is looked at.
+    #[inline]
+    pub(crate) fn leap(&mut self) -> Read<()> {
+        let start = self.peek_at();
+        match leap::value_end(self.bytes(), start) {
+            Some(end) => {
+                self.at = end;
+                Ok(())
+            }
+            None => self.skip(),
+        }
+    }
+
+    /// A whole number of at most 18 digits in its usual spelling; otherwise nothing is taken.
+    #[inline]
+    pub(crate) fn small_integer(&mut self) -> Option<i64> {
+        let (value, end) = scan::small_integer(self.bytes(), self.at)?;
+        self.at = end;
+        Some(value)
+    }
+
+    /// Whether `text` comes next exactly as it is; then it is taken.
+    #[inline]
+    pub(crate) fn literal<const N: usize>(&mut self, text: &[u8; N]) -> bool {
+        let rest = self.bytes().get(self.at..).unwrap_or_default();
+        let is = rest.first_chunk() == Some(text);
+        if is {
+            self.at += N;
+        }
+        is
+    }
+
     /// An array of values of one type.
     pub fn array<T: Decode>(&mut self) -> Read<Vec<T>> {
         let mut items = Vec::new();
@@ -334,30 +366,27 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string whose first escape sequence is at `escape`: scanned and unescaped in one pass, one allocation.
+    /// A string whose first escape sequence is at `escape`: one allocation, of the length that it has in the text.
     #[inline(never)]
     fn escaped_string(&mut self, escape: usize) -> Read<String> {
         let (bytes, start) = (self.bytes(), self.at);
-        // Room for a block more than the text needs, because whole blocks are copied and cut.
-        let room = scan::closing_quote(bytes, escape) - start + scan::BLOCK;
-        let mut out = Vec::with_capacity(room);
-        out.extend_from_slice(&bytes[start + 1..escape]);
-        let mut at = escape;
-        loop {
-            match bytes.get(at) {
-                Some(b'"') => break,
-                Some(b'\\') => {}
-                _ => return Err(self.not_json(at)),
+        let end = match leap::string_end(bytes, escape) {
+            Some(end) => end,
+            None => self.scanned(scan::string_end(bytes, escape))?,
+        };
+        let inside = bytes.get(start + 1..end).unwrap_or_default();
+        let plain = escape - start - 1;
+        match unescape::unescape(inside, plain, &bytes[start + 1..]) {
+            Ok(text) => {
+                self.at = end;
+                Ok(text)
             }
-            match unescape::escape(bytes, at, &mut out) {
-                Ok(end) => at = scan::copy_plain(bytes, end, &mut out),
-                Err(BadEscape::NotJson) => return Err(self.not_json(at)),
-                Err(BadEscape::Surrogate) => return Err(self.lone_surrogate(start)),
+            Err(BadEscape::NotJson) => {
+                let at = scan::string_end(bytes, escape).map_or_else(|NotJson(at)| at, |_| end);
+                Err(self.not_json(at))
             }
+            Err(BadEscape::Surrogate) => Err(self.lone_surrogate(start)),
         }
-        self.at = at + 1;
-        // Runs of a `str` between ASCII characters, and characters.
-        String::from_utf8(out).map_err(|_| self.not_json(at))
     }
 
     #[cold]

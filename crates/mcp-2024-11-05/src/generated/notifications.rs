@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -47,6 +47,7 @@ impl Decode for CancelledNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<CancelledNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -118,6 +119,7 @@ impl Decode for CancelledNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotificationParams as Members>::MEMBERS,
+            keys: &keys::<3>(<CancelledNotificationParams as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -305,6 +307,7 @@ impl Decode for InitializedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializedNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<InitializedNotification as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -368,6 +371,7 @@ impl Decode for LoggingMessageNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<LoggingMessageNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -446,6 +450,7 @@ impl Decode for LoggingMessageNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
+            keys: &keys::<4>(<LoggingMessageNotificationParams as Members>::MEMBERS),
             required: 6,
         };
         let mut object = r.object(&SHAPE)?;
@@ -536,6 +541,7 @@ impl Decode for Notification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Notification as Members>::MEMBERS,
+            keys: &keys::<2>(<Notification as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -611,6 +617,7 @@ impl Decode for NotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NotificationParams as Members>::MEMBERS,
+            keys: &keys::<1>(<NotificationParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -672,6 +679,7 @@ impl Decode for ProgressNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<ProgressNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -752,6 +760,7 @@ impl Decode for ProgressNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotificationParams as Members>::MEMBERS,
+            keys: &keys::<4>(<ProgressNotificationParams as Members>::MEMBERS),
             required: 6,
         };
         let mut object = r.object(&SHAPE)?;
@@ -839,6 +848,7 @@ impl Decode for PromptListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<PromptListChangedNotification as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -908,6 +918,7 @@ impl Decode for ResourceListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceListChangedNotification as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -971,6 +982,7 @@ impl Decode for ResourceUpdatedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceUpdatedNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1043,6 +1055,7 @@ impl Decode for ResourceUpdatedNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1126,6 +1139,7 @@ impl Decode for RootsListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RootsListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<RootsListChangedNotification as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1351,6 +1365,7 @@ impl Decode for ToolListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<ToolListChangedNotification as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;

@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -41,6 +41,7 @@ impl Decode for CallToolRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CallToolRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -110,6 +111,7 @@ impl Decode for CallToolRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<CallToolRequestParams as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -441,6 +443,7 @@ impl Decode for CompleteRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -519,6 +522,7 @@ impl Decode for CompleteRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<CompleteRequestParams as Members>::MEMBERS),
             required: 6,
         };
         let mut object = r.object(&SHAPE)?;
@@ -599,6 +603,7 @@ impl Decode for CreateMessageRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CreateMessageRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -702,6 +707,7 @@ impl Decode for CreateMessageRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
+            keys: &keys::<9>(<CreateMessageRequestParams as Members>::MEMBERS),
             required: 12,
         };
         let mut object = r.object(&SHAPE)?;
@@ -834,6 +840,7 @@ impl Decode for GetPromptRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<GetPromptRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -903,6 +910,7 @@ impl Decode for GetPromptRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<GetPromptRequestParams as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -979,6 +987,7 @@ impl Decode for InitializeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<InitializeRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1060,6 +1069,7 @@ impl Decode for InitializeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
             required: 14,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1149,6 +1159,7 @@ impl Decode for ListPromptsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListPromptsRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1218,6 +1229,7 @@ impl Decode for ListResourceTemplatesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1287,6 +1299,7 @@ impl Decode for ListResourcesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListResourcesRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1362,6 +1375,7 @@ impl Decode for ListRootsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListRootsRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1431,6 +1445,7 @@ impl Decode for ListToolsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListToolsRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1497,6 +1512,7 @@ impl Decode for PaginatedRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1576,6 +1592,7 @@ impl Decode for PaginatedRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1651,6 +1668,7 @@ impl Decode for PingRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PingRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1714,6 +1732,7 @@ impl Decode for ReadResourceRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ReadResourceRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1786,6 +1805,7 @@ impl Decode for ReadResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1864,6 +1884,7 @@ impl Decode for Request {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
+            keys: &keys::<2>(<Request as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1939,6 +1960,7 @@ impl Decode for RequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2093,6 +2115,7 @@ impl Decode for SetLevelRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<SetLevelRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2165,6 +2188,7 @@ impl Decode for SetLevelRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SetLevelRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2240,6 +2264,7 @@ impl Decode for SubscribeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscribeRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2312,6 +2337,7 @@ impl Decode for SubscribeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2387,6 +2413,7 @@ impl Decode for UnsubscribeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<UnsubscribeRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2459,6 +2486,7 @@ impl Decode for UnsubscribeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;

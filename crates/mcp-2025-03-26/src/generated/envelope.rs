@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -187,6 +187,7 @@ impl Decode for JSONRPCError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCError as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCError as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -261,6 +262,7 @@ impl Decode for JSONRPCErrorError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCErrorError as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCErrorError as Members>::MEMBERS),
             required: 5,
         };
         let mut object = r.object(&SHAPE)?;
@@ -502,6 +504,7 @@ impl Decode for JSONRPCNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -578,6 +581,7 @@ impl Decode for JSONRPCRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -656,6 +660,7 @@ impl Decode for JSONRPCResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCResponse as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;

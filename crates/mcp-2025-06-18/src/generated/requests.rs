@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -41,6 +41,7 @@ impl Decode for CallToolRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CallToolRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -110,6 +111,7 @@ impl Decode for CallToolRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<CallToolRequestParams as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -441,6 +443,7 @@ impl Decode for CompleteRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -522,6 +525,7 @@ impl Decode for CompleteRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<CompleteRequestParams as Members>::MEMBERS),
             required: 10,
         };
         let mut object = r.object(&SHAPE)?;
@@ -609,6 +613,7 @@ impl Decode for CreateMessageRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CreateMessageRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -714,6 +719,7 @@ impl Decode for CreateMessageRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
+            keys: &keys::<9>(<CreateMessageRequestParams as Members>::MEMBERS),
             required: 12,
         };
         let mut object = r.object(&SHAPE)?;
@@ -846,6 +852,7 @@ impl Decode for ElicitRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ElicitRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -925,6 +932,7 @@ impl Decode for ElicitRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<ElicitRequestParams as Members>::MEMBERS),
             required: 6,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1005,6 +1013,7 @@ impl Decode for GetPromptRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<GetPromptRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1074,6 +1083,7 @@ impl Decode for GetPromptRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<GetPromptRequestParams as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1150,6 +1160,7 @@ impl Decode for InitializeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<InitializeRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1231,6 +1242,7 @@ impl Decode for InitializeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
             required: 14,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1320,6 +1332,7 @@ impl Decode for ListPromptsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListPromptsRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1389,6 +1402,7 @@ impl Decode for ListResourceTemplatesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1458,6 +1472,7 @@ impl Decode for ListResourcesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListResourcesRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1533,6 +1548,7 @@ impl Decode for ListRootsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListRootsRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1602,6 +1618,7 @@ impl Decode for ListToolsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListToolsRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1668,6 +1685,7 @@ impl Decode for PaginatedRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1747,6 +1765,7 @@ impl Decode for PaginatedRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1822,6 +1841,7 @@ impl Decode for PingRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PingRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1885,6 +1905,7 @@ impl Decode for ReadResourceRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ReadResourceRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1957,6 +1978,7 @@ impl Decode for ReadResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2035,6 +2057,7 @@ impl Decode for Request {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
+            keys: &keys::<2>(<Request as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2110,6 +2133,7 @@ impl Decode for RequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2282,6 +2306,7 @@ impl Decode for SetLevelRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<SetLevelRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2354,6 +2379,7 @@ impl Decode for SetLevelRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SetLevelRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2429,6 +2455,7 @@ impl Decode for SubscribeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscribeRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2501,6 +2528,7 @@ impl Decode for SubscribeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2576,6 +2604,7 @@ impl Decode for UnsubscribeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<UnsubscribeRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2648,6 +2677,7 @@ impl Decode for UnsubscribeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;

@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -64,6 +64,7 @@ impl Decode for Annotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
+            keys: &keys::<3>(<Annotations as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -244,6 +245,7 @@ impl Decode for AudioContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <AudioContent as Members>::MEMBERS,
+            keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
             required: 28,
         };
         let mut object = r.object(&SHAPE)?;
@@ -344,6 +346,7 @@ impl Decode for BaseMetadata {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BaseMetadata as Members>::MEMBERS,
+            keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -422,6 +425,7 @@ impl Decode for BlobResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
+            keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: 10,
         };
         let mut object = r.object(&SHAPE)?;
@@ -531,6 +535,7 @@ impl Decode for BooleanSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BooleanSchema as Members>::MEMBERS,
+            keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: 8,
         };
         let mut object = r.object(&SHAPE)?;
@@ -628,6 +633,7 @@ impl Decode for ClientCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
+            keys: &keys::<4>(<ClientCapabilities as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -717,6 +723,7 @@ impl Decode for ClientCapabilitiesRoots {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
+            keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -781,6 +788,7 @@ impl Decode for CompleteRequestParamsArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -854,6 +862,7 @@ impl Decode for CompleteRequestParamsContext {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsContext as Members>::MEMBERS,
+            keys: &keys::<1>(<CompleteRequestParamsContext as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -999,6 +1008,7 @@ impl Decode for CompleteResultCompletion {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
+            keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1277,6 +1287,7 @@ impl Decode for ElicitRequestParamsRequestedSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestParamsRequestedSchema as Members>::MEMBERS,
+            keys: &keys::<3>(<ElicitRequestParamsRequestedSchema as Members>::MEMBERS),
             required: 5,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1494,6 +1505,7 @@ impl Decode for EmbeddedResource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
+            keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
             required: 12,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1596,6 +1608,7 @@ impl Decode for EnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EnumSchema as Members>::MEMBERS,
+            keys: &keys::<5>(<EnumSchema as Members>::MEMBERS),
             required: 18,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1695,6 +1708,7 @@ impl Decode for ImageContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
+            keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
             required: 28,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1798,6 +1812,7 @@ impl Decode for Implementation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
+            keys: &keys::<3>(<Implementation as Members>::MEMBERS),
             required: 5,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1971,6 +1986,7 @@ impl Decode for ModelHint {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
+            keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2074,6 +2090,7 @@ impl Decode for ModelPreferences {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
+            keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2191,6 +2208,7 @@ impl Decode for NumberSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NumberSchema as Members>::MEMBERS,
+            keys: &keys::<5>(<NumberSchema as Members>::MEMBERS),
             required: 16,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2487,6 +2505,7 @@ impl Decode for Prompt {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
+            keys: &keys::<5>(<Prompt as Members>::MEMBERS),
             required: 8,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2596,6 +2615,7 @@ impl Decode for PromptArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
+            keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2685,6 +2705,7 @@ impl Decode for PromptMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
+            keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2771,6 +2792,7 @@ impl Decode for PromptReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
+            keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
             required: 5,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2852,6 +2874,7 @@ impl Decode for RequestParamsMeta {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParamsMeta as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2952,6 +2975,7 @@ impl Decode for Resource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
+            keys: &keys::<8>(<Resource as Members>::MEMBERS),
             required: 144,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3077,6 +3101,7 @@ impl Decode for ResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
+            keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3201,6 +3226,7 @@ impl Decode for ResourceLink {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceLink as Members>::MEMBERS,
+            keys: &keys::<9>(<ResourceLink as Members>::MEMBERS),
             required: 400,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3354,6 +3380,7 @@ impl Decode for ResourceTemplate {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
+            keys: &keys::<7>(<ResourceTemplate as Members>::MEMBERS),
             required: 80,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3466,6 +3493,7 @@ impl Decode for ResourceTemplateReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplateReference as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3597,6 +3625,7 @@ impl Decode for Root {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
+            keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3685,6 +3714,7 @@ impl Decode for SamplingMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
+            keys: &keys::<2>(<SamplingMessage as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3889,6 +3919,7 @@ impl Decode for ServerCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
+            keys: &keys::<6>(<ServerCapabilities as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3992,6 +4023,7 @@ impl Decode for ServerCapabilitiesPrompts {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4062,6 +4094,7 @@ impl Decode for ServerCapabilitiesResources {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
+            keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4137,6 +4170,7 @@ impl Decode for ServerCapabilitiesTools {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4223,6 +4257,7 @@ impl Decode for StringSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <StringSchema as Members>::MEMBERS,
+            keys: &keys::<6>(<StringSchema as Members>::MEMBERS),
             required: 32,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4388,6 +4423,7 @@ impl Decode for TextContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
+            keys: &keys::<4>(<TextContent as Members>::MEMBERS),
             required: 12,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4479,6 +4515,7 @@ impl Decode for TextResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
+            keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: 12,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4605,6 +4642,7 @@ impl Decode for Tool {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
+            keys: &keys::<7>(<Tool as Members>::MEMBERS),
             required: 24,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4765,6 +4803,7 @@ impl Decode for ToolAnnotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolAnnotations as Members>::MEMBERS,
+            keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4871,6 +4910,7 @@ impl Decode for ToolInputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
+            keys: &keys::<3>(<ToolInputSchemaView as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4979,6 +5019,7 @@ impl Decode for ToolOutputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
+            keys: &keys::<3>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;

@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -49,6 +49,7 @@ impl Decode for CancelledNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<CancelledNotification as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -129,6 +130,7 @@ impl Decode for CancelledNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotificationParams as Members>::MEMBERS,
+            keys: &keys::<3>(<CancelledNotificationParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -328,6 +330,7 @@ impl Decode for ElicitationCompleteNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitationCompleteNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<ElicitationCompleteNotification as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -397,6 +400,9 @@ impl Decode for ElicitationCompleteNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitationCompleteNotificationParams as Members>::MEMBERS,
+            keys: &keys::<
+                2,
+            >(<ElicitationCompleteNotificationParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -472,6 +478,7 @@ impl Decode for InitializedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializedNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<InitializedNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -536,6 +543,7 @@ impl Decode for LoggingMessageNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<LoggingMessageNotification as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -615,6 +623,7 @@ impl Decode for LoggingMessageNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
+            keys: &keys::<4>(<LoggingMessageNotificationParams as Members>::MEMBERS),
             required: 6,
         };
         let mut object = r.object(&SHAPE)?;
@@ -705,6 +714,7 @@ impl Decode for Notification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Notification as Members>::MEMBERS,
+            keys: &keys::<2>(<Notification as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -780,6 +790,7 @@ impl Decode for NotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NotificationParams as Members>::MEMBERS,
+            keys: &keys::<1>(<NotificationParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -841,6 +852,7 @@ impl Decode for ProgressNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<ProgressNotification as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -926,6 +938,7 @@ impl Decode for ProgressNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotificationParams as Members>::MEMBERS,
+            keys: &keys::<5>(<ProgressNotificationParams as Members>::MEMBERS),
             required: 12,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1020,6 +1033,7 @@ impl Decode for PromptListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<PromptListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1090,6 +1104,7 @@ impl Decode for ResourceListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<ResourceListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1156,6 +1171,7 @@ impl Decode for ResourceUpdatedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<ResourceUpdatedNotification as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1231,6 +1247,7 @@ impl Decode for ResourceUpdatedNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1314,6 +1331,7 @@ impl Decode for RootsListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RootsListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<RootsListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1567,6 +1585,7 @@ impl Decode for TaskStatusNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<TaskStatusNotification as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1679,6 +1698,7 @@ impl Decode for TaskStatusNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParams as Members>::MEMBERS,
+            keys: &keys::<8>(<TaskStatusNotificationParams as Members>::MEMBERS),
             required: 214,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1800,6 +1820,7 @@ impl Decode for ToolListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<ToolListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;

@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -44,6 +44,7 @@ impl Decode for CallToolRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CallToolRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -127,6 +128,7 @@ impl Decode for CallToolRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<CallToolRequestParams as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -213,6 +215,7 @@ impl Decode for CancelTaskRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CancelTaskRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -285,6 +288,7 @@ impl Decode for CancelTaskRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<CancelTaskRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -675,6 +679,7 @@ impl Decode for CompleteRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CompleteRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -762,6 +767,7 @@ impl Decode for CompleteRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<CompleteRequestParams as Members>::MEMBERS),
             required: 10,
         };
         let mut object = r.object(&SHAPE)?;
@@ -852,6 +858,7 @@ impl Decode for CreateMessageRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CreateMessageRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -987,6 +994,7 @@ impl Decode for CreateMessageRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
+            keys: &keys::<12>(<CreateMessageRequestParams as Members>::MEMBERS),
             required: 12,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1156,6 +1164,7 @@ impl Decode for ElicitRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ElicitRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1319,6 +1328,7 @@ impl Decode for GetPromptRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<GetPromptRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1394,6 +1404,7 @@ impl Decode for GetPromptRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<GetPromptRequestParams as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1473,6 +1484,7 @@ impl Decode for GetTaskPayloadRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskPayloadRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<GetTaskPayloadRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1545,6 +1557,7 @@ impl Decode for GetTaskPayloadRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskPayloadRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<GetTaskPayloadRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1617,6 +1630,7 @@ impl Decode for GetTaskRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<GetTaskRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1689,6 +1703,7 @@ impl Decode for GetTaskRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<GetTaskRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1761,6 +1776,7 @@ impl Decode for InitializeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<InitializeRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1854,6 +1870,7 @@ impl Decode for InitializeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
             required: 14,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1946,6 +1963,7 @@ impl Decode for ListPromptsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListPromptsRequest as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2020,6 +2038,7 @@ impl Decode for ListResourceTemplatesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2094,6 +2113,7 @@ impl Decode for ListResourcesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListResourcesRequest as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2174,6 +2194,7 @@ impl Decode for ListRootsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListRootsRequest as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2248,6 +2269,7 @@ impl Decode for ListTasksRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListTasksRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListTasksRequest as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2322,6 +2344,7 @@ impl Decode for ListToolsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListToolsRequest as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2399,6 +2422,7 @@ impl Decode for PaginatedRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<PaginatedRequest as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2484,6 +2508,7 @@ impl Decode for PaginatedRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2556,6 +2581,7 @@ impl Decode for PingRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PingRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<PingRequest as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2630,6 +2656,7 @@ impl Decode for ReadResourceRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ReadResourceRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2708,6 +2735,7 @@ impl Decode for ReadResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2786,6 +2814,7 @@ impl Decode for Request {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
+            keys: &keys::<2>(<Request as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2861,6 +2890,7 @@ impl Decode for RequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2925,6 +2955,7 @@ impl Decode for ResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3174,6 +3205,7 @@ impl Decode for SetLevelRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<SetLevelRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3252,6 +3284,7 @@ impl Decode for SetLevelRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SetLevelRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3330,6 +3363,7 @@ impl Decode for SubscribeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<SubscribeRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3408,6 +3442,7 @@ impl Decode for SubscribeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3497,6 +3532,7 @@ impl Decode for TaskAugmentedRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskAugmentedRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<TaskAugmentedRequestParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3569,6 +3605,7 @@ impl Decode for UnsubscribeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<UnsubscribeRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3647,6 +3684,7 @@ impl Decode for UnsubscribeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;

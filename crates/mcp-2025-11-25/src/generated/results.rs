@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -146,6 +146,7 @@ impl Decode for CallToolResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolResult as Members>::MEMBERS,
+            keys: &keys::<4>(<CallToolResult as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -277,6 +278,7 @@ impl Decode for CancelTaskResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskResult as Members>::MEMBERS,
+            keys: &keys::<8>(<CancelTaskResult as Members>::MEMBERS),
             required: 214,
         };
         let mut object = r.object(&SHAPE)?;
@@ -620,6 +622,7 @@ impl Decode for CompleteResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResult as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteResult as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -803,6 +806,7 @@ impl Decode for CreateMessageResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageResult as Members>::MEMBERS,
+            keys: &keys::<5>(<CreateMessageResult as Members>::MEMBERS),
             required: 14,
         };
         let mut object = r.object(&SHAPE)?;
@@ -903,6 +907,7 @@ impl Decode for CreateTaskResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateTaskResult as Members>::MEMBERS,
+            keys: &keys::<2>(<CreateTaskResult as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1066,6 +1071,7 @@ impl Decode for ElicitResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ElicitResult as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1159,6 +1165,7 @@ impl Decode for GetPromptResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptResult as Members>::MEMBERS,
+            keys: &keys::<3>(<GetPromptResult as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1251,6 +1258,7 @@ impl Decode for GetTaskPayloadResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskPayloadResult as Members>::MEMBERS,
+            keys: &keys::<1>(<GetTaskPayloadResult as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1352,6 +1360,7 @@ impl Decode for GetTaskResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResult as Members>::MEMBERS,
+            keys: &keys::<8>(<GetTaskResult as Members>::MEMBERS),
             required: 214,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1491,6 +1500,7 @@ impl Decode for InitializeResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeResult as Members>::MEMBERS,
+            keys: &keys::<5>(<InitializeResult as Members>::MEMBERS),
             required: 26,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1594,6 +1604,7 @@ impl Decode for ListPromptsResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ListPromptsResult as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1689,6 +1700,7 @@ impl Decode for ListResourceTemplatesResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ListResourceTemplatesResult as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1780,6 +1792,7 @@ impl Decode for ListResourcesResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ListResourcesResult as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1869,6 +1882,7 @@ impl Decode for ListRootsResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsResult as Members>::MEMBERS,
+            keys: &keys::<2>(<ListRootsResult as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1953,6 +1967,7 @@ impl Decode for ListTasksResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListTasksResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ListTasksResult as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2044,6 +2059,7 @@ impl Decode for ListToolsResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ListToolsResult as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2138,6 +2154,7 @@ impl Decode for PaginatedResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedResult as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedResult as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2210,6 +2227,7 @@ impl Decode for ReadResourceResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceResult as Members>::MEMBERS,
+            keys: &keys::<2>(<ReadResourceResult as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2293,6 +2311,7 @@ impl Decode for Result {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Result as Members>::MEMBERS,
+            keys: &keys::<1>(<Result as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;

@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -64,6 +64,7 @@ impl Decode for Annotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
+            keys: &keys::<3>(<Annotations as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -244,6 +245,7 @@ impl Decode for AudioContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <AudioContent as Members>::MEMBERS,
+            keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
             required: 28,
         };
         let mut object = r.object(&SHAPE)?;
@@ -344,6 +346,7 @@ impl Decode for BaseMetadata {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BaseMetadata as Members>::MEMBERS,
+            keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -422,6 +425,7 @@ impl Decode for BlobResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
+            keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: 10,
         };
         let mut object = r.object(&SHAPE)?;
@@ -531,6 +535,7 @@ impl Decode for BooleanSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BooleanSchema as Members>::MEMBERS,
+            keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: 8,
         };
         let mut object = r.object(&SHAPE)?;
@@ -632,6 +637,7 @@ impl Decode for ClientCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
+            keys: &keys::<5>(<ClientCapabilities as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -731,6 +737,7 @@ impl Decode for ClientCapabilitiesElicitation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesElicitation as Members>::MEMBERS,
+            keys: &keys::<2>(<ClientCapabilitiesElicitation as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -806,6 +813,7 @@ impl Decode for ClientCapabilitiesRoots {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
+            keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -877,6 +885,7 @@ impl Decode for ClientCapabilitiesSampling {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesSampling as Members>::MEMBERS,
+            keys: &keys::<2>(<ClientCapabilitiesSampling as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -958,6 +967,7 @@ impl Decode for ClientCapabilitiesTasks {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasks as Members>::MEMBERS,
+            keys: &keys::<3>(<ClientCapabilitiesTasks as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1043,6 +1053,7 @@ impl Decode for ClientCapabilitiesTasksRequests {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasksRequests as Members>::MEMBERS,
+            keys: &keys::<2>(<ClientCapabilitiesTasksRequests as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1118,6 +1129,9 @@ impl Decode for ClientCapabilitiesTasksRequestsElicitation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasksRequestsElicitation as Members>::MEMBERS,
+            keys: &keys::<
+                1,
+            >(<ClientCapabilitiesTasksRequestsElicitation as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1185,6 +1199,9 @@ impl Decode for ClientCapabilitiesTasksRequestsSampling {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasksRequestsSampling as Members>::MEMBERS,
+            keys: &keys::<
+                1,
+            >(<ClientCapabilitiesTasksRequestsSampling as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1249,6 +1266,7 @@ impl Decode for CompleteRequestParamsArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1322,6 +1340,7 @@ impl Decode for CompleteRequestParamsContext {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsContext as Members>::MEMBERS,
+            keys: &keys::<1>(<CompleteRequestParamsContext as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1467,6 +1486,7 @@ impl Decode for CompleteResultCompletion {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
+            keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1772,6 +1792,7 @@ impl Decode for ElicitRequestFormParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestFormParams as Members>::MEMBERS,
+            keys: &keys::<5>(<ElicitRequestFormParams as Members>::MEMBERS),
             required: 10,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1904,6 +1925,9 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS,
+            keys: &keys::<
+                4,
+            >(<ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS),
             required: 10,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2018,6 +2042,7 @@ impl Decode for ElicitRequestURLParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestURLParams as Members>::MEMBERS,
+            keys: &keys::<6>(<ElicitRequestURLParams as Members>::MEMBERS),
             required: 46,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2264,6 +2289,7 @@ impl Decode for EmbeddedResource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
+            keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
             required: 12,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2496,6 +2522,7 @@ impl Decode for Error {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Error as Members>::MEMBERS,
+            keys: &keys::<3>(<Error as Members>::MEMBERS),
             required: 5,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2594,6 +2621,7 @@ impl Decode for Icon {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Icon as Members>::MEMBERS,
+            keys: &keys::<4>(<Icon as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2760,6 +2788,7 @@ impl Decode for Icons {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Icons as Members>::MEMBERS,
+            keys: &keys::<1>(<Icons as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2843,6 +2872,7 @@ impl Decode for ImageContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
+            keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
             required: 28,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2974,6 +3004,7 @@ impl Decode for Implementation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
+            keys: &keys::<6>(<Implementation as Members>::MEMBERS),
             required: 20,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3101,6 +3132,7 @@ impl Decode for LegacyTitledEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LegacyTitledEnumSchema as Members>::MEMBERS,
+            keys: &keys::<6>(<LegacyTitledEnumSchema as Members>::MEMBERS),
             required: 36,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3291,6 +3323,7 @@ impl Decode for ModelHint {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
+            keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3394,6 +3427,7 @@ impl Decode for ModelPreferences {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
+            keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3574,6 +3608,7 @@ impl Decode for MultiSelectOption {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MultiSelectOption as Members>::MEMBERS,
+            keys: &keys::<2>(<MultiSelectOption as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -3663,6 +3698,7 @@ impl Decode for NumberSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NumberSchema as Members>::MEMBERS,
+            keys: &keys::<6>(<NumberSchema as Members>::MEMBERS),
             required: 32,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4057,6 +4093,7 @@ impl Decode for Prompt {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
+            keys: &keys::<6>(<Prompt as Members>::MEMBERS),
             required: 16,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4180,6 +4217,7 @@ impl Decode for PromptArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
+            keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
             required: 2,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4269,6 +4307,7 @@ impl Decode for PromptMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
+            keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4355,6 +4394,7 @@ impl Decode for PromptReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
+            keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
             required: 5,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4426,6 +4466,7 @@ impl Decode for RelatedTaskMetadata {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RelatedTaskMetadata as Members>::MEMBERS,
+            keys: &keys::<1>(<RelatedTaskMetadata as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4498,6 +4539,7 @@ impl Decode for RequestParamsMeta {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParamsMeta as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4610,6 +4652,7 @@ impl Decode for Resource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
+            keys: &keys::<9>(<Resource as Members>::MEMBERS),
             required: 288,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4748,6 +4791,7 @@ impl Decode for ResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
+            keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -4884,6 +4928,7 @@ impl Decode for ResourceLink {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceLink as Members>::MEMBERS,
+            keys: &keys::<10>(<ResourceLink as Members>::MEMBERS),
             required: 800,
         };
         let mut object = r.object(&SHAPE)?;
@@ -5062,6 +5107,7 @@ impl Decode for ResourceTemplate {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
+            keys: &keys::<8>(<ResourceTemplate as Members>::MEMBERS),
             required: 160,
         };
         let mut object = r.object(&SHAPE)?;
@@ -5187,6 +5233,7 @@ impl Decode for ResourceTemplateReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplateReference as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -5318,6 +5365,7 @@ impl Decode for Root {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
+            keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: 4,
         };
         let mut object = r.object(&SHAPE)?;
@@ -5409,6 +5457,7 @@ impl Decode for SamplingMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
+            keys: &keys::<3>(<SamplingMessage as Members>::MEMBERS),
             required: 6,
         };
         let mut object = r.object(&SHAPE)?;
@@ -5810,6 +5859,7 @@ impl Decode for ServerCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
+            keys: &keys::<7>(<ServerCapabilities as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -5920,6 +5970,7 @@ impl Decode for ServerCapabilitiesPrompts {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -5990,6 +6041,7 @@ impl Decode for ServerCapabilitiesResources {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
+            keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -6071,6 +6123,7 @@ impl Decode for ServerCapabilitiesTasks {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTasks as Members>::MEMBERS,
+            keys: &keys::<3>(<ServerCapabilitiesTasks as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -6153,6 +6206,7 @@ impl Decode for ServerCapabilitiesTasksRequests {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTasksRequests as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesTasksRequests as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -6220,6 +6274,7 @@ impl Decode for ServerCapabilitiesTasksRequestsTools {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTasksRequestsTools as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesTasksRequestsTools as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -6287,6 +6342,7 @@ impl Decode for ServerCapabilitiesTools {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -6419,6 +6475,7 @@ impl Decode for SingleSelectOption {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SingleSelectOption as Members>::MEMBERS,
+            keys: &keys::<2>(<SingleSelectOption as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -6515,6 +6572,7 @@ impl Decode for StringSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <StringSchema as Members>::MEMBERS,
+            keys: &keys::<7>(<StringSchema as Members>::MEMBERS),
             required: 64,
         };
         let mut object = r.object(&SHAPE)?;
@@ -6717,6 +6775,7 @@ impl Decode for Task {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Task as Members>::MEMBERS,
+            keys: &keys::<7>(<Task as Members>::MEMBERS),
             required: 107,
         };
         let mut object = r.object(&SHAPE)?;
@@ -6832,6 +6891,7 @@ impl Decode for TaskMetadata {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskMetadata as Members>::MEMBERS,
+            keys: &keys::<1>(<TaskMetadata as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -6963,6 +7023,7 @@ impl Decode for TextContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
+            keys: &keys::<4>(<TextContent as Members>::MEMBERS),
             required: 12,
         };
         let mut object = r.object(&SHAPE)?;
@@ -7054,6 +7115,7 @@ impl Decode for TextResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
+            keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: 12,
         };
         let mut object = r.object(&SHAPE)?;
@@ -7164,6 +7226,7 @@ impl Decode for TitledMultiSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledMultiSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<7>(<TitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: 68,
         };
         let mut object = r.object(&SHAPE)?;
@@ -7262,6 +7325,7 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
+            keys: &keys::<1>(<TitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -7338,6 +7402,7 @@ impl Decode for TitledSingleSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledSingleSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<5>(<TitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: 20,
         };
         let mut object = r.object(&SHAPE)?;
@@ -7480,6 +7545,7 @@ impl Decode for Tool {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
+            keys: &keys::<9>(<Tool as Members>::MEMBERS),
             required: 96,
         };
         let mut object = r.object(&SHAPE)?;
@@ -7664,6 +7730,7 @@ impl Decode for ToolAnnotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolAnnotations as Members>::MEMBERS,
+            keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -7763,6 +7830,7 @@ impl Decode for ToolChoice {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolChoice as Members>::MEMBERS,
+            keys: &keys::<1>(<ToolChoice as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -7905,6 +7973,7 @@ impl Decode for ToolExecution {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolExecution as Members>::MEMBERS,
+            keys: &keys::<1>(<ToolExecution as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -8062,6 +8131,7 @@ impl Decode for ToolInputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
+            keys: &keys::<4>(<ToolInputSchemaView as Members>::MEMBERS),
             required: 8,
         };
         let mut object = r.object(&SHAPE)?;
@@ -8193,6 +8263,7 @@ impl Decode for ToolOutputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
+            keys: &keys::<4>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: 8,
         };
         let mut object = r.object(&SHAPE)?;
@@ -8328,6 +8399,7 @@ impl Decode for ToolResultContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolResultContent as Members>::MEMBERS,
+            keys: &keys::<6>(<ToolResultContent as Members>::MEMBERS),
             required: 50,
         };
         let mut object = r.object(&SHAPE)?;
@@ -8443,6 +8515,7 @@ impl Decode for ToolUseContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolUseContent as Members>::MEMBERS,
+            keys: &keys::<5>(<ToolUseContent as Members>::MEMBERS),
             required: 30,
         };
         let mut object = r.object(&SHAPE)?;
@@ -8526,6 +8599,7 @@ impl Decode for URLElicitationRequiredError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <URLElicitationRequiredError as Members>::MEMBERS,
+            keys: &keys::<3>(<URLElicitationRequiredError as Members>::MEMBERS),
             required: 5,
         };
         let mut object = r.object(&SHAPE)?;
@@ -8602,6 +8676,7 @@ impl Decode for URLElicitationRequiredErrorData {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <URLElicitationRequiredErrorData as Members>::MEMBERS,
+            keys: &keys::<1>(<URLElicitationRequiredErrorData as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -8677,6 +8752,7 @@ impl Decode for URLElicitationRequiredErrorObject {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <URLElicitationRequiredErrorObject as Members>::MEMBERS,
+            keys: &keys::<3>(<URLElicitationRequiredErrorObject as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -8774,6 +8850,7 @@ impl Decode for UntitledMultiSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledMultiSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<7>(<UntitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: 68,
         };
         let mut object = r.object(&SHAPE)?;
@@ -8872,6 +8949,7 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
+            keys: &keys::<2>(<UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -8950,6 +9028,7 @@ impl Decode for UntitledSingleSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledSingleSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<5>(<UntitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: 20,
         };
         let mut object = r.object(&SHAPE)?;

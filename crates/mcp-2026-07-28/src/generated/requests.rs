@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -44,6 +44,7 @@ impl Decode for CallToolRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CallToolRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -137,6 +138,7 @@ impl Decode for CallToolRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
+            keys: &keys::<5>(<CallToolRequestParams as Members>::MEMBERS),
             required: 9,
         };
         let mut object = r.object(&SHAPE)?;
@@ -462,6 +464,7 @@ impl Decode for CompleteRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CompleteRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -550,6 +553,7 @@ impl Decode for CompleteRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<CompleteRequestParams as Members>::MEMBERS),
             required: 11,
         };
         let mut object = r.object(&SHAPE)?;
@@ -640,6 +644,7 @@ impl Decode for CreateMessageRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CreateMessageRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -757,6 +762,7 @@ impl Decode for CreateMessageRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
+            keys: &keys::<10>(<CreateMessageRequestParams as Members>::MEMBERS),
             required: 6,
         };
         let mut object = r.object(&SHAPE)?;
@@ -912,6 +918,7 @@ impl Decode for DiscoverRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <DiscoverRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<DiscoverRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -987,6 +994,7 @@ impl Decode for ElicitRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ElicitRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1144,6 +1152,7 @@ impl Decode for GetPromptRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<GetPromptRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1237,6 +1246,7 @@ impl Decode for GetPromptRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
+            keys: &keys::<5>(<GetPromptRequestParams as Members>::MEMBERS),
             required: 9,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1441,6 +1451,7 @@ impl Decode for InputResponseRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InputResponseRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<InputResponseRequestParams as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1530,6 +1541,7 @@ impl Decode for ListPromptsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListPromptsRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1608,6 +1620,7 @@ impl Decode for ListResourceTemplatesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1686,6 +1699,7 @@ impl Decode for ListResourcesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListResourcesRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1773,6 +1787,7 @@ impl Decode for ListRootsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListRootsRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1842,6 +1857,7 @@ impl Decode for ListRootsRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<ListRootsRequestParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1906,6 +1922,7 @@ impl Decode for ListToolsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListToolsRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -1991,6 +2008,7 @@ impl Decode for PaginatedRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<PaginatedRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2074,6 +2092,7 @@ impl Decode for PaginatedRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2152,6 +2171,7 @@ impl Decode for ReadResourceRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ReadResourceRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2241,6 +2261,7 @@ impl Decode for ReadResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: 9,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2340,6 +2361,7 @@ impl Decode for Request {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
+            keys: &keys::<2>(<Request as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2406,6 +2428,7 @@ impl Decode for RequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2476,6 +2499,7 @@ impl Decode for ResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceRequestParams as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2562,6 +2586,7 @@ impl Decode for SubscriptionsListenRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<SubscriptionsListenRequest as Members>::MEMBERS),
             required: 15,
         };
         let mut object = r.object(&SHAPE)?;
@@ -2642,6 +2667,7 @@ impl Decode for SubscriptionsListenRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscriptionsListenRequestParams as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
