@@ -192,7 +192,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
     let unpack = match needed.as_slice() {
         [] => TokenStream::new(),
         [one] => quote!(let Some(#one) = #one #incomplete),
-        _ => quote!(let (#(Some(#needed)),*) = (#(#needed),*) #incomplete),
+        _ => quote!(#(let Some(#needed) = #needed #incomplete)*),
     };
     let all = fields(members).map(|(member, _)| {
         let (field, local) = (ident(&member.field), local(member));
@@ -253,7 +253,7 @@ fn step(member: &Member) -> TokenStream {
         }
         MemberValue::Type(_) => {
             let local = local(member);
-            quote!(#local = Some(Decode::decode(r)?))
+            quote!(r.member(&mut #local)?)
         }
     }
 }

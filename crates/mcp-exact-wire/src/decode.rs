@@ -102,24 +102,39 @@ fn outside(error: DecodeError) -> MessageError {
     }
 }
 
+#[inline]
 fn message<'m, D: Direction>(
     text: &str,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Result<Message<D>, MessageError> {
     let mut r = Reader::new(text);
-    match decode_whole(&mut r, answers) {
-        Ok(message) => Ok(message),
-        Err(Failed) => Err(explain::<D>(text, r, answers)),
+    // Written so that a message, which is large, is moved once: `?` would move it again and again.
+    match telling::<D>(&mut r) {
+        Ok(Telling::Request) => {
+            if let Ok(request) = D::Request::decode(&mut r)
+                && finish::<D>(&mut r).is_ok()
+            {
+                return Ok(Message::Request(request));
+            }
+        }
+        Ok(Telling::Notification) => {
+            if let Ok(notification) = D::Notification::decode(&mut r)
+                && finish::<D>(&mut r).is_ok()
+                && r.envelope_without_id().is_ok()
+            {
+                return Ok(Message::Notification(notification));
+            }
+        }
+        Ok(Telling::Response(beginning)) => {
+            if let Ok(message) = response(&mut r, &beginning, answers)
+                && r.end().is_ok()
+            {
+                return Ok(message);
+            }
+        }
+        Err(Failed) => {}
     }
-}
-
-fn decode_whole<'m, D: Direction>(
-    r: &mut Reader<'_>,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<Message<D>> {
-    let message = decode_one(r, answers)?;
-    r.end()?;
-    Ok(message)
+    Err(explain::<D>(text, r, answers))
 }
 
 /// What the members of a message say that it is.
@@ -138,32 +153,12 @@ struct Beginning {
     version: Option<usize>,
 }
 
-fn decode_one<'m, D: Direction>(
-    r: &mut Reader<'_>,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<Message<D>> {
-    match telling::<D>(r)? {
-        Telling::Request => {
-            let request = D::Request::decode(r)?;
-            finish::<D>(r)?;
-            Ok(Message::Request(request))
-        }
-        Telling::Notification => {
-            let notification = D::Notification::decode(r)?;
-            finish::<D>(r)?;
-            r.envelope_without_id()?;
-            Ok(Message::Notification(notification))
-        }
-        Telling::Response(beginning) => response(r, &beginning, answers),
-    }
-}
-
-/// Checks `jsonrpc` where the type leaves it to the envelope.
+/// Checks `jsonrpc` where the type leaves it to the envelope, and that nothing follows.
 fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
-    if D::ENVELOPE_INSIDE {
-        return Ok(());
+    if !D::ENVELOPE_INSIDE {
+        r.envelope_version()?;
     }
-    r.envelope_version()
+    r.end()
 }
 
 /// Reads up to the member that tells what a message is. Where nothing but the envelope stands before it, what follows goes

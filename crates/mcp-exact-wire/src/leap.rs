@@ -10,21 +10,24 @@ use crate::scan;
 #[inline]
 pub(crate) fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at) {
-        Some(b'"') => {
-            let end = scan::plain_end(bytes, at + 1);
-            match bytes.get(end) {
-                Some(b'"') => Some(end + 1),
-                _ => string_end(bytes, end),
-            }
-        }
+        Some(b'"') => string_end(bytes, special_end(bytes, at + 1)),
         Some(b'{' | b'[') => container_end(bytes, at),
         _ => scan::scalar_end(bytes, at).ok(),
     }
 }
 
+/// The first quote or backslash from `at` on.
+fn special_end(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())
+}
+
 /// The end of the string that `at` is inside of, its closing quote included.
 #[inline(never)]
 pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    if bytes.get(at) == Some(&b'"') {
+        return Some(at + 1);
+    }
     let mut carry = 0;
     loop {
         let block = block_at(bytes, at)?;
@@ -45,6 +48,11 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
         let marks = block::bracket_marks(&block);
         let quotes = marks.quotes & !block::escaped(marks.backslashes, &mut carry);
         let inside = block::inside(quotes) ^ in_string;
+        if inside == u64::MAX && marks.quotes | marks.backslashes == 0 {
+            // Long strings by a search that uses the widest vectors there are.
+            at = special_end(bytes, at + BLOCK);
+            continue;
+        }
         in_string = if inside >> (BLOCK - 1) == 1 { u64::MAX } else { 0 };
         let (opening, closing) = (marks.opening & !inside, marks.closing & !inside);
         let closed = closing.count_ones() as usize;
@@ -86,4 +94,67 @@ fn block_at(bytes: &[u8], at: usize) -> Option<Block> {
     let mut block = [b' '; BLOCK];
     block[..rest.len()].copy_from_slice(rest);
     Some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PIECES: &[&str] = &[
+        r#""""#,
+        r#""\"""#,
+        r#""\\""#,
+        r#""\\\"{[""#,
+        r#""]}\\\\""#,
+        r#""\\\\\"\\""#,
+        "1",
+        "[]",
+        "{}",
+        r#"{"a\\":[{"}":"\"]"}]}"#,
+        "[[[[1]]]]",
+    ];
+
+    /// Values in which quotes, backslashes and brackets stand at every place of a block.
+    fn values() -> impl Iterator<Item = String> {
+        (0..200).flat_map(move |length| {
+            PIECES.iter().map(move |piece| {
+                let run = "x".repeat(length);
+                let slashes = "\\\\".repeat(length % 70);
+                format!(r#"{{"{run}":[{piece},{{"{slashes}":{piece}}}],"b":"{run}\"{slashes}","c":{piece}}}"#)
+            })
+        })
+    }
+
+    fn check(bytes: &[u8], at: usize) {
+        assert_eq!(value_end(bytes, at), scan::value_end(bytes, at).ok());
+    }
+
+    #[test]
+    fn a_leap_ends_where_a_scan_does() {
+        for value in values() {
+            // Something behind the value must not matter, nor where in a block it begins.
+            let text = format!("    {value}]}}\"{value}");
+            check(value.as_bytes(), 0);
+            check(text.as_bytes(), 4);
+            for (at, _) in value.match_indices(":\"") {
+                check(value.as_bytes(), at + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_cut_has_no_end() {
+        for value in values().step_by(7) {
+            for length in 1..value.len() {
+                check(&value.as_bytes()[..length], 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_bracket_that_only_closes_ends_nothing() {
+        for text in ["", "]", "[", "{\"a\":", "\"", "\"\\"] {
+            assert_eq!(value_end(text.as_bytes(), 0), None, "{text}");
+        }
+    }
 }

@@ -76,15 +76,19 @@ impl<Q> Identified for WithId<Q> {
 }
 
 impl<Q: Decode> Decode for WithId<Q> {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         if !r.envelope().expected {
             r.expect_envelope();
         }
-        let request = Q::decode(r)?;
-        Ok(Self {
-            id: r.envelope_id()?,
-            request,
-        })
+        // Without `?`, which would move a large value once more.
+        match Q::decode(r) {
+            Ok(request) => match r.envelope_id() {
+                Ok(id) => Ok(Self { id, request }),
+                Err(failed) => Err(failed),
+            },
+            Err(failed) => Err(failed),
+        }
     }
 }
 

@@ -261,6 +261,18 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
+    /// A member of an object, into the place that holds it until the object is complete.
+    #[inline]
+    pub fn member<T: Decode>(&mut self, place: &mut Option<T>) -> Read<()> {
+        match T::decode(self) {
+            Ok(value) => {
+                *place = Some(value);
+                Ok(())
+            }
+            Err(failed) => Err(failed),
+        }
+    }
+
     /// Opens an array; whether it has a first item.
     pub fn begin_array(&mut self) -> Read<bool> {
         if self.peek() != Some(b'[') {

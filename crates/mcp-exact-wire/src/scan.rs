@@ -42,18 +42,26 @@ fn plain_length(bytes: &[u8]) -> usize {
     blocks.len() * BLOCK + plain_bytes(tail)
 }
 
-/// A long string: the end by a search that uses the widest vectors there are, then control characters before it.
+/// A long string: the end by a search that uses the widest vectors there are, then control characters before it. Piece by
+/// piece, so that the second look finds the text in the nearest cache.
 #[inline(never)]
-fn plain_length_long(bytes: &[u8], at: usize) -> usize {
-    let rest = &bytes[at..];
-    let end = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-    let run = &rest[..end];
-    // Without branches, so that the compiler compares many bytes at once.
-    if !run.iter().fold(false, |control, &b| control | (b < 0x20)) {
-        return at + end;
+fn plain_length_long(bytes: &[u8], mut at: usize) -> usize {
+    const PIECE: usize = 8 * 1024;
+    loop {
+        let rest = &bytes[at..];
+        let piece = rest.get(..PIECE).unwrap_or(rest);
+        let end = memchr::memchr2(b'"', b'\\', piece).unwrap_or(piece.len());
+        let run = &piece[..end];
+        // Without branches, so that the compiler compares many bytes at once.
+        if run.iter().fold(u8::MAX, |least, &b| least.min(b)) < 0x20 {
+            let control = run.iter().position(|&b| b < 0x20);
+            return at + control.unwrap_or(end);
+        }
+        at += end;
+        if end < PIECE {
+            return at;
+        }
     }
-    let control = run.iter().position(|&b| b < 0x20);
-    at + control.unwrap_or(end)
 }
 
 #[inline(never)]

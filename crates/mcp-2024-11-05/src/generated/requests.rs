@@ -49,7 +49,7 @@ impl Decode for CallToolRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("tools/call")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -120,9 +120,9 @@ impl Decode for CallToolRequestParams {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                _ => r.member(&mut name)?,
             }
         }
         let Some(name) = name else {
@@ -451,7 +451,7 @@ impl Decode for CompleteRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("completion/complete")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -531,12 +531,15 @@ impl Decode for CompleteRequestParams {
         let mut r#ref = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => argument = Some(Decode::decode(r)?),
-                _ => r#ref = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut argument)?,
+                _ => r.member(&mut r#ref)?,
             }
         }
-        let (Some(argument), Some(r#ref)) = (argument, r#ref) else {
+        let Some(argument) = argument else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#ref) = r#ref else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -611,7 +614,7 @@ impl Decode for CreateMessageRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("sampling/createMessage")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -722,18 +725,21 @@ impl Decode for CreateMessageRequestParams {
         let mut temperature = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => include_context = Some(Decode::decode(r)?),
-                2 => max_tokens = Some(Decode::decode(r)?),
-                3 => messages = Some(Decode::decode(r)?),
-                4 => metadata = Some(Decode::decode(r)?),
-                5 => model_preferences = Some(Decode::decode(r)?),
-                6 => stop_sequences = Some(Decode::decode(r)?),
-                7 => system_prompt = Some(Decode::decode(r)?),
-                _ => temperature = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut include_context)?,
+                2 => r.member(&mut max_tokens)?,
+                3 => r.member(&mut messages)?,
+                4 => r.member(&mut metadata)?,
+                5 => r.member(&mut model_preferences)?,
+                6 => r.member(&mut stop_sequences)?,
+                7 => r.member(&mut system_prompt)?,
+                _ => r.member(&mut temperature)?,
             }
         }
-        let (Some(max_tokens), Some(messages)) = (max_tokens, messages) else {
+        let Some(max_tokens) = max_tokens else {
+            return Err(object.incomplete(r));
+        };
+        let Some(messages) = messages else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -848,7 +854,7 @@ impl Decode for GetPromptRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("prompts/get")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -919,9 +925,9 @@ impl Decode for GetPromptRequestParams {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                _ => r.member(&mut name)?,
             }
         }
         let Some(name) = name else {
@@ -995,7 +1001,7 @@ impl Decode for InitializeRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("initialize")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -1079,17 +1085,19 @@ impl Decode for InitializeRequestParams {
         let mut protocol_version = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => capabilities = Some(Decode::decode(r)?),
-                2 => client_info = Some(Decode::decode(r)?),
-                _ => protocol_version = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut capabilities)?,
+                2 => r.member(&mut client_info)?,
+                _ => r.member(&mut protocol_version)?,
             }
         }
-        let (Some(capabilities), Some(client_info), Some(protocol_version)) = (
-            capabilities,
-            client_info,
-            protocol_version,
-        ) else {
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(client_info) = client_info else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1167,7 +1175,7 @@ impl Decode for ListPromptsRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("prompts/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1237,7 +1245,7 @@ impl Decode for ListResourceTemplatesRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("resources/templates/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1307,7 +1315,7 @@ impl Decode for ListResourcesRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("resources/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1383,7 +1391,7 @@ impl Decode for ListRootsRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("roots/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1453,7 +1461,7 @@ impl Decode for ListToolsRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("tools/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1520,8 +1528,8 @@ impl Decode for PaginatedRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                0 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
         let Some(method) = method else {
@@ -1600,8 +1608,8 @@ impl Decode for PaginatedRequestParams {
         let mut cursor = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => cursor = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut cursor)?,
             }
         }
         Ok(Self {
@@ -1676,7 +1684,7 @@ impl Decode for PingRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("ping")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1740,7 +1748,7 @@ impl Decode for ReadResourceRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("resources/read")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -1813,8 +1821,8 @@ impl Decode for ReadResourceRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -1892,8 +1900,8 @@ impl Decode for Request {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                0 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
         let Some(method) = method else {
@@ -1967,7 +1975,7 @@ impl Decode for RequestParams {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,
@@ -2123,7 +2131,7 @@ impl Decode for SetLevelRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("logging/setLevel")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -2196,8 +2204,8 @@ impl Decode for SetLevelRequestParams {
         let mut level = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => level = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut level)?,
             }
         }
         let Some(level) = level else {
@@ -2272,7 +2280,7 @@ impl Decode for SubscribeRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("resources/subscribe")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -2345,8 +2353,8 @@ impl Decode for SubscribeRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -2421,7 +2429,7 @@ impl Decode for UnsubscribeRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("resources/unsubscribe")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -2494,8 +2502,8 @@ impl Decode for UnsubscribeRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {

@@ -67,9 +67,9 @@ impl Decode for CallToolResult {
         let mut is_error = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                _ => is_error = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                _ => r.member(&mut is_error)?,
             }
         }
         let Some(content) = content else {
@@ -252,8 +252,8 @@ impl Decode for CompleteResult {
         let mut completion = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => completion = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut completion)?,
             }
         }
         let Some(completion) = completion else {
@@ -347,14 +347,20 @@ impl Decode for CreateMessageResult {
         let mut stop_reason = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => model = Some(Decode::decode(r)?),
-                3 => role = Some(Decode::decode(r)?),
-                _ => stop_reason = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                2 => r.member(&mut model)?,
+                3 => r.member(&mut role)?,
+                _ => r.member(&mut stop_reason)?,
             }
         }
-        let (Some(content), Some(model), Some(role)) = (content, model, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(model) = model else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -454,9 +460,9 @@ impl Decode for GetPromptResult {
         let mut messages = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                _ => messages = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut description)?,
+                _ => r.member(&mut messages)?,
             }
         }
         let Some(messages) = messages else {
@@ -565,18 +571,20 @@ impl Decode for InitializeResult {
         let mut server_info = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => capabilities = Some(Decode::decode(r)?),
-                2 => instructions = Some(Decode::decode(r)?),
-                3 => protocol_version = Some(Decode::decode(r)?),
-                _ => server_info = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut capabilities)?,
+                2 => r.member(&mut instructions)?,
+                3 => r.member(&mut protocol_version)?,
+                _ => r.member(&mut server_info)?,
             }
         }
-        let (Some(capabilities), Some(protocol_version), Some(server_info)) = (
-            capabilities,
-            protocol_version,
-            server_info,
-        ) else {
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
+            return Err(object.incomplete(r));
+        };
+        let Some(server_info) = server_info else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -661,9 +669,9 @@ impl Decode for ListPromptsResult {
         let mut prompts = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => prompts = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut prompts)?,
             }
         }
         let Some(prompts) = prompts else {
@@ -749,9 +757,9 @@ impl Decode for ListResourceTemplatesResult {
         let mut resource_templates = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => resource_templates = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut resource_templates)?,
             }
         }
         let Some(resource_templates) = resource_templates else {
@@ -841,9 +849,9 @@ impl Decode for ListResourcesResult {
         let mut resources = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => resources = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut resources)?,
             }
         }
         let Some(resources) = resources else {
@@ -930,8 +938,8 @@ impl Decode for ListRootsResult {
         let mut roots = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => roots = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut roots)?,
             }
         }
         let Some(roots) = roots else {
@@ -1016,9 +1024,9 @@ impl Decode for ListToolsResult {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut tools)?,
             }
         }
         let Some(tools) = tools else {
@@ -1110,8 +1118,8 @@ impl Decode for PaginatedResult {
         let mut next_cursor = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => next_cursor = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut next_cursor)?,
             }
         }
         Ok(Self {
@@ -1183,8 +1191,8 @@ impl Decode for ReadResourceResult {
         let mut contents = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => contents = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut contents)?,
             }
         }
         let Some(contents) = contents else {
@@ -1266,7 +1274,7 @@ impl Decode for Result {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,

@@ -54,7 +54,7 @@ impl Decode for Annotated {
         let mut annotations = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            annotations = Some(Decode::decode(r)?);
+            r.member(&mut annotations)?;
         }
         Ok(Self {
             annotations,
@@ -137,8 +137,8 @@ impl Decode for Annotations {
         let mut priority = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => audience = Some(Decode::decode(r)?),
-                _ => priority = Some(Decode::decode(r)?),
+                0 => r.member(&mut audience)?,
+                _ => r.member(&mut priority)?,
             }
         }
         Ok(Self {
@@ -303,12 +303,15 @@ impl Decode for BlobResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => blob = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut blob)?,
+                1 => r.member(&mut mime_type)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(blob), Some(uri)) = (blob, uri) else {
+        let Some(blob) = blob else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -401,9 +404,9 @@ impl Decode for ClientCapabilities {
         let mut sampling = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => experimental = Some(Decode::decode(r)?),
-                1 => roots = Some(Decode::decode(r)?),
-                _ => sampling = Some(Decode::decode(r)?),
+                0 => r.member(&mut experimental)?,
+                1 => r.member(&mut roots)?,
+                _ => r.member(&mut sampling)?,
             }
         }
         Ok(Self {
@@ -482,7 +485,7 @@ impl Decode for ClientCapabilitiesRoots {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -548,11 +551,14 @@ impl Decode for CompleteRequestParamsArgument {
         let mut value = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => value = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut value)?,
             }
         }
-        let (Some(name), Some(value)) = (name, value) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(value) = value else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -701,9 +707,9 @@ impl Decode for CompleteResultCompletion {
         let mut values = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => has_more = Some(Decode::decode(r)?),
-                1 => total = Some(Decode::decode(r)?),
-                _ => values = Some(Decode::decode(r)?),
+                0 => r.member(&mut has_more)?,
+                1 => r.member(&mut total)?,
+                _ => r.member(&mut values)?,
             }
         }
         let Some(values) = values else {
@@ -945,8 +951,8 @@ impl Decode for EmbeddedResource {
         let mut resource = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => resource = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut resource)?,
                 _ => r.constant("resource")?,
             }
         }
@@ -1038,13 +1044,16 @@ impl Decode for ImageContent {
         let mut mime_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut data)?,
+                2 => r.member(&mut mime_type)?,
                 _ => r.constant("image")?,
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1126,11 +1135,14 @@ impl Decode for Implementation {
         let mut version = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => version = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut version)?,
             }
         }
-        let (Some(name), Some(version)) = (name, version) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(version) = version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1292,7 +1304,7 @@ impl Decode for ModelHint {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            name = Some(Decode::decode(r)?);
+            r.member(&mut name)?;
         }
         Ok(Self {
             name,
@@ -1399,10 +1411,10 @@ impl Decode for ModelPreferences {
         let mut speed_priority = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => cost_priority = Some(Decode::decode(r)?),
-                1 => hints = Some(Decode::decode(r)?),
-                2 => intelligence_priority = Some(Decode::decode(r)?),
-                _ => speed_priority = Some(Decode::decode(r)?),
+                0 => r.member(&mut cost_priority)?,
+                1 => r.member(&mut hints)?,
+                2 => r.member(&mut intelligence_priority)?,
+                _ => r.member(&mut speed_priority)?,
             }
         }
         Ok(Self {
@@ -1509,9 +1521,9 @@ impl Decode for Prompt {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => arguments = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut arguments)?,
+                1 => r.member(&mut description)?,
+                _ => r.member(&mut name)?,
             }
         }
         let Some(name) = name else {
@@ -1592,9 +1604,9 @@ impl Decode for PromptArgument {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                _ => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut name)?,
+                _ => r.member(&mut required)?,
             }
         }
         let Some(name) = name else {
@@ -1674,11 +1686,14 @@ impl Decode for PromptMessage {
         let mut role = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+                0 => r.member(&mut content)?,
+                _ => r.member(&mut role)?,
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1752,7 +1767,7 @@ impl Decode for PromptReference {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
                 _ => r.constant("ref/prompt")?,
             }
         }
@@ -1827,7 +1842,7 @@ impl Decode for RequestParamsMeta {
         let mut progress_token = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            progress_token = Some(Decode::decode(r)?);
+            r.member(&mut progress_token)?;
         }
         Ok(Self {
             progress_token,
@@ -1922,15 +1937,18 @@ impl Decode for Resource {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                4 => size = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut mime_type)?,
+                3 => r.member(&mut name)?,
+                4 => r.member(&mut size)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2027,8 +2045,8 @@ impl Decode for ResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut mime_type)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -2103,7 +2121,7 @@ impl Decode for ResourceReference {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("ref/resource")?,
-                _ => uri = Some(Decode::decode(r)?),
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -2195,14 +2213,17 @@ impl Decode for ResourceTemplate {
         let mut uri_template = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => uri_template = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut mime_type)?,
+                3 => r.member(&mut name)?,
+                _ => r.member(&mut uri_template)?,
             }
         }
-        let (Some(name), Some(uri_template)) = (name, uri_template) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri_template) = uri_template else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2353,8 +2374,8 @@ impl Decode for Root {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -2435,11 +2456,14 @@ impl Decode for SamplingMessage {
         let mut role = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+                0 => r.member(&mut content)?,
+                _ => r.member(&mut role)?,
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2621,11 +2645,11 @@ impl Decode for ServerCapabilities {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => experimental = Some(Decode::decode(r)?),
-                1 => logging = Some(Decode::decode(r)?),
-                2 => prompts = Some(Decode::decode(r)?),
-                3 => resources = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut experimental)?,
+                1 => r.member(&mut logging)?,
+                2 => r.member(&mut prompts)?,
+                3 => r.member(&mut resources)?,
+                _ => r.member(&mut tools)?,
             }
         }
         Ok(Self {
@@ -2714,7 +2738,7 @@ impl Decode for ServerCapabilitiesPrompts {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -2786,8 +2810,8 @@ impl Decode for ServerCapabilitiesResources {
         let mut subscribe = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => list_changed = Some(Decode::decode(r)?),
-                _ => subscribe = Some(Decode::decode(r)?),
+                0 => r.member(&mut list_changed)?,
+                _ => r.member(&mut subscribe)?,
             }
         }
         Ok(Self {
@@ -2861,7 +2885,7 @@ impl Decode for ServerCapabilitiesTools {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -2927,8 +2951,8 @@ impl Decode for TextContent {
         let mut text = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => text = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut text)?,
                 _ => r.constant("text")?,
             }
         }
@@ -3010,12 +3034,15 @@ impl Decode for TextResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => mime_type = Some(Decode::decode(r)?),
-                1 => text = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut mime_type)?,
+                1 => r.member(&mut text)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(text), Some(uri)) = (text, uri) else {
+        let Some(text) = text else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3100,12 +3127,15 @@ impl Decode for Tool {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => input_schema = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut input_schema)?,
+                _ => r.member(&mut name)?,
             }
         }
-        let (Some(input_schema), Some(name)) = (input_schema, name) else {
+        let Some(input_schema) = input_schema else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3196,8 +3226,8 @@ impl Decode for ToolInputSchemaView {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => properties = Some(Decode::decode(r)?),
-                1 => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut properties)?,
+                1 => r.member(&mut required)?,
                 _ => r.constant("object")?,
             }
         }

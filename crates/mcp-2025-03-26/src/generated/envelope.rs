@@ -195,12 +195,15 @@ impl Decode for JSONRPCError {
         let mut id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut error)?,
+                1 => r.member(&mut id)?,
                 _ => r.constant("2.0")?,
             }
         }
-        let (Some(error), Some(id)) = (error, id) else {
+        let Some(error) = error else {
+            return Err(object.incomplete(r));
+        };
+        let Some(id) = id else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -271,12 +274,15 @@ impl Decode for JSONRPCErrorError {
         let mut message = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => code = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                0 => r.member(&mut code)?,
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
-        let (Some(code), Some(message)) = (code, message) else {
+        let Some(code) = code else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -513,8 +519,8 @@ impl Decode for JSONRPCNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("2.0")?,
-                1 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                1 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
         let Some(method) = method else {
@@ -590,13 +596,16 @@ impl Decode for JSONRPCRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                2 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                2 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(method)) = (id, method) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(method) = method else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -668,12 +677,15 @@ impl Decode for JSONRPCResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {

@@ -64,8 +64,8 @@ impl Decode for Annotations {
         let mut priority = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => audience = Some(Decode::decode(r)?),
-                _ => priority = Some(Decode::decode(r)?),
+                0 => r.member(&mut audience)?,
+                _ => r.member(&mut priority)?,
             }
         }
         Ok(Self {
@@ -235,13 +235,16 @@ impl Decode for AudioContent {
         let mut mime_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut data)?,
+                2 => r.member(&mut mime_type)?,
                 _ => r.constant("audio")?,
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -327,12 +330,15 @@ impl Decode for BlobResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => blob = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut blob)?,
+                1 => r.member(&mut mime_type)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(blob), Some(uri)) = (blob, uri) else {
+        let Some(blob) = blob else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -425,9 +431,9 @@ impl Decode for ClientCapabilities {
         let mut sampling = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => experimental = Some(Decode::decode(r)?),
-                1 => roots = Some(Decode::decode(r)?),
-                _ => sampling = Some(Decode::decode(r)?),
+                0 => r.member(&mut experimental)?,
+                1 => r.member(&mut roots)?,
+                _ => r.member(&mut sampling)?,
             }
         }
         Ok(Self {
@@ -506,7 +512,7 @@ impl Decode for ClientCapabilitiesRoots {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -572,11 +578,14 @@ impl Decode for CompleteRequestParamsArgument {
         let mut value = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => value = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut value)?,
             }
         }
-        let (Some(name), Some(value)) = (name, value) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(value) = value else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -725,9 +734,9 @@ impl Decode for CompleteResultCompletion {
         let mut values = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => has_more = Some(Decode::decode(r)?),
-                1 => total = Some(Decode::decode(r)?),
-                _ => values = Some(Decode::decode(r)?),
+                0 => r.member(&mut has_more)?,
+                1 => r.member(&mut total)?,
+                _ => r.member(&mut values)?,
             }
         }
         let Some(values) = values else {
@@ -987,8 +996,8 @@ impl Decode for EmbeddedResource {
         let mut resource = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => resource = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut resource)?,
                 _ => r.constant("resource")?,
             }
         }
@@ -1080,13 +1089,16 @@ impl Decode for ImageContent {
         let mut mime_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut data)?,
+                2 => r.member(&mut mime_type)?,
                 _ => r.constant("image")?,
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1168,11 +1180,14 @@ impl Decode for Implementation {
         let mut version = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => version = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut version)?,
             }
         }
-        let (Some(name), Some(version)) = (name, version) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(version) = version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1334,7 +1349,7 @@ impl Decode for ModelHint {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            name = Some(Decode::decode(r)?);
+            r.member(&mut name)?;
         }
         Ok(Self {
             name,
@@ -1441,10 +1456,10 @@ impl Decode for ModelPreferences {
         let mut speed_priority = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => cost_priority = Some(Decode::decode(r)?),
-                1 => hints = Some(Decode::decode(r)?),
-                2 => intelligence_priority = Some(Decode::decode(r)?),
-                _ => speed_priority = Some(Decode::decode(r)?),
+                0 => r.member(&mut cost_priority)?,
+                1 => r.member(&mut hints)?,
+                2 => r.member(&mut intelligence_priority)?,
+                _ => r.member(&mut speed_priority)?,
             }
         }
         Ok(Self {
@@ -1551,9 +1566,9 @@ impl Decode for Prompt {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => arguments = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut arguments)?,
+                1 => r.member(&mut description)?,
+                _ => r.member(&mut name)?,
             }
         }
         let Some(name) = name else {
@@ -1634,9 +1649,9 @@ impl Decode for PromptArgument {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                _ => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut name)?,
+                _ => r.member(&mut required)?,
             }
         }
         let Some(name) = name else {
@@ -1716,11 +1731,14 @@ impl Decode for PromptMessage {
         let mut role = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+                0 => r.member(&mut content)?,
+                _ => r.member(&mut role)?,
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1794,7 +1812,7 @@ impl Decode for PromptReference {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
                 _ => r.constant("ref/prompt")?,
             }
         }
@@ -1869,7 +1887,7 @@ impl Decode for RequestParamsMeta {
         let mut progress_token = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            progress_token = Some(Decode::decode(r)?);
+            r.member(&mut progress_token)?;
         }
         Ok(Self {
             progress_token,
@@ -1964,15 +1982,18 @@ impl Decode for Resource {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                4 => size = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut mime_type)?,
+                3 => r.member(&mut name)?,
+                4 => r.member(&mut size)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2069,8 +2090,8 @@ impl Decode for ResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut mime_type)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -2145,7 +2166,7 @@ impl Decode for ResourceReference {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("ref/resource")?,
-                _ => uri = Some(Decode::decode(r)?),
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -2237,14 +2258,17 @@ impl Decode for ResourceTemplate {
         let mut uri_template = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => uri_template = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut mime_type)?,
+                3 => r.member(&mut name)?,
+                _ => r.member(&mut uri_template)?,
             }
         }
-        let (Some(name), Some(uri_template)) = (name, uri_template) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri_template) = uri_template else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2395,8 +2419,8 @@ impl Decode for Root {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -2477,11 +2501,14 @@ impl Decode for SamplingMessage {
         let mut role = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+                0 => r.member(&mut content)?,
+                _ => r.member(&mut role)?,
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2686,12 +2713,12 @@ impl Decode for ServerCapabilities {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => completions = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => logging = Some(Decode::decode(r)?),
-                3 => prompts = Some(Decode::decode(r)?),
-                4 => resources = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut completions)?,
+                1 => r.member(&mut experimental)?,
+                2 => r.member(&mut logging)?,
+                3 => r.member(&mut prompts)?,
+                4 => r.member(&mut resources)?,
+                _ => r.member(&mut tools)?,
             }
         }
         Ok(Self {
@@ -2785,7 +2812,7 @@ impl Decode for ServerCapabilitiesPrompts {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -2857,8 +2884,8 @@ impl Decode for ServerCapabilitiesResources {
         let mut subscribe = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => list_changed = Some(Decode::decode(r)?),
-                _ => subscribe = Some(Decode::decode(r)?),
+                0 => r.member(&mut list_changed)?,
+                _ => r.member(&mut subscribe)?,
             }
         }
         Ok(Self {
@@ -2932,7 +2959,7 @@ impl Decode for ServerCapabilitiesTools {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -2998,8 +3025,8 @@ impl Decode for TextContent {
         let mut text = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => text = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut text)?,
                 _ => r.constant("text")?,
             }
         }
@@ -3081,12 +3108,15 @@ impl Decode for TextResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => mime_type = Some(Decode::decode(r)?),
-                1 => text = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut mime_type)?,
+                1 => r.member(&mut text)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(text), Some(uri)) = (text, uri) else {
+        let Some(text) = text else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3182,13 +3212,16 @@ impl Decode for Tool {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => input_schema = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut annotations)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut input_schema)?,
+                _ => r.member(&mut name)?,
             }
         }
-        let (Some(input_schema), Some(name)) = (input_schema, name) else {
+        let Some(input_schema) = input_schema else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3319,11 +3352,11 @@ impl Decode for ToolAnnotations {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => destructive_hint = Some(Decode::decode(r)?),
-                1 => idempotent_hint = Some(Decode::decode(r)?),
-                2 => open_world_hint = Some(Decode::decode(r)?),
-                3 => read_only_hint = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut destructive_hint)?,
+                1 => r.member(&mut idempotent_hint)?,
+                2 => r.member(&mut open_world_hint)?,
+                3 => r.member(&mut read_only_hint)?,
+                _ => r.member(&mut title)?,
             }
         }
         Ok(Self {
@@ -3423,8 +3456,8 @@ impl Decode for ToolInputSchemaView {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => properties = Some(Decode::decode(r)?),
-                1 => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut properties)?,
+                1 => r.member(&mut required)?,
                 _ => r.constant("object")?,
             }
         }

@@ -55,7 +55,7 @@ impl Decode for CancelledNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("notifications/cancelled")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -128,9 +128,9 @@ impl Decode for CancelledNotificationParams {
         let mut request_id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => reason = Some(Decode::decode(r)?),
-                _ => request_id = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut reason)?,
+                _ => r.member(&mut request_id)?,
             }
         }
         let Some(request_id) = request_id else {
@@ -315,7 +315,7 @@ impl Decode for InitializedNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("notifications/initialized")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -379,7 +379,7 @@ impl Decode for LoggingMessageNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("notifications/message")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -460,13 +460,16 @@ impl Decode for LoggingMessageNotificationParams {
         let mut logger = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                2 => level = Some(Decode::decode(r)?),
-                _ => logger = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut data)?,
+                2 => r.member(&mut level)?,
+                _ => r.member(&mut logger)?,
             }
         }
-        let (Some(data), Some(level)) = (data, level) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(level) = level else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -549,8 +552,8 @@ impl Decode for Notification {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                0 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
         let Some(method) = method else {
@@ -619,7 +622,7 @@ impl Decode for ProgressNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("notifications/progress")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -707,14 +710,17 @@ impl Decode for ProgressNotificationParams {
         let mut total = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => message = Some(Decode::decode(r)?),
-                2 => progress = Some(Decode::decode(r)?),
-                3 => progress_token = Some(Decode::decode(r)?),
-                _ => total = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut message)?,
+                2 => r.member(&mut progress)?,
+                3 => r.member(&mut progress_token)?,
+                _ => r.member(&mut total)?,
             }
         }
-        let (Some(progress), Some(progress_token)) = (progress, progress_token) else {
+        let Some(progress) = progress else {
+            return Err(object.incomplete(r));
+        };
+        let Some(progress_token) = progress_token else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -799,7 +805,7 @@ impl Decode for PromptListChangedNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("notifications/prompts/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -869,7 +875,7 @@ impl Decode for ResourceListChangedNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("notifications/resources/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -933,7 +939,7 @@ impl Decode for ResourceUpdatedNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("notifications/resources/updated")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -1006,8 +1012,8 @@ impl Decode for ResourceUpdatedNotificationParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -1090,7 +1096,7 @@ impl Decode for RootsListChangedNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("notifications/roots/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1316,7 +1322,7 @@ impl Decode for ToolListChangedNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("notifications/tools/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {

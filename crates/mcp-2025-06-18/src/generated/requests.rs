@@ -49,7 +49,7 @@ impl Decode for CallToolRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("tools/call")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -120,9 +120,9 @@ impl Decode for CallToolRequestParams {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                _ => r.member(&mut name)?,
             }
         }
         let Some(name) = name else {
@@ -451,7 +451,7 @@ impl Decode for CompleteRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("completion/complete")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -535,13 +535,16 @@ impl Decode for CompleteRequestParams {
         let mut r#ref = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => argument = Some(Decode::decode(r)?),
-                2 => context = Some(Decode::decode(r)?),
-                _ => r#ref = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut argument)?,
+                2 => r.member(&mut context)?,
+                _ => r.member(&mut r#ref)?,
             }
         }
-        let (Some(argument), Some(r#ref)) = (argument, r#ref) else {
+        let Some(argument) = argument else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#ref) = r#ref else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -621,7 +624,7 @@ impl Decode for CreateMessageRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("sampling/createMessage")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -734,18 +737,21 @@ impl Decode for CreateMessageRequestParams {
         let mut temperature = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => include_context = Some(Decode::decode(r)?),
-                2 => max_tokens = Some(Decode::decode(r)?),
-                3 => messages = Some(Decode::decode(r)?),
-                4 => metadata = Some(Decode::decode(r)?),
-                5 => model_preferences = Some(Decode::decode(r)?),
-                6 => stop_sequences = Some(Decode::decode(r)?),
-                7 => system_prompt = Some(Decode::decode(r)?),
-                _ => temperature = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut include_context)?,
+                2 => r.member(&mut max_tokens)?,
+                3 => r.member(&mut messages)?,
+                4 => r.member(&mut metadata)?,
+                5 => r.member(&mut model_preferences)?,
+                6 => r.member(&mut stop_sequences)?,
+                7 => r.member(&mut system_prompt)?,
+                _ => r.member(&mut temperature)?,
             }
         }
-        let (Some(max_tokens), Some(messages)) = (max_tokens, messages) else {
+        let Some(max_tokens) = max_tokens else {
+            return Err(object.incomplete(r));
+        };
+        let Some(messages) = messages else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -860,7 +866,7 @@ impl Decode for ElicitRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("elicitation/create")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -941,12 +947,15 @@ impl Decode for ElicitRequestParams {
         let mut requested_schema = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => message = Some(Decode::decode(r)?),
-                _ => requested_schema = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut message)?,
+                _ => r.member(&mut requested_schema)?,
             }
         }
-        let (Some(message), Some(requested_schema)) = (message, requested_schema) else {
+        let Some(message) = message else {
+            return Err(object.incomplete(r));
+        };
+        let Some(requested_schema) = requested_schema else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1021,7 +1030,7 @@ impl Decode for GetPromptRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("prompts/get")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -1092,9 +1101,9 @@ impl Decode for GetPromptRequestParams {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                _ => r.member(&mut name)?,
             }
         }
         let Some(name) = name else {
@@ -1168,7 +1177,7 @@ impl Decode for InitializeRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("initialize")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -1252,17 +1261,19 @@ impl Decode for InitializeRequestParams {
         let mut protocol_version = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => capabilities = Some(Decode::decode(r)?),
-                2 => client_info = Some(Decode::decode(r)?),
-                _ => protocol_version = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut capabilities)?,
+                2 => r.member(&mut client_info)?,
+                _ => r.member(&mut protocol_version)?,
             }
         }
-        let (Some(capabilities), Some(client_info), Some(protocol_version)) = (
-            capabilities,
-            client_info,
-            protocol_version,
-        ) else {
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(client_info) = client_info else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1340,7 +1351,7 @@ impl Decode for ListPromptsRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("prompts/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1410,7 +1421,7 @@ impl Decode for ListResourceTemplatesRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("resources/templates/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1480,7 +1491,7 @@ impl Decode for ListResourcesRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("resources/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1556,7 +1567,7 @@ impl Decode for ListRootsRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("roots/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1626,7 +1637,7 @@ impl Decode for ListToolsRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("tools/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1693,8 +1704,8 @@ impl Decode for PaginatedRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                0 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
         let Some(method) = method else {
@@ -1773,8 +1784,8 @@ impl Decode for PaginatedRequestParams {
         let mut cursor = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => cursor = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut cursor)?,
             }
         }
         Ok(Self {
@@ -1849,7 +1860,7 @@ impl Decode for PingRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("ping")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1913,7 +1924,7 @@ impl Decode for ReadResourceRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("resources/read")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -1986,8 +1997,8 @@ impl Decode for ReadResourceRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -2065,8 +2076,8 @@ impl Decode for Request {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                0 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
         let Some(method) = method else {
@@ -2140,7 +2151,7 @@ impl Decode for RequestParams {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,
@@ -2314,7 +2325,7 @@ impl Decode for SetLevelRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("logging/setLevel")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -2387,8 +2398,8 @@ impl Decode for SetLevelRequestParams {
         let mut level = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => level = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut level)?,
             }
         }
         let Some(level) = level else {
@@ -2463,7 +2474,7 @@ impl Decode for SubscribeRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("resources/subscribe")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -2536,8 +2547,8 @@ impl Decode for SubscribeRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -2612,7 +2623,7 @@ impl Decode for UnsubscribeRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("resources/unsubscribe")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -2685,8 +2696,8 @@ impl Decode for UnsubscribeRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {

@@ -76,10 +76,10 @@ impl Decode for CallToolResult {
         let mut structured_content = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => is_error = Some(Decode::decode(r)?),
-                _ => structured_content = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                2 => r.member(&mut is_error)?,
+                _ => r.member(&mut structured_content)?,
             }
         }
         let Some(content) = content else {
@@ -286,8 +286,8 @@ impl Decode for CompleteResult {
         let mut completion = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => completion = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut completion)?,
             }
         }
         let Some(completion) = completion else {
@@ -381,14 +381,20 @@ impl Decode for CreateMessageResult {
         let mut stop_reason = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => model = Some(Decode::decode(r)?),
-                3 => role = Some(Decode::decode(r)?),
-                _ => stop_reason = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                2 => r.member(&mut model)?,
+                3 => r.member(&mut role)?,
+                _ => r.member(&mut stop_reason)?,
             }
         }
-        let (Some(content), Some(model), Some(role)) = (content, model, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(model) = model else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -487,9 +493,9 @@ impl Decode for ElicitResult {
         let mut content = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => action = Some(Decode::decode(r)?),
-                _ => content = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut action)?,
+                _ => r.member(&mut content)?,
             }
         }
         let Some(action) = action else {
@@ -581,9 +587,9 @@ impl Decode for GetPromptResult {
         let mut messages = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                _ => messages = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut description)?,
+                _ => r.member(&mut messages)?,
             }
         }
         let Some(messages) = messages else {
@@ -692,18 +698,20 @@ impl Decode for InitializeResult {
         let mut server_info = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => capabilities = Some(Decode::decode(r)?),
-                2 => instructions = Some(Decode::decode(r)?),
-                3 => protocol_version = Some(Decode::decode(r)?),
-                _ => server_info = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut capabilities)?,
+                2 => r.member(&mut instructions)?,
+                3 => r.member(&mut protocol_version)?,
+                _ => r.member(&mut server_info)?,
             }
         }
-        let (Some(capabilities), Some(protocol_version), Some(server_info)) = (
-            capabilities,
-            protocol_version,
-            server_info,
-        ) else {
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
+            return Err(object.incomplete(r));
+        };
+        let Some(server_info) = server_info else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -788,9 +796,9 @@ impl Decode for ListPromptsResult {
         let mut prompts = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => prompts = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut prompts)?,
             }
         }
         let Some(prompts) = prompts else {
@@ -876,9 +884,9 @@ impl Decode for ListResourceTemplatesResult {
         let mut resource_templates = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => resource_templates = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut resource_templates)?,
             }
         }
         let Some(resource_templates) = resource_templates else {
@@ -968,9 +976,9 @@ impl Decode for ListResourcesResult {
         let mut resources = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => resources = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut resources)?,
             }
         }
         let Some(resources) = resources else {
@@ -1057,8 +1065,8 @@ impl Decode for ListRootsResult {
         let mut roots = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => roots = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut roots)?,
             }
         }
         let Some(roots) = roots else {
@@ -1143,9 +1151,9 @@ impl Decode for ListToolsResult {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut tools)?,
             }
         }
         let Some(tools) = tools else {
@@ -1237,8 +1245,8 @@ impl Decode for PaginatedResult {
         let mut next_cursor = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => next_cursor = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut next_cursor)?,
             }
         }
         Ok(Self {
@@ -1310,8 +1318,8 @@ impl Decode for ReadResourceResult {
         let mut contents = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => contents = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut contents)?,
             }
         }
         let Some(contents) = contents else {
@@ -1393,7 +1401,7 @@ impl Decode for Result {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,

@@ -73,9 +73,9 @@ impl Decode for Annotations {
         let mut priority = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => audience = Some(Decode::decode(r)?),
-                1 => last_modified = Some(Decode::decode(r)?),
-                _ => priority = Some(Decode::decode(r)?),
+                0 => r.member(&mut audience)?,
+                1 => r.member(&mut last_modified)?,
+                _ => r.member(&mut priority)?,
             }
         }
         Ok(Self {
@@ -255,14 +255,17 @@ impl Decode for AudioContent {
         let mut mime_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut data)?,
+                3 => r.member(&mut mime_type)?,
                 _ => r.constant("audio")?,
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -354,8 +357,8 @@ impl Decode for BaseMetadata {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut title)?,
             }
         }
         let Some(name) = name else {
@@ -435,13 +438,16 @@ impl Decode for BlobResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => blob = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut blob)?,
+                2 => r.member(&mut mime_type)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(blob), Some(uri)) = (blob, uri) else {
+        let Some(blob) = blob else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -544,9 +550,9 @@ impl Decode for BooleanSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut title)?,
                 _ => r.constant("boolean")?,
             }
         }
@@ -643,10 +649,10 @@ impl Decode for ClientCapabilities {
         let mut sampling = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => elicitation = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => roots = Some(Decode::decode(r)?),
-                _ => sampling = Some(Decode::decode(r)?),
+                0 => r.member(&mut elicitation)?,
+                1 => r.member(&mut experimental)?,
+                2 => r.member(&mut roots)?,
+                _ => r.member(&mut sampling)?,
             }
         }
         Ok(Self {
@@ -730,7 +736,7 @@ impl Decode for ClientCapabilitiesRoots {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -796,11 +802,14 @@ impl Decode for CompleteRequestParamsArgument {
         let mut value = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => value = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut value)?,
             }
         }
-        let (Some(name), Some(value)) = (name, value) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(value) = value else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -869,7 +878,7 @@ impl Decode for CompleteRequestParamsContext {
         let mut arguments = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            arguments = Some(Decode::decode(r)?);
+            r.member(&mut arguments)?;
         }
         Ok(Self {
             arguments,
@@ -1017,9 +1026,9 @@ impl Decode for CompleteResultCompletion {
         let mut values = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => has_more = Some(Decode::decode(r)?),
-                1 => total = Some(Decode::decode(r)?),
-                _ => values = Some(Decode::decode(r)?),
+                0 => r.member(&mut has_more)?,
+                1 => r.member(&mut total)?,
+                _ => r.member(&mut values)?,
             }
         }
         let Some(values) = values else {
@@ -1295,8 +1304,8 @@ impl Decode for ElicitRequestParamsRequestedSchema {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => properties = Some(Decode::decode(r)?),
-                1 => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut properties)?,
+                1 => r.member(&mut required)?,
                 _ => r.constant("object")?,
             }
         }
@@ -1514,9 +1523,9 @@ impl Decode for EmbeddedResource {
         let mut resource = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => resource = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut resource)?,
                 _ => r.constant("resource")?,
             }
         }
@@ -1618,10 +1627,10 @@ impl Decode for EnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => r#enum = Some(Decode::decode(r)?),
-                2 => enum_names = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut r#enum)?,
+                2 => r.member(&mut enum_names)?,
+                3 => r.member(&mut title)?,
                 _ => r.constant("string")?,
             }
         }
@@ -1718,14 +1727,17 @@ impl Decode for ImageContent {
         let mut mime_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut data)?,
+                3 => r.member(&mut mime_type)?,
                 _ => r.constant("image")?,
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1821,12 +1833,15 @@ impl Decode for Implementation {
         let mut version = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                1 => title = Some(Decode::decode(r)?),
-                _ => version = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                1 => r.member(&mut title)?,
+                _ => r.member(&mut version)?,
             }
         }
-        let (Some(name), Some(version)) = (name, version) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(version) = version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1993,7 +2008,7 @@ impl Decode for ModelHint {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            name = Some(Decode::decode(r)?);
+            r.member(&mut name)?;
         }
         Ok(Self {
             name,
@@ -2100,10 +2115,10 @@ impl Decode for ModelPreferences {
         let mut speed_priority = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => cost_priority = Some(Decode::decode(r)?),
-                1 => hints = Some(Decode::decode(r)?),
-                2 => intelligence_priority = Some(Decode::decode(r)?),
-                _ => speed_priority = Some(Decode::decode(r)?),
+                0 => r.member(&mut cost_priority)?,
+                1 => r.member(&mut hints)?,
+                2 => r.member(&mut intelligence_priority)?,
+                _ => r.member(&mut speed_priority)?,
             }
         }
         Ok(Self {
@@ -2219,11 +2234,11 @@ impl Decode for NumberSchema {
         let mut r#type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => maximum = Some(Decode::decode(r)?),
-                2 => minimum = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                _ => r#type = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut maximum)?,
+                2 => r.member(&mut minimum)?,
+                3 => r.member(&mut title)?,
+                _ => r.member(&mut r#type)?,
             }
         }
         let Some(r#type) = r#type else {
@@ -2516,11 +2531,11 @@ impl Decode for Prompt {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut name)?,
+                _ => r.member(&mut title)?,
             }
         }
         let Some(name) = name else {
@@ -2625,10 +2640,10 @@ impl Decode for PromptArgument {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut name)?,
+                2 => r.member(&mut required)?,
+                _ => r.member(&mut title)?,
             }
         }
         let Some(name) = name else {
@@ -2713,11 +2728,14 @@ impl Decode for PromptMessage {
         let mut role = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+                0 => r.member(&mut content)?,
+                _ => r.member(&mut role)?,
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2800,8 +2818,8 @@ impl Decode for PromptReference {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                1 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                1 => r.member(&mut title)?,
                 _ => r.constant("ref/prompt")?,
             }
         }
@@ -2881,7 +2899,7 @@ impl Decode for RequestParamsMeta {
         let mut progress_token = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            progress_token = Some(Decode::decode(r)?);
+            r.member(&mut progress_token)?;
         }
         Ok(Self {
             progress_token,
@@ -2989,17 +3007,20 @@ impl Decode for Resource {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                5 => size = Some(Decode::decode(r)?),
-                6 => title = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut mime_type)?,
+                4 => r.member(&mut name)?,
+                5 => r.member(&mut size)?,
+                6 => r.member(&mut title)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3110,9 +3131,9 @@ impl Decode for ResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut mime_type)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -3240,18 +3261,21 @@ impl Decode for ResourceLink {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                5 => size = Some(Decode::decode(r)?),
-                6 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut mime_type)?,
+                4 => r.member(&mut name)?,
+                5 => r.member(&mut size)?,
+                6 => r.member(&mut title)?,
                 7 => r.constant("resource_link")?,
-                _ => uri = Some(Decode::decode(r)?),
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3393,16 +3417,19 @@ impl Decode for ResourceTemplate {
         let mut uri_template = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
-                _ => uri_template = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut mime_type)?,
+                4 => r.member(&mut name)?,
+                5 => r.member(&mut title)?,
+                _ => r.member(&mut uri_template)?,
             }
         }
-        let (Some(name), Some(uri_template)) = (name, uri_template) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri_template) = uri_template else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3501,7 +3528,7 @@ impl Decode for ResourceTemplateReference {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("ref/resource")?,
-                _ => uri = Some(Decode::decode(r)?),
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -3634,9 +3661,9 @@ impl Decode for Root {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut name)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -3722,11 +3749,14 @@ impl Decode for SamplingMessage {
         let mut role = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+                0 => r.member(&mut content)?,
+                _ => r.member(&mut role)?,
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3931,12 +3961,12 @@ impl Decode for ServerCapabilities {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => completions = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => logging = Some(Decode::decode(r)?),
-                3 => prompts = Some(Decode::decode(r)?),
-                4 => resources = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut completions)?,
+                1 => r.member(&mut experimental)?,
+                2 => r.member(&mut logging)?,
+                3 => r.member(&mut prompts)?,
+                4 => r.member(&mut resources)?,
+                _ => r.member(&mut tools)?,
             }
         }
         Ok(Self {
@@ -4030,7 +4060,7 @@ impl Decode for ServerCapabilitiesPrompts {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -4102,8 +4132,8 @@ impl Decode for ServerCapabilitiesResources {
         let mut subscribe = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => list_changed = Some(Decode::decode(r)?),
-                _ => subscribe = Some(Decode::decode(r)?),
+                0 => r.member(&mut list_changed)?,
+                _ => r.member(&mut subscribe)?,
             }
         }
         Ok(Self {
@@ -4177,7 +4207,7 @@ impl Decode for ServerCapabilitiesTools {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -4268,11 +4298,11 @@ impl Decode for StringSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => format = Some(Decode::decode(r)?),
-                2 => max_length = Some(Decode::decode(r)?),
-                3 => min_length = Some(Decode::decode(r)?),
-                4 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut format)?,
+                2 => r.member(&mut max_length)?,
+                3 => r.member(&mut min_length)?,
+                4 => r.member(&mut title)?,
                 _ => r.constant("string")?,
             }
         }
@@ -4432,9 +4462,9 @@ impl Decode for TextContent {
         let mut text = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut text)?,
                 _ => r.constant("text")?,
             }
         }
@@ -4525,13 +4555,16 @@ impl Decode for TextResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut mime_type)?,
+                2 => r.member(&mut text)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(text), Some(uri)) = (text, uri) else {
+        let Some(text) = text else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4655,16 +4688,19 @@ impl Decode for Tool {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => input_schema = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                5 => output_schema = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut input_schema)?,
+                4 => r.member(&mut name)?,
+                5 => r.member(&mut output_schema)?,
+                _ => r.member(&mut title)?,
             }
         }
-        let (Some(input_schema), Some(name)) = (input_schema, name) else {
+        let Some(input_schema) = input_schema else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4814,11 +4850,11 @@ impl Decode for ToolAnnotations {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => destructive_hint = Some(Decode::decode(r)?),
-                1 => idempotent_hint = Some(Decode::decode(r)?),
-                2 => open_world_hint = Some(Decode::decode(r)?),
-                3 => read_only_hint = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut destructive_hint)?,
+                1 => r.member(&mut idempotent_hint)?,
+                2 => r.member(&mut open_world_hint)?,
+                3 => r.member(&mut read_only_hint)?,
+                _ => r.member(&mut title)?,
             }
         }
         Ok(Self {
@@ -4918,8 +4954,8 @@ impl Decode for ToolInputSchemaView {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => properties = Some(Decode::decode(r)?),
-                1 => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut properties)?,
+                1 => r.member(&mut required)?,
                 _ => r.constant("object")?,
             }
         }
@@ -5027,8 +5063,8 @@ impl Decode for ToolOutputSchemaView {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => properties = Some(Decode::decode(r)?),
-                1 => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut properties)?,
+                1 => r.member(&mut required)?,
                 _ => r.constant("object")?,
             }
         }

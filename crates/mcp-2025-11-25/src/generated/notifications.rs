@@ -58,7 +58,7 @@ impl Decode for CancelledNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/cancelled")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -139,9 +139,9 @@ impl Decode for CancelledNotificationParams {
         let mut request_id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => reason = Some(Decode::decode(r)?),
-                _ => request_id = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut reason)?,
+                _ => r.member(&mut request_id)?,
             }
         }
         Ok(Self {
@@ -339,7 +339,7 @@ impl Decode for ElicitationCompleteNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/elicitation/complete")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -410,8 +410,8 @@ impl Decode for ElicitationCompleteNotificationParams {
         let mut elicitation_id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => elicitation_id = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut elicitation_id)?,
             }
         }
         let Some(elicitation_id) = elicitation_id else {
@@ -487,7 +487,7 @@ impl Decode for InitializedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/initialized")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -552,7 +552,7 @@ impl Decode for LoggingMessageNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/message")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -633,13 +633,16 @@ impl Decode for LoggingMessageNotificationParams {
         let mut logger = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                2 => level = Some(Decode::decode(r)?),
-                _ => logger = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut data)?,
+                2 => r.member(&mut level)?,
+                _ => r.member(&mut logger)?,
             }
         }
-        let (Some(data), Some(level)) = (data, level) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(level) = level else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -722,8 +725,8 @@ impl Decode for Notification {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                0 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
         let Some(method) = method else {
@@ -797,7 +800,7 @@ impl Decode for NotificationParams {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,
@@ -861,7 +864,7 @@ impl Decode for ProgressNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/progress")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -949,14 +952,17 @@ impl Decode for ProgressNotificationParams {
         let mut total = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => message = Some(Decode::decode(r)?),
-                2 => progress = Some(Decode::decode(r)?),
-                3 => progress_token = Some(Decode::decode(r)?),
-                _ => total = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut message)?,
+                2 => r.member(&mut progress)?,
+                3 => r.member(&mut progress_token)?,
+                _ => r.member(&mut total)?,
             }
         }
-        let (Some(progress), Some(progress_token)) = (progress, progress_token) else {
+        let Some(progress) = progress else {
+            return Err(object.incomplete(r));
+        };
+        let Some(progress_token) = progress_token else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1042,7 +1048,7 @@ impl Decode for PromptListChangedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/prompts/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1113,7 +1119,7 @@ impl Decode for ResourceListChangedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/resources/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1180,7 +1186,7 @@ impl Decode for ResourceUpdatedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/resources/updated")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -1255,8 +1261,8 @@ impl Decode for ResourceUpdatedNotificationParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -1340,7 +1346,7 @@ impl Decode for RootsListChangedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/roots/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1594,7 +1600,7 @@ impl Decode for TaskStatusNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/tasks/status")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -1712,23 +1718,29 @@ impl Decode for TaskStatusNotificationParams {
         let mut ttl = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval = Some(Decode::decode(r)?),
-                4 => status = Some(Decode::decode(r)?),
-                5 => status_message = Some(Decode::decode(r)?),
-                6 => task_id = Some(Decode::decode(r)?),
-                _ => ttl = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut created_at)?,
+                2 => r.member(&mut last_updated_at)?,
+                3 => r.member(&mut poll_interval)?,
+                4 => r.member(&mut status)?,
+                5 => r.member(&mut status_message)?,
+                6 => r.member(&mut task_id)?,
+                _ => r.member(&mut ttl)?,
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(status),
-            Some(task_id),
-            Some(ttl),
-        ) = (created_at, last_updated_at, status, task_id, ttl) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(status) = status else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl) = ttl else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1829,7 +1841,7 @@ impl Decode for ToolListChangedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/tools/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {

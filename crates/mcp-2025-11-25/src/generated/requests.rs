@@ -52,13 +52,16 @@ impl Decode for CallToolRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("tools/call")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -138,10 +141,10 @@ impl Decode for CallToolRequestParams {
         let mut task = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => name = Some(Decode::decode(r)?),
-                _ => task = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                2 => r.member(&mut name)?,
+                _ => r.member(&mut task)?,
             }
         }
         let Some(name) = name else {
@@ -223,13 +226,16 @@ impl Decode for CancelTaskRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("tasks/cancel")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -296,8 +302,8 @@ impl Decode for CancelTaskRequestParams {
         let mut task_id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => task_id = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut task_id)?,
             }
         }
         let Some(task_id) = task_id else {
@@ -687,13 +693,16 @@ impl Decode for CompleteRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("completion/complete")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -777,13 +786,16 @@ impl Decode for CompleteRequestParams {
         let mut r#ref = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => argument = Some(Decode::decode(r)?),
-                2 => context = Some(Decode::decode(r)?),
-                _ => r#ref = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut argument)?,
+                2 => r.member(&mut context)?,
+                _ => r.member(&mut r#ref)?,
             }
         }
-        let (Some(argument), Some(r#ref)) = (argument, r#ref) else {
+        let Some(argument) = argument else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#ref) = r#ref else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -866,13 +878,16 @@ impl Decode for CreateMessageRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("sampling/createMessage")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1012,21 +1027,24 @@ impl Decode for CreateMessageRequestParams {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => include_context = Some(Decode::decode(r)?),
-                2 => max_tokens = Some(Decode::decode(r)?),
-                3 => messages = Some(Decode::decode(r)?),
-                4 => metadata = Some(Decode::decode(r)?),
-                5 => model_preferences = Some(Decode::decode(r)?),
-                6 => stop_sequences = Some(Decode::decode(r)?),
-                7 => system_prompt = Some(Decode::decode(r)?),
-                8 => task = Some(Decode::decode(r)?),
-                9 => temperature = Some(Decode::decode(r)?),
-                10 => tool_choice = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut include_context)?,
+                2 => r.member(&mut max_tokens)?,
+                3 => r.member(&mut messages)?,
+                4 => r.member(&mut metadata)?,
+                5 => r.member(&mut model_preferences)?,
+                6 => r.member(&mut stop_sequences)?,
+                7 => r.member(&mut system_prompt)?,
+                8 => r.member(&mut task)?,
+                9 => r.member(&mut temperature)?,
+                10 => r.member(&mut tool_choice)?,
+                _ => r.member(&mut tools)?,
             }
         }
-        let (Some(max_tokens), Some(messages)) = (max_tokens, messages) else {
+        let Some(max_tokens) = max_tokens else {
+            return Err(object.incomplete(r));
+        };
+        let Some(messages) = messages else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1172,13 +1190,16 @@ impl Decode for ElicitRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("elicitation/create")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1336,13 +1357,16 @@ impl Decode for GetPromptRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("prompts/get")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1413,9 +1437,9 @@ impl Decode for GetPromptRequestParams {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                _ => r.member(&mut name)?,
             }
         }
         let Some(name) = name else {
@@ -1492,13 +1516,16 @@ impl Decode for GetTaskPayloadRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("tasks/result")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1565,8 +1592,8 @@ impl Decode for GetTaskPayloadRequestParams {
         let mut task_id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => task_id = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut task_id)?,
             }
         }
         let Some(task_id) = task_id else {
@@ -1638,13 +1665,16 @@ impl Decode for GetTaskRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("tasks/get")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1711,8 +1741,8 @@ impl Decode for GetTaskRequestParams {
         let mut task_id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => task_id = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut task_id)?,
             }
         }
         let Some(task_id) = task_id else {
@@ -1784,13 +1814,16 @@ impl Decode for InitializeRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("initialize")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1880,17 +1913,19 @@ impl Decode for InitializeRequestParams {
         let mut protocol_version = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => capabilities = Some(Decode::decode(r)?),
-                2 => client_info = Some(Decode::decode(r)?),
-                _ => protocol_version = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut capabilities)?,
+                2 => r.member(&mut client_info)?,
+                _ => r.member(&mut protocol_version)?,
             }
         }
-        let (Some(capabilities), Some(client_info), Some(protocol_version)) = (
-            capabilities,
-            client_info,
-            protocol_version,
-        ) else {
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(client_info) = client_info else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1971,10 +2006,10 @@ impl Decode for ListPromptsRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("prompts/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(id) = id else {
@@ -2046,10 +2081,10 @@ impl Decode for ListResourceTemplatesRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("resources/templates/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(id) = id else {
@@ -2121,10 +2156,10 @@ impl Decode for ListResourcesRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("resources/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(id) = id else {
@@ -2202,10 +2237,10 @@ impl Decode for ListRootsRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("roots/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(id) = id else {
@@ -2277,10 +2312,10 @@ impl Decode for ListTasksRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("tasks/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(id) = id else {
@@ -2352,10 +2387,10 @@ impl Decode for ListToolsRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("tools/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(id) = id else {
@@ -2431,13 +2466,16 @@ impl Decode for PaginatedRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                2 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                2 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(method)) = (id, method) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(method) = method else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2516,8 +2554,8 @@ impl Decode for PaginatedRequestParams {
         let mut cursor = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => cursor = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut cursor)?,
             }
         }
         Ok(Self {
@@ -2589,10 +2627,10 @@ impl Decode for PingRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("ping")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(id) = id else {
@@ -2664,13 +2702,16 @@ impl Decode for ReadResourceRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("resources/read")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2743,8 +2784,8 @@ impl Decode for ReadResourceRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -2822,8 +2863,8 @@ impl Decode for Request {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                0 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
         let Some(method) = method else {
@@ -2897,7 +2938,7 @@ impl Decode for RequestParams {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,
@@ -2963,8 +3004,8 @@ impl Decode for ResourceRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -3213,13 +3254,16 @@ impl Decode for SetLevelRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("logging/setLevel")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3292,8 +3336,8 @@ impl Decode for SetLevelRequestParams {
         let mut level = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => level = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut level)?,
             }
         }
         let Some(level) = level else {
@@ -3371,13 +3415,16 @@ impl Decode for SubscribeRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("resources/subscribe")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3450,8 +3497,8 @@ impl Decode for SubscribeRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -3540,8 +3587,8 @@ impl Decode for TaskAugmentedRequestParams {
         let mut task = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => task = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut task)?,
             }
         }
         Ok(Self {
@@ -3613,13 +3660,16 @@ impl Decode for UnsubscribeRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("resources/unsubscribe")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3692,8 +3742,8 @@ impl Decode for UnsubscribeRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {

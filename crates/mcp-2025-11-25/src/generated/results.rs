@@ -156,10 +156,10 @@ impl Decode for CallToolResult {
         let mut structured_content = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => is_error = Some(Decode::decode(r)?),
-                _ => structured_content = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                2 => r.member(&mut is_error)?,
+                _ => r.member(&mut structured_content)?,
             }
         }
         let Some(content) = content else {
@@ -292,23 +292,29 @@ impl Decode for CancelTaskResult {
         let mut ttl = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval = Some(Decode::decode(r)?),
-                4 => status = Some(Decode::decode(r)?),
-                5 => status_message = Some(Decode::decode(r)?),
-                6 => task_id = Some(Decode::decode(r)?),
-                _ => ttl = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut created_at)?,
+                2 => r.member(&mut last_updated_at)?,
+                3 => r.member(&mut poll_interval)?,
+                4 => r.member(&mut status)?,
+                5 => r.member(&mut status_message)?,
+                6 => r.member(&mut task_id)?,
+                _ => r.member(&mut ttl)?,
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(status),
-            Some(task_id),
-            Some(ttl),
-        ) = (created_at, last_updated_at, status, task_id, ttl) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(status) = status else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl) = ttl else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -630,8 +636,8 @@ impl Decode for CompleteResult {
         let mut completion = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => completion = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut completion)?,
             }
         }
         let Some(completion) = completion else {
@@ -817,14 +823,20 @@ impl Decode for CreateMessageResult {
         let mut stop_reason = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => model = Some(Decode::decode(r)?),
-                3 => role = Some(Decode::decode(r)?),
-                _ => stop_reason = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                2 => r.member(&mut model)?,
+                3 => r.member(&mut role)?,
+                _ => r.member(&mut stop_reason)?,
             }
         }
-        let (Some(content), Some(model), Some(role)) = (content, model, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(model) = model else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -915,8 +927,8 @@ impl Decode for CreateTaskResult {
         let mut task = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => task = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut task)?,
             }
         }
         let Some(task) = task else {
@@ -1080,9 +1092,9 @@ impl Decode for ElicitResult {
         let mut content = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => action = Some(Decode::decode(r)?),
-                _ => content = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut action)?,
+                _ => r.member(&mut content)?,
             }
         }
         let Some(action) = action else {
@@ -1174,9 +1186,9 @@ impl Decode for GetPromptResult {
         let mut messages = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                _ => messages = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut description)?,
+                _ => r.member(&mut messages)?,
             }
         }
         let Some(messages) = messages else {
@@ -1265,7 +1277,7 @@ impl Decode for GetTaskPayloadResult {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,
@@ -1374,23 +1386,29 @@ impl Decode for GetTaskResult {
         let mut ttl = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval = Some(Decode::decode(r)?),
-                4 => status = Some(Decode::decode(r)?),
-                5 => status_message = Some(Decode::decode(r)?),
-                6 => task_id = Some(Decode::decode(r)?),
-                _ => ttl = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut created_at)?,
+                2 => r.member(&mut last_updated_at)?,
+                3 => r.member(&mut poll_interval)?,
+                4 => r.member(&mut status)?,
+                5 => r.member(&mut status_message)?,
+                6 => r.member(&mut task_id)?,
+                _ => r.member(&mut ttl)?,
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(status),
-            Some(task_id),
-            Some(ttl),
-        ) = (created_at, last_updated_at, status, task_id, ttl) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(status) = status else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl) = ttl else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1511,18 +1529,20 @@ impl Decode for InitializeResult {
         let mut server_info = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => capabilities = Some(Decode::decode(r)?),
-                2 => instructions = Some(Decode::decode(r)?),
-                3 => protocol_version = Some(Decode::decode(r)?),
-                _ => server_info = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut capabilities)?,
+                2 => r.member(&mut instructions)?,
+                3 => r.member(&mut protocol_version)?,
+                _ => r.member(&mut server_info)?,
             }
         }
-        let (Some(capabilities), Some(protocol_version), Some(server_info)) = (
-            capabilities,
-            protocol_version,
-            server_info,
-        ) else {
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
+            return Err(object.incomplete(r));
+        };
+        let Some(server_info) = server_info else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1613,9 +1633,9 @@ impl Decode for ListPromptsResult {
         let mut prompts = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => prompts = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut prompts)?,
             }
         }
         let Some(prompts) = prompts else {
@@ -1709,9 +1729,9 @@ impl Decode for ListResourceTemplatesResult {
         let mut resource_templates = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => resource_templates = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut resource_templates)?,
             }
         }
         let Some(resource_templates) = resource_templates else {
@@ -1801,9 +1821,9 @@ impl Decode for ListResourcesResult {
         let mut resources = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => resources = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut resources)?,
             }
         }
         let Some(resources) = resources else {
@@ -1890,8 +1910,8 @@ impl Decode for ListRootsResult {
         let mut roots = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => roots = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut roots)?,
             }
         }
         let Some(roots) = roots else {
@@ -1976,9 +1996,9 @@ impl Decode for ListTasksResult {
         let mut tasks = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => tasks = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut tasks)?,
             }
         }
         let Some(tasks) = tasks else {
@@ -2068,9 +2088,9 @@ impl Decode for ListToolsResult {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut tools)?,
             }
         }
         let Some(tools) = tools else {
@@ -2162,8 +2182,8 @@ impl Decode for PaginatedResult {
         let mut next_cursor = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => next_cursor = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut next_cursor)?,
             }
         }
         Ok(Self {
@@ -2235,8 +2255,8 @@ impl Decode for ReadResourceResult {
         let mut contents = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => contents = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut contents)?,
             }
         }
         let Some(contents) = contents else {
@@ -2318,7 +2338,7 @@ impl Decode for Result {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,

@@ -73,9 +73,9 @@ impl Decode for Annotations {
         let mut priority = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => audience = Some(Decode::decode(r)?),
-                1 => last_modified = Some(Decode::decode(r)?),
-                _ => priority = Some(Decode::decode(r)?),
+                0 => r.member(&mut audience)?,
+                1 => r.member(&mut last_modified)?,
+                _ => r.member(&mut priority)?,
             }
         }
         Ok(Self {
@@ -255,14 +255,17 @@ impl Decode for AudioContent {
         let mut mime_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut data)?,
+                3 => r.member(&mut mime_type)?,
                 _ => r.constant("audio")?,
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -354,8 +357,8 @@ impl Decode for BaseMetadata {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut title)?,
             }
         }
         let Some(name) = name else {
@@ -435,13 +438,16 @@ impl Decode for BlobResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => blob = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut blob)?,
+                2 => r.member(&mut mime_type)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(blob), Some(uri)) = (blob, uri) else {
+        let Some(blob) = blob else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -544,9 +550,9 @@ impl Decode for BooleanSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut title)?,
                 _ => r.constant("boolean")?,
             }
         }
@@ -648,11 +654,11 @@ impl Decode for ClientCapabilities {
         let mut tasks = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => elicitation = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => roots = Some(Decode::decode(r)?),
-                3 => sampling = Some(Decode::decode(r)?),
-                _ => tasks = Some(Decode::decode(r)?),
+                0 => r.member(&mut elicitation)?,
+                1 => r.member(&mut experimental)?,
+                2 => r.member(&mut roots)?,
+                3 => r.member(&mut sampling)?,
+                _ => r.member(&mut tasks)?,
             }
         }
         Ok(Self {
@@ -745,8 +751,8 @@ impl Decode for ClientCapabilitiesElicitation {
         let mut url = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => form = Some(Decode::decode(r)?),
-                _ => url = Some(Decode::decode(r)?),
+                0 => r.member(&mut form)?,
+                _ => r.member(&mut url)?,
             }
         }
         Ok(Self {
@@ -820,7 +826,7 @@ impl Decode for ClientCapabilitiesRoots {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -893,8 +899,8 @@ impl Decode for ClientCapabilitiesSampling {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => context = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut context)?,
+                _ => r.member(&mut tools)?,
             }
         }
         Ok(Self {
@@ -976,9 +982,9 @@ impl Decode for ClientCapabilitiesTasks {
         let mut requests = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => cancel = Some(Decode::decode(r)?),
-                1 => list = Some(Decode::decode(r)?),
-                _ => requests = Some(Decode::decode(r)?),
+                0 => r.member(&mut cancel)?,
+                1 => r.member(&mut list)?,
+                _ => r.member(&mut requests)?,
             }
         }
         Ok(Self {
@@ -1061,8 +1067,8 @@ impl Decode for ClientCapabilitiesTasksRequests {
         let mut sampling = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => elicitation = Some(Decode::decode(r)?),
-                _ => sampling = Some(Decode::decode(r)?),
+                0 => r.member(&mut elicitation)?,
+                _ => r.member(&mut sampling)?,
             }
         }
         Ok(Self {
@@ -1138,7 +1144,7 @@ impl Decode for ClientCapabilitiesTasksRequestsElicitation {
         let mut create = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            create = Some(Decode::decode(r)?);
+            r.member(&mut create)?;
         }
         Ok(Self {
             create,
@@ -1208,7 +1214,7 @@ impl Decode for ClientCapabilitiesTasksRequestsSampling {
         let mut create_message = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            create_message = Some(Decode::decode(r)?);
+            r.member(&mut create_message)?;
         }
         Ok(Self {
             create_message,
@@ -1274,11 +1280,14 @@ impl Decode for CompleteRequestParamsArgument {
         let mut value = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => value = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut value)?,
             }
         }
-        let (Some(name), Some(value)) = (name, value) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(value) = value else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1347,7 +1356,7 @@ impl Decode for CompleteRequestParamsContext {
         let mut arguments = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            arguments = Some(Decode::decode(r)?);
+            r.member(&mut arguments)?;
         }
         Ok(Self {
             arguments,
@@ -1495,9 +1504,9 @@ impl Decode for CompleteResultCompletion {
         let mut values = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => has_more = Some(Decode::decode(r)?),
-                1 => total = Some(Decode::decode(r)?),
-                _ => values = Some(Decode::decode(r)?),
+                0 => r.member(&mut has_more)?,
+                1 => r.member(&mut total)?,
+                _ => r.member(&mut values)?,
             }
         }
         let Some(values) = values else {
@@ -1803,14 +1812,17 @@ impl Decode for ElicitRequestFormParams {
         let mut task = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => message = Some(Decode::decode(r)?),
-                2 => mode = Some(Decode::decode(r)?),
-                3 => requested_schema = Some(Decode::decode(r)?),
-                _ => task = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut message)?,
+                2 => r.member(&mut mode)?,
+                3 => r.member(&mut requested_schema)?,
+                _ => r.member(&mut task)?,
             }
         }
-        let (Some(message), Some(requested_schema)) = (message, requested_schema) else {
+        let Some(message) = message else {
+            return Err(object.incomplete(r));
+        };
+        let Some(requested_schema) = requested_schema else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1936,9 +1948,9 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => schema = Some(Decode::decode(r)?),
-                1 => properties = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut schema)?,
+                1 => r.member(&mut properties)?,
+                2 => r.member(&mut required)?,
                 _ => r.constant("object")?,
             }
         }
@@ -2053,19 +2065,21 @@ impl Decode for ElicitRequestURLParams {
         let mut url = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => elicitation_id = Some(Decode::decode(r)?),
-                2 => message = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut elicitation_id)?,
+                2 => r.member(&mut message)?,
                 3 => r.constant("url")?,
-                4 => task = Some(Decode::decode(r)?),
-                _ => url = Some(Decode::decode(r)?),
+                4 => r.member(&mut task)?,
+                _ => r.member(&mut url)?,
             }
         }
-        let (Some(elicitation_id), Some(message), Some(url)) = (
-            elicitation_id,
-            message,
-            url,
-        ) else {
+        let Some(elicitation_id) = elicitation_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
+            return Err(object.incomplete(r));
+        };
+        let Some(url) = url else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2298,9 +2312,9 @@ impl Decode for EmbeddedResource {
         let mut resource = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => resource = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut resource)?,
                 _ => r.constant("resource")?,
             }
         }
@@ -2531,12 +2545,15 @@ impl Decode for Error {
         let mut message = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => code = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                0 => r.member(&mut code)?,
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
-        let (Some(code), Some(message)) = (code, message) else {
+        let Some(code) = code else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2631,10 +2648,10 @@ impl Decode for Icon {
         let mut theme = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => mime_type = Some(Decode::decode(r)?),
-                1 => sizes = Some(Decode::decode(r)?),
-                2 => src = Some(Decode::decode(r)?),
-                _ => theme = Some(Decode::decode(r)?),
+                0 => r.member(&mut mime_type)?,
+                1 => r.member(&mut sizes)?,
+                2 => r.member(&mut src)?,
+                _ => r.member(&mut theme)?,
             }
         }
         let Some(src) = src else {
@@ -2795,7 +2812,7 @@ impl Decode for Icons {
         let mut icons = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            icons = Some(Decode::decode(r)?);
+            r.member(&mut icons)?;
         }
         Ok(Self {
             icons,
@@ -2882,14 +2899,17 @@ impl Decode for ImageContent {
         let mut mime_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut data)?,
+                3 => r.member(&mut mime_type)?,
                 _ => r.constant("image")?,
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3016,15 +3036,18 @@ impl Decode for Implementation {
         let mut website_url = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => icons = Some(Decode::decode(r)?),
-                2 => name = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                4 => version = Some(Decode::decode(r)?),
-                _ => website_url = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut icons)?,
+                2 => r.member(&mut name)?,
+                3 => r.member(&mut title)?,
+                4 => r.member(&mut version)?,
+                _ => r.member(&mut website_url)?,
             }
         }
-        let (Some(name), Some(version)) = (name, version) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(version) = version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3143,11 +3166,11 @@ impl Decode for LegacyTitledEnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => r#enum = Some(Decode::decode(r)?),
-                3 => enum_names = Some(Decode::decode(r)?),
-                4 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut r#enum)?,
+                3 => r.member(&mut enum_names)?,
+                4 => r.member(&mut title)?,
                 _ => r.constant("string")?,
             }
         }
@@ -3330,7 +3353,7 @@ impl Decode for ModelHint {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            name = Some(Decode::decode(r)?);
+            r.member(&mut name)?;
         }
         Ok(Self {
             name,
@@ -3437,10 +3460,10 @@ impl Decode for ModelPreferences {
         let mut speed_priority = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => cost_priority = Some(Decode::decode(r)?),
-                1 => hints = Some(Decode::decode(r)?),
-                2 => intelligence_priority = Some(Decode::decode(r)?),
-                _ => speed_priority = Some(Decode::decode(r)?),
+                0 => r.member(&mut cost_priority)?,
+                1 => r.member(&mut hints)?,
+                2 => r.member(&mut intelligence_priority)?,
+                _ => r.member(&mut speed_priority)?,
             }
         }
         Ok(Self {
@@ -3616,11 +3639,14 @@ impl Decode for MultiSelectOption {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => r#const = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut r#const)?,
+                _ => r.member(&mut title)?,
             }
         }
-        let (Some(r#const), Some(title)) = (r#const, title) else {
+        let Some(r#const) = r#const else {
+            return Err(object.incomplete(r));
+        };
+        let Some(title) = title else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3710,12 +3736,12 @@ impl Decode for NumberSchema {
         let mut r#type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => maximum = Some(Decode::decode(r)?),
-                3 => minimum = Some(Decode::decode(r)?),
-                4 => title = Some(Decode::decode(r)?),
-                _ => r#type = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut maximum)?,
+                3 => r.member(&mut minimum)?,
+                4 => r.member(&mut title)?,
+                _ => r.member(&mut r#type)?,
             }
         }
         let Some(r#type) = r#type else {
@@ -4105,12 +4131,12 @@ impl Decode for Prompt {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut icons)?,
+                4 => r.member(&mut name)?,
+                _ => r.member(&mut title)?,
             }
         }
         let Some(name) = name else {
@@ -4227,10 +4253,10 @@ impl Decode for PromptArgument {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut name)?,
+                2 => r.member(&mut required)?,
+                _ => r.member(&mut title)?,
             }
         }
         let Some(name) = name else {
@@ -4315,11 +4341,14 @@ impl Decode for PromptMessage {
         let mut role = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+                0 => r.member(&mut content)?,
+                _ => r.member(&mut role)?,
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4402,8 +4431,8 @@ impl Decode for PromptReference {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                1 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                1 => r.member(&mut title)?,
                 _ => r.constant("ref/prompt")?,
             }
         }
@@ -4473,7 +4502,7 @@ impl Decode for RelatedTaskMetadata {
         let mut task_id = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            task_id = Some(Decode::decode(r)?);
+            r.member(&mut task_id)?;
         }
         let Some(task_id) = task_id else {
             return Err(object.incomplete(r));
@@ -4546,7 +4575,7 @@ impl Decode for RequestParamsMeta {
         let mut progress_token = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            progress_token = Some(Decode::decode(r)?);
+            r.member(&mut progress_token)?;
         }
         Ok(Self {
             progress_token,
@@ -4667,18 +4696,21 @@ impl Decode for Resource {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => size = Some(Decode::decode(r)?),
-                7 => title = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut icons)?,
+                4 => r.member(&mut mime_type)?,
+                5 => r.member(&mut name)?,
+                6 => r.member(&mut size)?,
+                7 => r.member(&mut title)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4800,9 +4832,9 @@ impl Decode for ResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut mime_type)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -4943,19 +4975,22 @@ impl Decode for ResourceLink {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => size = Some(Decode::decode(r)?),
-                7 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut icons)?,
+                4 => r.member(&mut mime_type)?,
+                5 => r.member(&mut name)?,
+                6 => r.member(&mut size)?,
+                7 => r.member(&mut title)?,
                 8 => r.constant("resource_link")?,
-                _ => uri = Some(Decode::decode(r)?),
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5121,17 +5156,20 @@ impl Decode for ResourceTemplate {
         let mut uri_template = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => title = Some(Decode::decode(r)?),
-                _ => uri_template = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut icons)?,
+                4 => r.member(&mut mime_type)?,
+                5 => r.member(&mut name)?,
+                6 => r.member(&mut title)?,
+                _ => r.member(&mut uri_template)?,
             }
         }
-        let (Some(name), Some(uri_template)) = (name, uri_template) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri_template) = uri_template else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5241,7 +5279,7 @@ impl Decode for ResourceTemplateReference {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("ref/resource")?,
-                _ => uri = Some(Decode::decode(r)?),
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -5374,9 +5412,9 @@ impl Decode for Root {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut name)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -5466,12 +5504,15 @@ impl Decode for SamplingMessage {
         let mut role = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                _ => r.member(&mut role)?,
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5872,13 +5913,13 @@ impl Decode for ServerCapabilities {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => completions = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => logging = Some(Decode::decode(r)?),
-                3 => prompts = Some(Decode::decode(r)?),
-                4 => resources = Some(Decode::decode(r)?),
-                5 => tasks = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut completions)?,
+                1 => r.member(&mut experimental)?,
+                2 => r.member(&mut logging)?,
+                3 => r.member(&mut prompts)?,
+                4 => r.member(&mut resources)?,
+                5 => r.member(&mut tasks)?,
+                _ => r.member(&mut tools)?,
             }
         }
         Ok(Self {
@@ -5977,7 +6018,7 @@ impl Decode for ServerCapabilitiesPrompts {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -6049,8 +6090,8 @@ impl Decode for ServerCapabilitiesResources {
         let mut subscribe = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => list_changed = Some(Decode::decode(r)?),
-                _ => subscribe = Some(Decode::decode(r)?),
+                0 => r.member(&mut list_changed)?,
+                _ => r.member(&mut subscribe)?,
             }
         }
         Ok(Self {
@@ -6132,9 +6173,9 @@ impl Decode for ServerCapabilitiesTasks {
         let mut requests = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => cancel = Some(Decode::decode(r)?),
-                1 => list = Some(Decode::decode(r)?),
-                _ => requests = Some(Decode::decode(r)?),
+                0 => r.member(&mut cancel)?,
+                1 => r.member(&mut list)?,
+                _ => r.member(&mut requests)?,
             }
         }
         Ok(Self {
@@ -6213,7 +6254,7 @@ impl Decode for ServerCapabilitiesTasksRequests {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            tools = Some(Decode::decode(r)?);
+            r.member(&mut tools)?;
         }
         Ok(Self {
             tools,
@@ -6281,7 +6322,7 @@ impl Decode for ServerCapabilitiesTasksRequestsTools {
         let mut call = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            call = Some(Decode::decode(r)?);
+            r.member(&mut call)?;
         }
         Ok(Self {
             call,
@@ -6349,7 +6390,7 @@ impl Decode for ServerCapabilitiesTools {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -6483,11 +6524,14 @@ impl Decode for SingleSelectOption {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => r#const = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut r#const)?,
+                _ => r.member(&mut title)?,
             }
         }
-        let (Some(r#const), Some(title)) = (r#const, title) else {
+        let Some(r#const) = r#const else {
+            return Err(object.incomplete(r));
+        };
+        let Some(title) = title else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -6584,12 +6628,12 @@ impl Decode for StringSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => format = Some(Decode::decode(r)?),
-                3 => max_length = Some(Decode::decode(r)?),
-                4 => min_length = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut format)?,
+                3 => r.member(&mut max_length)?,
+                4 => r.member(&mut min_length)?,
+                5 => r.member(&mut title)?,
                 _ => r.constant("string")?,
             }
         }
@@ -6788,22 +6832,28 @@ impl Decode for Task {
         let mut ttl = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => created_at = Some(Decode::decode(r)?),
-                1 => last_updated_at = Some(Decode::decode(r)?),
-                2 => poll_interval = Some(Decode::decode(r)?),
-                3 => status = Some(Decode::decode(r)?),
-                4 => status_message = Some(Decode::decode(r)?),
-                5 => task_id = Some(Decode::decode(r)?),
-                _ => ttl = Some(Decode::decode(r)?),
+                0 => r.member(&mut created_at)?,
+                1 => r.member(&mut last_updated_at)?,
+                2 => r.member(&mut poll_interval)?,
+                3 => r.member(&mut status)?,
+                4 => r.member(&mut status_message)?,
+                5 => r.member(&mut task_id)?,
+                _ => r.member(&mut ttl)?,
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(status),
-            Some(task_id),
-            Some(ttl),
-        ) = (created_at, last_updated_at, status, task_id, ttl) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(status) = status else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl) = ttl else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -6898,7 +6948,7 @@ impl Decode for TaskMetadata {
         let mut ttl = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            ttl = Some(Decode::decode(r)?);
+            r.member(&mut ttl)?;
         }
         Ok(Self { ttl, extra: object.extra() })
     }
@@ -7032,9 +7082,9 @@ impl Decode for TextContent {
         let mut text = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut text)?,
                 _ => r.constant("text")?,
             }
         }
@@ -7125,13 +7175,16 @@ impl Decode for TextResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut mime_type)?,
+                2 => r.member(&mut text)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(text), Some(uri)) = (text, uri) else {
+        let Some(text) = text else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -7238,12 +7291,12 @@ impl Decode for TitledMultiSelectEnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => items = Some(Decode::decode(r)?),
-                3 => max_items = Some(Decode::decode(r)?),
-                4 => min_items = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut items)?,
+                3 => r.member(&mut max_items)?,
+                4 => r.member(&mut min_items)?,
+                5 => r.member(&mut title)?,
                 _ => r.constant("array")?,
             }
         }
@@ -7332,7 +7385,7 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
         let mut any_of = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            any_of = Some(Decode::decode(r)?);
+            r.member(&mut any_of)?;
         }
         let Some(any_of) = any_of else {
             return Err(object.incomplete(r));
@@ -7412,10 +7465,10 @@ impl Decode for TitledSingleSelectEnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => one_of = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut one_of)?,
+                3 => r.member(&mut title)?,
                 _ => r.constant("string")?,
             }
         }
@@ -7560,18 +7613,21 @@ impl Decode for Tool {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => execution = Some(Decode::decode(r)?),
-                4 => icons = Some(Decode::decode(r)?),
-                5 => input_schema = Some(Decode::decode(r)?),
-                6 => name = Some(Decode::decode(r)?),
-                7 => output_schema = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut execution)?,
+                4 => r.member(&mut icons)?,
+                5 => r.member(&mut input_schema)?,
+                6 => r.member(&mut name)?,
+                7 => r.member(&mut output_schema)?,
+                _ => r.member(&mut title)?,
             }
         }
-        let (Some(input_schema), Some(name)) = (input_schema, name) else {
+        let Some(input_schema) = input_schema else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -7741,11 +7797,11 @@ impl Decode for ToolAnnotations {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => destructive_hint = Some(Decode::decode(r)?),
-                1 => idempotent_hint = Some(Decode::decode(r)?),
-                2 => open_world_hint = Some(Decode::decode(r)?),
-                3 => read_only_hint = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut destructive_hint)?,
+                1 => r.member(&mut idempotent_hint)?,
+                2 => r.member(&mut open_world_hint)?,
+                3 => r.member(&mut read_only_hint)?,
+                _ => r.member(&mut title)?,
             }
         }
         Ok(Self {
@@ -7837,7 +7893,7 @@ impl Decode for ToolChoice {
         let mut mode = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            mode = Some(Decode::decode(r)?);
+            r.member(&mut mode)?;
         }
         Ok(Self {
             mode,
@@ -7980,7 +8036,7 @@ impl Decode for ToolExecution {
         let mut task_support = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            task_support = Some(Decode::decode(r)?);
+            r.member(&mut task_support)?;
         }
         Ok(Self {
             task_support,
@@ -8140,9 +8196,9 @@ impl Decode for ToolInputSchemaView {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => schema = Some(Decode::decode(r)?),
-                1 => properties = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut schema)?,
+                1 => r.member(&mut properties)?,
+                2 => r.member(&mut required)?,
                 _ => r.constant("object")?,
             }
         }
@@ -8272,9 +8328,9 @@ impl Decode for ToolOutputSchemaView {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => schema = Some(Decode::decode(r)?),
-                1 => properties = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut schema)?,
+                1 => r.member(&mut properties)?,
+                2 => r.member(&mut required)?,
                 _ => r.constant("object")?,
             }
         }
@@ -8410,15 +8466,18 @@ impl Decode for ToolResultContent {
         let mut tool_use_id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => is_error = Some(Decode::decode(r)?),
-                3 => structured_content = Some(Decode::decode(r)?),
-                4 => tool_use_id = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                2 => r.member(&mut is_error)?,
+                3 => r.member(&mut structured_content)?,
+                4 => r.member(&mut tool_use_id)?,
                 _ => r.constant("tool_result")?,
             }
         }
-        let (Some(content), Some(tool_use_id)) = (content, tool_use_id) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(tool_use_id) = tool_use_id else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8525,14 +8584,20 @@ impl Decode for ToolUseContent {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
-                2 => input = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut id)?,
+                2 => r.member(&mut input)?,
+                3 => r.member(&mut name)?,
                 _ => r.constant("tool_use")?,
             }
         }
-        let (Some(id), Some(input), Some(name)) = (id, input, name) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(input) = input else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8607,8 +8672,8 @@ impl Decode for URLElicitationRequiredError {
         let mut id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut error)?,
+                1 => r.member(&mut id)?,
                 _ => r.constant("2.0")?,
             }
         }
@@ -8683,7 +8748,7 @@ impl Decode for URLElicitationRequiredErrorData {
         let mut elicitations = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            elicitations = Some(Decode::decode(r)?);
+            r.member(&mut elicitations)?;
         }
         let Some(elicitations) = elicitations else {
             return Err(object.incomplete(r));
@@ -8761,11 +8826,14 @@ impl Decode for URLElicitationRequiredErrorObject {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant_integer(-32042, "-32042")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
-        let (Some(data), Some(message)) = (data, message) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8862,12 +8930,12 @@ impl Decode for UntitledMultiSelectEnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => items = Some(Decode::decode(r)?),
-                3 => max_items = Some(Decode::decode(r)?),
-                4 => min_items = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut items)?,
+                3 => r.member(&mut max_items)?,
+                4 => r.member(&mut min_items)?,
+                5 => r.member(&mut title)?,
                 _ => r.constant("array")?,
             }
         }
@@ -8956,7 +9024,7 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
         let mut r#enum = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => r#enum = Some(Decode::decode(r)?),
+                0 => r.member(&mut r#enum)?,
                 _ => r.constant("string")?,
             }
         }
@@ -9038,10 +9106,10 @@ impl Decode for UntitledSingleSelectEnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => r#enum = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut r#enum)?,
+                3 => r.member(&mut title)?,
                 _ => r.constant("string")?,
             }
         }

@@ -56,7 +56,7 @@ impl Decode for CancelledNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/cancelled")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -129,9 +129,9 @@ impl Decode for CancelledNotificationParams {
         let mut request_id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => reason = Some(Decode::decode(r)?),
-                _ => request_id = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut reason)?,
+                _ => r.member(&mut request_id)?,
             }
         }
         let Some(request_id) = request_id else {
@@ -212,7 +212,7 @@ impl Decode for ClientNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/cancelled")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -277,7 +277,7 @@ impl Decode for LoggingMessageNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/message")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -358,13 +358,16 @@ impl Decode for LoggingMessageNotificationParams {
         let mut logger = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                2 => level = Some(Decode::decode(r)?),
-                _ => logger = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut data)?,
+                2 => r.member(&mut level)?,
+                _ => r.member(&mut logger)?,
             }
         }
-        let (Some(data), Some(level)) = (data, level) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(level) = level else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -447,8 +450,8 @@ impl Decode for Notification {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                0 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
         let Some(method) = method else {
@@ -522,7 +525,7 @@ impl Decode for NotificationParams {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,
@@ -586,7 +589,7 @@ impl Decode for ProgressNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/progress")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -674,14 +677,17 @@ impl Decode for ProgressNotificationParams {
         let mut total = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => message = Some(Decode::decode(r)?),
-                2 => progress = Some(Decode::decode(r)?),
-                3 => progress_token = Some(Decode::decode(r)?),
-                _ => total = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut message)?,
+                2 => r.member(&mut progress)?,
+                3 => r.member(&mut progress_token)?,
+                _ => r.member(&mut total)?,
             }
         }
-        let (Some(progress), Some(progress_token)) = (progress, progress_token) else {
+        let Some(progress) = progress else {
+            return Err(object.incomplete(r));
+        };
+        let Some(progress_token) = progress_token else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -767,7 +773,7 @@ impl Decode for PromptListChangedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/prompts/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -838,7 +844,7 @@ impl Decode for ResourceListChangedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/resources/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -905,7 +911,7 @@ impl Decode for ResourceUpdatedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/resources/updated")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -980,8 +986,8 @@ impl Decode for ResourceUpdatedNotificationParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -1239,7 +1245,7 @@ impl Decode for SubscriptionsAcknowledgedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/subscriptions/acknowledged")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -1313,8 +1319,8 @@ impl Decode for SubscriptionsAcknowledgedNotificationParams {
         let mut notifications = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => notifications = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut notifications)?,
             }
         }
         let Some(notifications) = notifications else {
@@ -1390,7 +1396,7 @@ impl Decode for ToolListChangedNotification {
             match member {
                 0 => r.constant("2.0")?,
                 1 => r.constant("notifications/tools/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {

@@ -52,13 +52,16 @@ impl Decode for CallToolRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("tools/call")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -149,14 +152,17 @@ impl Decode for CallToolRequestParams {
         let mut request_state = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => input_responses = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => request_state = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                2 => r.member(&mut input_responses)?,
+                3 => r.member(&mut name)?,
+                _ => r.member(&mut request_state)?,
             }
         }
-        let (Some(meta), Some(name)) = (meta, name) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -472,13 +478,16 @@ impl Decode for CompleteRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("completion/complete")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -563,13 +572,19 @@ impl Decode for CompleteRequestParams {
         let mut r#ref = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => argument = Some(Decode::decode(r)?),
-                2 => context = Some(Decode::decode(r)?),
-                _ => r#ref = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut argument)?,
+                2 => r.member(&mut context)?,
+                _ => r.member(&mut r#ref)?,
             }
         }
-        let (Some(meta), Some(argument), Some(r#ref)) = (meta, argument, r#ref) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(argument) = argument else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#ref) = r#ref else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -652,7 +667,7 @@ impl Decode for CreateMessageRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("sampling/createMessage")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -778,19 +793,22 @@ impl Decode for CreateMessageRequestParams {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => include_context = Some(Decode::decode(r)?),
-                1 => max_tokens = Some(Decode::decode(r)?),
-                2 => messages = Some(Decode::decode(r)?),
-                3 => metadata = Some(Decode::decode(r)?),
-                4 => model_preferences = Some(Decode::decode(r)?),
-                5 => stop_sequences = Some(Decode::decode(r)?),
-                6 => system_prompt = Some(Decode::decode(r)?),
-                7 => temperature = Some(Decode::decode(r)?),
-                8 => tool_choice = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut include_context)?,
+                1 => r.member(&mut max_tokens)?,
+                2 => r.member(&mut messages)?,
+                3 => r.member(&mut metadata)?,
+                4 => r.member(&mut model_preferences)?,
+                5 => r.member(&mut stop_sequences)?,
+                6 => r.member(&mut system_prompt)?,
+                7 => r.member(&mut temperature)?,
+                8 => r.member(&mut tool_choice)?,
+                _ => r.member(&mut tools)?,
             }
         }
-        let (Some(max_tokens), Some(messages)) = (max_tokens, messages) else {
+        let Some(max_tokens) = max_tokens else {
+            return Err(object.incomplete(r));
+        };
+        let Some(messages) = messages else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -926,13 +944,16 @@ impl Decode for DiscoverRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("server/discover")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1002,7 +1023,7 @@ impl Decode for ElicitRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("elicitation/create")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -1160,13 +1181,16 @@ impl Decode for GetPromptRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("prompts/get")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1257,14 +1281,17 @@ impl Decode for GetPromptRequestParams {
         let mut request_state = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => input_responses = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => request_state = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                2 => r.member(&mut input_responses)?,
+                3 => r.member(&mut name)?,
+                _ => r.member(&mut request_state)?,
             }
         }
-        let (Some(meta), Some(name)) = (meta, name) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1460,9 +1487,9 @@ impl Decode for InputResponseRequestParams {
         let mut request_state = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => input_responses = Some(Decode::decode(r)?),
-                _ => request_state = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut input_responses)?,
+                _ => r.member(&mut request_state)?,
             }
         }
         let Some(meta) = meta else {
@@ -1549,13 +1576,16 @@ impl Decode for ListPromptsRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("prompts/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1628,13 +1658,16 @@ impl Decode for ListResourceTemplatesRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("resources/templates/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1707,13 +1740,16 @@ impl Decode for ListResourcesRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("resources/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1795,7 +1831,7 @@ impl Decode for ListRootsRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("roots/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
@@ -1864,7 +1900,7 @@ impl Decode for ListRootsRequestParams {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,
@@ -1930,13 +1966,16 @@ impl Decode for ListToolsRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("tools/list")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2017,13 +2056,19 @@ impl Decode for PaginatedRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                2 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                2 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(method), Some(params)) = (id, method, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(method) = method else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2100,8 +2145,8 @@ impl Decode for PaginatedRequestParams {
         let mut cursor = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => cursor = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut cursor)?,
             }
         }
         let Some(meta) = meta else {
@@ -2179,13 +2224,16 @@ impl Decode for ReadResourceRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("resources/read")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2271,13 +2319,16 @@ impl Decode for ReadResourceRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => input_responses = Some(Decode::decode(r)?),
-                2 => request_state = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut input_responses)?,
+                2 => r.member(&mut request_state)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(meta), Some(uri)) = (meta, uri) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2369,8 +2420,8 @@ impl Decode for Request {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                0 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
         let Some(method) = method else {
@@ -2435,7 +2486,7 @@ impl Decode for RequestParams {
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         let Some(meta) = meta else {
             return Err(object.incomplete(r));
@@ -2507,11 +2558,14 @@ impl Decode for ResourceRequestParams {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(meta), Some(uri)) = (meta, uri) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2594,13 +2648,16 @@ impl Decode for SubscriptionsListenRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
                 2 => r.constant("subscriptions/listen")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2675,11 +2732,14 @@ impl Decode for SubscriptionsListenRequestParams {
         let mut notifications = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => notifications = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut notifications)?,
             }
         }
-        let (Some(meta), Some(notifications)) = (meta, notifications) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(notifications) = notifications else {
             return Err(object.incomplete(r));
         };
         Ok(Self {

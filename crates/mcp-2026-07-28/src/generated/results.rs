@@ -87,17 +87,19 @@ impl Decode for CacheableResult {
         let mut ttl_ms = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => result_type = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut cache_scope)?,
+                2 => r.member(&mut result_type)?,
+                _ => r.member(&mut ttl_ms)?,
             }
         }
-        let (Some(cache_scope), Some(result_type), Some(ttl_ms)) = (
-            cache_scope,
-            result_type,
-            ttl_ms,
-        ) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -299,14 +301,17 @@ impl Decode for CallToolResult {
         let mut structured_content = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => is_error = Some(Decode::decode(r)?),
-                3 => result_type = Some(Decode::decode(r)?),
-                _ => structured_content = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                2 => r.member(&mut is_error)?,
+                3 => r.member(&mut result_type)?,
+                _ => r.member(&mut structured_content)?,
             }
         }
-        let (Some(content), Some(result_type)) = (content, result_type) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -415,12 +420,15 @@ impl Decode for CompleteResult {
         let mut result_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => completion = Some(Decode::decode(r)?),
-                _ => result_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut completion)?,
+                _ => r.member(&mut result_type)?,
             }
         }
-        let (Some(completion), Some(result_type)) = (completion, result_type) else {
+        let Some(completion) = completion else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -534,14 +542,20 @@ impl Decode for CreateMessageResult {
         let mut stop_reason = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => model = Some(Decode::decode(r)?),
-                3 => role = Some(Decode::decode(r)?),
-                _ => stop_reason = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                2 => r.member(&mut model)?,
+                3 => r.member(&mut role)?,
+                _ => r.member(&mut stop_reason)?,
             }
         }
-        let (Some(content), Some(model), Some(role)) = (content, model, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(model) = model else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -693,22 +707,28 @@ impl Decode for DiscoverResult {
         let mut ttl_ms = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => capabilities = Some(Decode::decode(r)?),
-                3 => instructions = Some(Decode::decode(r)?),
-                4 => result_type = Some(Decode::decode(r)?),
-                5 => supported_versions = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut cache_scope)?,
+                2 => r.member(&mut capabilities)?,
+                3 => r.member(&mut instructions)?,
+                4 => r.member(&mut result_type)?,
+                5 => r.member(&mut supported_versions)?,
+                _ => r.member(&mut ttl_ms)?,
             }
         }
-        let (
-            Some(cache_scope),
-            Some(capabilities),
-            Some(result_type),
-            Some(supported_versions),
-            Some(ttl_ms),
-        ) = (cache_scope, capabilities, result_type, supported_versions, ttl_ms) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(supported_versions) = supported_versions else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -814,8 +834,8 @@ impl Decode for ElicitResult {
         let mut content = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => action = Some(Decode::decode(r)?),
-                _ => content = Some(Decode::decode(r)?),
+                0 => r.member(&mut action)?,
+                _ => r.member(&mut content)?,
             }
         }
         let Some(action) = action else {
@@ -991,13 +1011,16 @@ impl Decode for GetPromptResult {
         let mut result_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => messages = Some(Decode::decode(r)?),
-                _ => result_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut messages)?,
+                _ => r.member(&mut result_type)?,
             }
         }
-        let (Some(messages), Some(result_type)) = (messages, result_type) else {
+        let Some(messages) = messages else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1104,9 +1127,9 @@ impl Decode for InputRequiredResult {
         let mut request_state = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => input_requests = Some(Decode::decode(r)?),
-                2 => request_state = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut input_requests)?,
+                2 => r.member(&mut request_state)?,
                 _ => r.constant("input_required")?,
             }
         }
@@ -1243,20 +1266,24 @@ impl Decode for ListPromptsResult {
         let mut ttl_ms = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => next_cursor = Some(Decode::decode(r)?),
-                3 => prompts = Some(Decode::decode(r)?),
-                4 => result_type = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut cache_scope)?,
+                2 => r.member(&mut next_cursor)?,
+                3 => r.member(&mut prompts)?,
+                4 => r.member(&mut result_type)?,
+                _ => r.member(&mut ttl_ms)?,
             }
         }
-        let (Some(cache_scope), Some(prompts), Some(result_type), Some(ttl_ms)) = (
-            cache_scope,
-            prompts,
-            result_type,
-            ttl_ms,
-        ) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(prompts) = prompts else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1411,20 +1438,24 @@ impl Decode for ListResourceTemplatesResult {
         let mut ttl_ms = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => next_cursor = Some(Decode::decode(r)?),
-                3 => resource_templates = Some(Decode::decode(r)?),
-                4 => result_type = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut cache_scope)?,
+                2 => r.member(&mut next_cursor)?,
+                3 => r.member(&mut resource_templates)?,
+                4 => r.member(&mut result_type)?,
+                _ => r.member(&mut ttl_ms)?,
             }
         }
-        let (
-            Some(cache_scope),
-            Some(resource_templates),
-            Some(result_type),
-            Some(ttl_ms),
-        ) = (cache_scope, resource_templates, result_type, ttl_ms) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(resource_templates) = resource_templates else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1579,20 +1610,24 @@ impl Decode for ListResourcesResult {
         let mut ttl_ms = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => next_cursor = Some(Decode::decode(r)?),
-                3 => resources = Some(Decode::decode(r)?),
-                4 => result_type = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut cache_scope)?,
+                2 => r.member(&mut next_cursor)?,
+                3 => r.member(&mut resources)?,
+                4 => r.member(&mut result_type)?,
+                _ => r.member(&mut ttl_ms)?,
             }
         }
-        let (Some(cache_scope), Some(resources), Some(result_type), Some(ttl_ms)) = (
-            cache_scope,
-            resources,
-            result_type,
-            ttl_ms,
-        ) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(resources) = resources else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1692,7 +1727,7 @@ impl Decode for ListRootsResult {
         let mut roots = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            roots = Some(Decode::decode(r)?);
+            r.member(&mut roots)?;
         }
         let Some(roots) = roots else {
             return Err(object.incomplete(r));
@@ -1816,20 +1851,24 @@ impl Decode for ListToolsResult {
         let mut ttl_ms = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => next_cursor = Some(Decode::decode(r)?),
-                3 => result_type = Some(Decode::decode(r)?),
-                4 => tools = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut cache_scope)?,
+                2 => r.member(&mut next_cursor)?,
+                3 => r.member(&mut result_type)?,
+                4 => r.member(&mut tools)?,
+                _ => r.member(&mut ttl_ms)?,
             }
         }
-        let (Some(cache_scope), Some(result_type), Some(tools), Some(ttl_ms)) = (
-            cache_scope,
-            result_type,
-            tools,
-            ttl_ms,
-        ) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(tools) = tools else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1951,9 +1990,9 @@ impl Decode for PaginatedResult {
         let mut result_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => result_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut next_cursor)?,
+                _ => r.member(&mut result_type)?,
             }
         }
         let Some(result_type) = result_type else {
@@ -2153,19 +2192,23 @@ impl Decode for ReadResourceResult {
         let mut ttl_ms = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => contents = Some(Decode::decode(r)?),
-                3 => result_type = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut cache_scope)?,
+                2 => r.member(&mut contents)?,
+                3 => r.member(&mut result_type)?,
+                _ => r.member(&mut ttl_ms)?,
             }
         }
-        let (Some(cache_scope), Some(contents), Some(result_type), Some(ttl_ms)) = (
-            cache_scope,
-            contents,
-            result_type,
-            ttl_ms,
-        ) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(contents) = contents else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2277,8 +2320,8 @@ impl Decode for Result {
         let mut result_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => result_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut result_type)?,
             }
         }
         let Some(result_type) = result_type else {
@@ -2663,11 +2706,14 @@ impl Decode for SubscriptionsListenResult {
         let mut result_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => result_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                _ => r.member(&mut result_type)?,
             }
         }
-        let (Some(meta), Some(result_type)) = (meta, result_type) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {

@@ -73,9 +73,9 @@ impl Decode for Annotations {
         let mut priority = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => audience = Some(Decode::decode(r)?),
-                1 => last_modified = Some(Decode::decode(r)?),
-                _ => priority = Some(Decode::decode(r)?),
+                0 => r.member(&mut audience)?,
+                1 => r.member(&mut last_modified)?,
+                _ => r.member(&mut priority)?,
             }
         }
         Ok(Self {
@@ -255,14 +255,17 @@ impl Decode for AudioContent {
         let mut mime_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut data)?,
+                3 => r.member(&mut mime_type)?,
                 _ => r.constant("audio")?,
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -354,8 +357,8 @@ impl Decode for BaseMetadata {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut title)?,
             }
         }
         let Some(name) = name else {
@@ -435,13 +438,16 @@ impl Decode for BlobResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => blob = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut blob)?,
+                2 => r.member(&mut mime_type)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(blob), Some(uri)) = (blob, uri) else {
+        let Some(blob) = blob else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -544,9 +550,9 @@ impl Decode for BooleanSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut title)?,
                 _ => r.constant("boolean")?,
             }
         }
@@ -688,12 +694,15 @@ impl Decode for CallToolResultResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -795,11 +804,11 @@ impl Decode for ClientCapabilities {
         let mut sampling = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => elicitation = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => extensions = Some(Decode::decode(r)?),
-                3 => roots = Some(Decode::decode(r)?),
-                _ => sampling = Some(Decode::decode(r)?),
+                0 => r.member(&mut elicitation)?,
+                1 => r.member(&mut experimental)?,
+                2 => r.member(&mut extensions)?,
+                3 => r.member(&mut roots)?,
+                _ => r.member(&mut sampling)?,
             }
         }
         Ok(Self {
@@ -892,8 +901,8 @@ impl Decode for ClientCapabilitiesElicitation {
         let mut url = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => form = Some(Decode::decode(r)?),
-                _ => url = Some(Decode::decode(r)?),
+                0 => r.member(&mut form)?,
+                _ => r.member(&mut url)?,
             }
         }
         Ok(Self {
@@ -972,8 +981,8 @@ impl Decode for ClientCapabilitiesSampling {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => context = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut context)?,
+                _ => r.member(&mut tools)?,
             }
         }
         Ok(Self {
@@ -1045,11 +1054,14 @@ impl Decode for CompleteRequestParamsArgument {
         let mut value = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => value = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                _ => r.member(&mut value)?,
             }
         }
-        let (Some(name), Some(value)) = (name, value) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(value) = value else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1118,7 +1130,7 @@ impl Decode for CompleteRequestParamsContext {
         let mut arguments = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            arguments = Some(Decode::decode(r)?);
+            r.member(&mut arguments)?;
         }
         Ok(Self {
             arguments,
@@ -1266,9 +1278,9 @@ impl Decode for CompleteResultCompletion {
         let mut values = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => has_more = Some(Decode::decode(r)?),
-                1 => total = Some(Decode::decode(r)?),
-                _ => values = Some(Decode::decode(r)?),
+                0 => r.member(&mut has_more)?,
+                1 => r.member(&mut total)?,
+                _ => r.member(&mut values)?,
             }
         }
         let Some(values) = values else {
@@ -1351,12 +1363,15 @@ impl Decode for CompleteResultResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1632,12 +1647,15 @@ impl Decode for DiscoverResultResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1718,12 +1736,15 @@ impl Decode for ElicitRequestFormParams {
         let mut requested_schema = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => message = Some(Decode::decode(r)?),
-                1 => mode = Some(Decode::decode(r)?),
-                _ => requested_schema = Some(Decode::decode(r)?),
+                0 => r.member(&mut message)?,
+                1 => r.member(&mut mode)?,
+                _ => r.member(&mut requested_schema)?,
             }
         }
-        let (Some(message), Some(requested_schema)) = (message, requested_schema) else {
+        let Some(message) = message else {
+            return Err(object.incomplete(r));
+        };
+        let Some(requested_schema) = requested_schema else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1839,9 +1860,9 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
         let mut required = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => schema = Some(Decode::decode(r)?),
-                1 => properties = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
+                0 => r.member(&mut schema)?,
+                1 => r.member(&mut properties)?,
+                2 => r.member(&mut required)?,
                 _ => r.constant("object")?,
             }
         }
@@ -1927,12 +1948,15 @@ impl Decode for ElicitRequestURLParams {
         let mut url = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => message = Some(Decode::decode(r)?),
+                0 => r.member(&mut message)?,
                 1 => r.constant("url")?,
-                _ => url = Some(Decode::decode(r)?),
+                _ => r.member(&mut url)?,
             }
         }
-        let (Some(message), Some(url)) = (message, url) else {
+        let Some(message) = message else {
+            return Err(object.incomplete(r));
+        };
+        let Some(url) = url else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2152,9 +2176,9 @@ impl Decode for EmbeddedResource {
         let mut resource = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => resource = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut resource)?,
                 _ => r.constant("resource")?,
             }
         }
@@ -2385,12 +2409,15 @@ impl Decode for Error {
         let mut message = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => code = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                0 => r.member(&mut code)?,
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
-        let (Some(code), Some(message)) = (code, message) else {
+        let Some(code) = code else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2462,12 +2489,15 @@ impl Decode for GetPromptResultResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2543,8 +2573,8 @@ impl Decode for HeaderMismatchError {
         let mut id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut error)?,
+                1 => r.member(&mut id)?,
                 _ => r.constant("2.0")?,
             }
         }
@@ -2618,8 +2648,8 @@ impl Decode for HeaderMismatchErrorObject {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant_integer(-32020, "-32020")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
         let Some(message) = message else {
@@ -2714,10 +2744,10 @@ impl Decode for Icon {
         let mut theme = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => mime_type = Some(Decode::decode(r)?),
-                1 => sizes = Some(Decode::decode(r)?),
-                2 => src = Some(Decode::decode(r)?),
-                _ => theme = Some(Decode::decode(r)?),
+                0 => r.member(&mut mime_type)?,
+                1 => r.member(&mut sizes)?,
+                2 => r.member(&mut src)?,
+                _ => r.member(&mut theme)?,
             }
         }
         let Some(src) = src else {
@@ -2878,7 +2908,7 @@ impl Decode for Icons {
         let mut icons = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            icons = Some(Decode::decode(r)?);
+            r.member(&mut icons)?;
         }
         Ok(Self {
             icons,
@@ -2965,14 +2995,17 @@ impl Decode for ImageContent {
         let mut mime_type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut data)?,
+                3 => r.member(&mut mime_type)?,
                 _ => r.constant("image")?,
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3099,15 +3132,18 @@ impl Decode for Implementation {
         let mut website_url = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => icons = Some(Decode::decode(r)?),
-                2 => name = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                4 => version = Some(Decode::decode(r)?),
-                _ => website_url = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut icons)?,
+                2 => r.member(&mut name)?,
+                3 => r.member(&mut title)?,
+                4 => r.member(&mut version)?,
+                _ => r.member(&mut website_url)?,
             }
         }
-        let (Some(name), Some(version)) = (name, version) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(version) = version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3320,8 +3356,8 @@ impl Decode for InternalError {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant_integer(-32603, "-32603")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
         let Some(message) = message else {
@@ -3403,8 +3439,8 @@ impl Decode for InvalidParamsError {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant_integer(-32602, "-32602")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
         let Some(message) = message else {
@@ -3477,8 +3513,8 @@ impl Decode for InvalidRequestError {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant_integer(-32600, "-32600")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
         let Some(message) = message else {
@@ -3586,11 +3622,11 @@ impl Decode for LegacyTitledEnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => r#enum = Some(Decode::decode(r)?),
-                3 => enum_names = Some(Decode::decode(r)?),
-                4 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut r#enum)?,
+                3 => r.member(&mut enum_names)?,
+                4 => r.member(&mut title)?,
                 _ => r.constant("string")?,
             }
         }
@@ -3678,12 +3714,15 @@ impl Decode for ListPromptsResultResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3756,12 +3795,15 @@ impl Decode for ListResourceTemplatesResultResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3834,12 +3876,15 @@ impl Decode for ListResourcesResultResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3912,12 +3957,15 @@ impl Decode for ListToolsResultResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4096,8 +4144,8 @@ impl Decode for MethodNotFoundError {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant_integer(-32601, "-32601")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
         let Some(message) = message else {
@@ -4171,8 +4219,8 @@ impl Decode for MissingRequiredClientCapabilityError {
         let mut id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut error)?,
+                1 => r.member(&mut id)?,
                 _ => r.constant("2.0")?,
             }
         }
@@ -4243,7 +4291,7 @@ impl Decode for MissingRequiredClientCapabilityErrorData {
         let mut required_capabilities = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            required_capabilities = Some(Decode::decode(r)?);
+            r.member(&mut required_capabilities)?;
         }
         let Some(required_capabilities) = required_capabilities else {
             return Err(object.incomplete(r));
@@ -4315,11 +4363,14 @@ impl Decode for MissingRequiredClientCapabilityErrorObject {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant_integer(-32021, "-32021")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
-        let (Some(data), Some(message)) = (data, message) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4399,7 +4450,7 @@ impl Decode for ModelHint {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            name = Some(Decode::decode(r)?);
+            r.member(&mut name)?;
         }
         Ok(Self {
             name,
@@ -4506,10 +4557,10 @@ impl Decode for ModelPreferences {
         let mut speed_priority = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => cost_priority = Some(Decode::decode(r)?),
-                1 => hints = Some(Decode::decode(r)?),
-                2 => intelligence_priority = Some(Decode::decode(r)?),
-                _ => speed_priority = Some(Decode::decode(r)?),
+                0 => r.member(&mut cost_priority)?,
+                1 => r.member(&mut hints)?,
+                2 => r.member(&mut intelligence_priority)?,
+                _ => r.member(&mut speed_priority)?,
             }
         }
         Ok(Self {
@@ -4685,11 +4736,14 @@ impl Decode for MultiSelectOption {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => r#const = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut r#const)?,
+                _ => r.member(&mut title)?,
             }
         }
-        let (Some(r#const), Some(title)) = (r#const, title) else {
+        let Some(r#const) = r#const else {
+            return Err(object.incomplete(r));
+        };
+        let Some(title) = title else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4767,7 +4821,7 @@ impl Decode for NotificationMetaObject {
         let mut subscription_id = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            subscription_id = Some(Decode::decode(r)?);
+            r.member(&mut subscription_id)?;
         }
         Ok(Self {
             subscription_id,
@@ -4856,12 +4910,12 @@ impl Decode for NumberSchema {
         let mut r#type = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => maximum = Some(Decode::decode(r)?),
-                3 => minimum = Some(Decode::decode(r)?),
-                4 => title = Some(Decode::decode(r)?),
-                _ => r#type = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut maximum)?,
+                3 => r.member(&mut minimum)?,
+                4 => r.member(&mut title)?,
+                _ => r.member(&mut r#type)?,
             }
         }
         let Some(r#type) = r#type else {
@@ -5015,8 +5069,8 @@ impl Decode for ParseError {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant_integer(-32700, "-32700")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
         let Some(message) = message else {
@@ -5325,12 +5379,12 @@ impl Decode for Prompt {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut arguments)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut icons)?,
+                4 => r.member(&mut name)?,
+                _ => r.member(&mut title)?,
             }
         }
         let Some(name) = name else {
@@ -5447,10 +5501,10 @@ impl Decode for PromptArgument {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut description)?,
+                1 => r.member(&mut name)?,
+                2 => r.member(&mut required)?,
+                _ => r.member(&mut title)?,
             }
         }
         let Some(name) = name else {
@@ -5535,11 +5589,14 @@ impl Decode for PromptMessage {
         let mut role = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+                0 => r.member(&mut content)?,
+                _ => r.member(&mut role)?,
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5622,8 +5679,8 @@ impl Decode for PromptReference {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => name = Some(Decode::decode(r)?),
-                1 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut name)?,
+                1 => r.member(&mut title)?,
                 _ => r.constant("ref/prompt")?,
             }
         }
@@ -5699,12 +5756,15 @@ impl Decode for ReadResourceResultResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5826,17 +5886,17 @@ impl Decode for RequestMetaObject {
         let mut progress_token = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => client_capabilities = Some(Decode::decode(r)?),
-                1 => client_info = Some(Decode::decode(r)?),
-                2 => log_level = Some(Decode::decode(r)?),
-                3 => protocol_version = Some(Decode::decode(r)?),
-                _ => progress_token = Some(Decode::decode(r)?),
+                0 => r.member(&mut client_capabilities)?,
+                1 => r.member(&mut client_info)?,
+                2 => r.member(&mut log_level)?,
+                3 => r.member(&mut protocol_version)?,
+                _ => r.member(&mut progress_token)?,
             }
         }
-        let (Some(client_capabilities), Some(protocol_version)) = (
-            client_capabilities,
-            protocol_version,
-        ) else {
+        let Some(client_capabilities) = client_capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5982,18 +6042,21 @@ impl Decode for Resource {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => size = Some(Decode::decode(r)?),
-                7 => title = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut icons)?,
+                4 => r.member(&mut mime_type)?,
+                5 => r.member(&mut name)?,
+                6 => r.member(&mut size)?,
+                7 => r.member(&mut title)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -6115,9 +6178,9 @@ impl Decode for ResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut mime_type)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -6258,19 +6321,22 @@ impl Decode for ResourceLink {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => size = Some(Decode::decode(r)?),
-                7 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut icons)?,
+                4 => r.member(&mut mime_type)?,
+                5 => r.member(&mut name)?,
+                6 => r.member(&mut size)?,
+                7 => r.member(&mut title)?,
                 8 => r.constant("resource_link")?,
-                _ => uri = Some(Decode::decode(r)?),
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -6436,17 +6502,20 @@ impl Decode for ResourceTemplate {
         let mut uri_template = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => title = Some(Decode::decode(r)?),
-                _ => uri_template = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut icons)?,
+                4 => r.member(&mut mime_type)?,
+                5 => r.member(&mut name)?,
+                6 => r.member(&mut title)?,
+                _ => r.member(&mut uri_template)?,
             }
         }
-        let (Some(name), Some(uri_template)) = (name, uri_template) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri_template) = uri_template else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -6556,7 +6625,7 @@ impl Decode for ResourceTemplateReference {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("ref/resource")?,
-                _ => uri = Some(Decode::decode(r)?),
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -6638,7 +6707,7 @@ impl Decode for ResultMetaObject {
         let mut server_info = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            server_info = Some(Decode::decode(r)?);
+            r.member(&mut server_info)?;
         }
         Ok(Self {
             server_info,
@@ -6781,9 +6850,9 @@ impl Decode for Root {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut name)?,
+                _ => r.member(&mut uri)?,
             }
         }
         let Some(uri) = uri else {
@@ -6873,12 +6942,15 @@ impl Decode for SamplingMessage {
         let mut role = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                _ => r.member(&mut role)?,
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -7284,13 +7356,13 @@ impl Decode for ServerCapabilities {
         let mut tools = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => completions = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => extensions = Some(Decode::decode(r)?),
-                3 => logging = Some(Decode::decode(r)?),
-                4 => prompts = Some(Decode::decode(r)?),
-                5 => resources = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+                0 => r.member(&mut completions)?,
+                1 => r.member(&mut experimental)?,
+                2 => r.member(&mut extensions)?,
+                3 => r.member(&mut logging)?,
+                4 => r.member(&mut prompts)?,
+                5 => r.member(&mut resources)?,
+                _ => r.member(&mut tools)?,
             }
         }
         Ok(Self {
@@ -7389,7 +7461,7 @@ impl Decode for ServerCapabilitiesPrompts {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -7461,8 +7533,8 @@ impl Decode for ServerCapabilitiesResources {
         let mut subscribe = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => list_changed = Some(Decode::decode(r)?),
-                _ => subscribe = Some(Decode::decode(r)?),
+                0 => r.member(&mut list_changed)?,
+                _ => r.member(&mut subscribe)?,
             }
         }
         Ok(Self {
@@ -7536,7 +7608,7 @@ impl Decode for ServerCapabilitiesTools {
         let mut list_changed = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+            r.member(&mut list_changed)?;
         }
         Ok(Self {
             list_changed,
@@ -7670,11 +7742,14 @@ impl Decode for SingleSelectOption {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => r#const = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut r#const)?,
+                _ => r.member(&mut title)?,
             }
         }
-        let (Some(r#const), Some(title)) = (r#const, title) else {
+        let Some(r#const) = r#const else {
+            return Err(object.incomplete(r));
+        };
+        let Some(title) = title else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -7771,12 +7846,12 @@ impl Decode for StringSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => format = Some(Decode::decode(r)?),
-                3 => max_length = Some(Decode::decode(r)?),
-                4 => min_length = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut format)?,
+                3 => r.member(&mut max_length)?,
+                4 => r.member(&mut min_length)?,
+                5 => r.member(&mut title)?,
                 _ => r.constant("string")?,
             }
         }
@@ -7961,10 +8036,10 @@ impl Decode for SubscriptionFilter {
         let mut tools_list_changed = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => prompts_list_changed = Some(Decode::decode(r)?),
-                1 => resource_subscriptions = Some(Decode::decode(r)?),
-                2 => resources_list_changed = Some(Decode::decode(r)?),
-                _ => tools_list_changed = Some(Decode::decode(r)?),
+                0 => r.member(&mut prompts_list_changed)?,
+                1 => r.member(&mut resource_subscriptions)?,
+                2 => r.member(&mut resources_list_changed)?,
+                _ => r.member(&mut tools_list_changed)?,
             }
         }
         Ok(Self {
@@ -8064,8 +8139,8 @@ impl Decode for SubscriptionsListenResultMetaObject {
         let mut subscription_id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => server_info = Some(Decode::decode(r)?),
-                _ => subscription_id = Some(Decode::decode(r)?),
+                0 => r.member(&mut server_info)?,
+                _ => r.member(&mut subscription_id)?,
             }
         }
         let Some(subscription_id) = subscription_id else {
@@ -8143,12 +8218,15 @@ impl Decode for SubscriptionsListenResultResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8225,9 +8303,9 @@ impl Decode for TextContent {
         let mut text = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut text)?,
                 _ => r.constant("text")?,
             }
         }
@@ -8318,13 +8396,16 @@ impl Decode for TextResourceContents {
         let mut uri = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut mime_type)?,
+                2 => r.member(&mut text)?,
+                _ => r.member(&mut uri)?,
             }
         }
-        let (Some(text), Some(uri)) = (text, uri) else {
+        let Some(text) = text else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8431,12 +8512,12 @@ impl Decode for TitledMultiSelectEnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => items = Some(Decode::decode(r)?),
-                3 => max_items = Some(Decode::decode(r)?),
-                4 => min_items = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut items)?,
+                3 => r.member(&mut max_items)?,
+                4 => r.member(&mut min_items)?,
+                5 => r.member(&mut title)?,
                 _ => r.constant("array")?,
             }
         }
@@ -8525,7 +8606,7 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
         let mut any_of = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            any_of = Some(Decode::decode(r)?);
+            r.member(&mut any_of)?;
         }
         let Some(any_of) = any_of else {
             return Err(object.incomplete(r));
@@ -8605,10 +8686,10 @@ impl Decode for TitledSingleSelectEnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => one_of = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut one_of)?,
+                3 => r.member(&mut title)?,
                 _ => r.constant("string")?,
             }
         }
@@ -8760,17 +8841,20 @@ impl Decode for Tool {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => input_schema = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => output_schema = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut annotations)?,
+                2 => r.member(&mut description)?,
+                3 => r.member(&mut icons)?,
+                4 => r.member(&mut input_schema)?,
+                5 => r.member(&mut name)?,
+                6 => r.member(&mut output_schema)?,
+                _ => r.member(&mut title)?,
             }
         }
-        let (Some(input_schema), Some(name)) = (input_schema, name) else {
+        let Some(input_schema) = input_schema else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8931,11 +9015,11 @@ impl Decode for ToolAnnotations {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => destructive_hint = Some(Decode::decode(r)?),
-                1 => idempotent_hint = Some(Decode::decode(r)?),
-                2 => open_world_hint = Some(Decode::decode(r)?),
-                3 => read_only_hint = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut destructive_hint)?,
+                1 => r.member(&mut idempotent_hint)?,
+                2 => r.member(&mut open_world_hint)?,
+                3 => r.member(&mut read_only_hint)?,
+                _ => r.member(&mut title)?,
             }
         }
         Ok(Self {
@@ -9027,7 +9111,7 @@ impl Decode for ToolChoice {
         let mut mode = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            mode = Some(Decode::decode(r)?);
+            r.member(&mut mode)?;
         }
         Ok(Self {
             mode,
@@ -9182,7 +9266,7 @@ impl Decode for ToolInputSchemaView {
         let mut schema = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => schema = Some(Decode::decode(r)?),
+                0 => r.member(&mut schema)?,
                 _ => r.constant("object")?,
             }
         }
@@ -9278,7 +9362,7 @@ impl Decode for ToolOutputSchemaView {
         let mut schema = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            schema = Some(Decode::decode(r)?);
+            r.member(&mut schema)?;
         }
         Ok(Self {
             schema,
@@ -9386,15 +9470,18 @@ impl Decode for ToolResultContent {
         let mut tool_use_id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => is_error = Some(Decode::decode(r)?),
-                3 => structured_content = Some(Decode::decode(r)?),
-                4 => tool_use_id = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut content)?,
+                2 => r.member(&mut is_error)?,
+                3 => r.member(&mut structured_content)?,
+                4 => r.member(&mut tool_use_id)?,
                 _ => r.constant("tool_result")?,
             }
         }
-        let (Some(content), Some(tool_use_id)) = (content, tool_use_id) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(tool_use_id) = tool_use_id else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -9499,14 +9586,20 @@ impl Decode for ToolUseContent {
         let mut name = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
-                2 => input = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
+                0 => r.member(&mut meta)?,
+                1 => r.member(&mut id)?,
+                2 => r.member(&mut input)?,
+                3 => r.member(&mut name)?,
                 _ => r.constant("tool_use")?,
             }
         }
-        let (Some(id), Some(input), Some(name)) = (id, input, name) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(input) = input else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -9584,8 +9677,8 @@ impl Decode for UnsupportedProtocolVersionError {
         let mut id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut error)?,
+                1 => r.member(&mut id)?,
                 _ => r.constant("2.0")?,
             }
         }
@@ -9659,11 +9752,14 @@ impl Decode for UnsupportedProtocolVersionErrorData {
         let mut supported = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => requested = Some(Decode::decode(r)?),
-                _ => supported = Some(Decode::decode(r)?),
+                0 => r.member(&mut requested)?,
+                _ => r.member(&mut supported)?,
             }
         }
-        let (Some(requested), Some(supported)) = (requested, supported) else {
+        let Some(requested) = requested else {
+            return Err(object.incomplete(r));
+        };
+        let Some(supported) = supported else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -9736,11 +9832,14 @@ impl Decode for UnsupportedProtocolVersionErrorObject {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant_integer(-32022, "-32022")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
-        let (Some(data), Some(message)) = (data, message) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -9831,12 +9930,12 @@ impl Decode for UntitledMultiSelectEnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => items = Some(Decode::decode(r)?),
-                3 => max_items = Some(Decode::decode(r)?),
-                4 => min_items = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut items)?,
+                3 => r.member(&mut max_items)?,
+                4 => r.member(&mut min_items)?,
+                5 => r.member(&mut title)?,
                 _ => r.constant("array")?,
             }
         }
@@ -9925,7 +10024,7 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
         let mut r#enum = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => r#enum = Some(Decode::decode(r)?),
+                0 => r.member(&mut r#enum)?,
                 _ => r.constant("string")?,
             }
         }
@@ -10007,10 +10106,10 @@ impl Decode for UntitledSingleSelectEnumSchema {
         let mut title = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => r#enum = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
+                0 => r.member(&mut default)?,
+                1 => r.member(&mut description)?,
+                2 => r.member(&mut r#enum)?,
+                3 => r.member(&mut title)?,
                 _ => r.constant("string")?,
             }
         }
