@@ -166,8 +166,12 @@ fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
 fn telling<D: Direction>(r: &mut Reader<'_>) -> Read<Telling> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;
-    let mut first = true;
     let (mut id, mut version, mut only_envelope) = (None, None, true);
+    // As nearly everybody begins a message.
+    let mut first = !r.literal(b"\"jsonrpc\":\"2.0\"");
+    if !first {
+        version = Some(r.at() - 5);
+    }
     while let Some(name_at) = r.next_member(&mut first)? {
         match envelope_name(r)? {
             EnvelopeName::Version => {
@@ -220,7 +224,7 @@ enum EnvelopeName {
 }
 
 /// Takes a name and its colon: at once in the spelling that nearly everybody uses.
-#[inline]
+#[inline(always)]
 fn envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
     if r.literal(b"\"jsonrpc\":") {
         return Ok(EnvelopeName::Version);
@@ -231,6 +235,14 @@ fn envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
     if r.literal(b"\"method\":") {
         return Ok(EnvelopeName::Method);
     }
+    if r.literal(b"\"result\":") {
+        return Ok(EnvelopeName::Answer);
+    }
+    spelt_envelope_name(r)
+}
+
+#[inline(never)]
+fn spelt_envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
     let name = r.name()?;
     r.colon()?;
     Ok(match &*name {
@@ -269,11 +281,13 @@ fn called<D: Direction>(
 
 /// Notifications have names of their own, by which most requests are told from them at once.
 fn known_method<D: Direction>(method: &str) -> Option<Telling> {
-    if method.starts_with("notifications/") && D::NOTIFICATIONS.binary_search(&method).is_ok() {
+    // For a dozen names a walk that compares lengths first costs less than a search.
+    let known = |names: &[&str]| names.contains(&method);
+    if method.starts_with("notifications/") && known(D::NOTIFICATIONS) {
         Some(Telling::Notification)
-    } else if D::REQUESTS.binary_search(&method).is_ok() {
+    } else if known(D::REQUESTS) {
         Some(Telling::Request)
-    } else if D::NOTIFICATIONS.binary_search(&method).is_ok() {
+    } else if known(D::NOTIFICATIONS) {
         Some(Telling::Notification)
     } else {
         None

@@ -83,6 +83,9 @@ impl Reader<'_> {
             let start = self.envelope().start;
             return Err(self.fault(start, DecodeErrorKind::Required, Detail::Missing("jsonrpc")));
         };
+        if self.bytes()[at..].starts_with(b"\"2.0\"") {
+            return Ok(());
+        }
         self.aside(at, |r| r.constant("2.0"))
     }
 

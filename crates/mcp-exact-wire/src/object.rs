@@ -221,21 +221,12 @@ impl ObjectReader {
         if self.shape.keys.get(index) != Some(&key) {
             index = self.shape.keys.iter().position(|known| *known == key)?;
         }
-        loop {
-            let name = self.shape.members[index].as_bytes();
-            if name.len() < 8 || is_named(bytes, name_at + 1, name) {
-                r.set_at(name_at + name.len() + 2);
-                return Some(index);
-            }
-            // Another name that begins in the same way.
-            let after = index + 1;
-            let others = self.shape.keys.get(after..)?;
-            let found = others.iter().position(|known| *known == key);
-            index = match found {
-                Some(found) => after + found,
-                None => return self.last_member(r, name_at),
-            };
+        let name = self.shape.members[index].as_bytes();
+        if name.len() >= 8 && !goes_on(bytes, name_at + 9, name) {
+            return self.last_member(r, name_at);
         }
+        r.set_at(name_at + name.len() + 2);
+        Some(index)
     }
 
     /// The same where the text ends soon or names begin alike.
@@ -272,6 +263,20 @@ impl ObjectReader {
             check_unknown(r, self.start, unknown)?;
         }
         Ok(None)
+    }
+}
+
+/// Whether a name whose first eight bytes are those of `name` goes on at `at` as `name` does, and ends there.
+#[inline]
+fn goes_on(bytes: &[u8], at: usize, name: &[u8]) -> bool {
+    let end = at + name.len() - 8;
+    if bytes.get(end) != Some(&b'"') {
+        return false;
+    }
+    match (name.last_chunk::<8>(), bytes.get(end - 8..end)) {
+        // The last eight bytes, which may be some of the first eight once more, are compared as one number.
+        (Some(last), Some(found)) if name.len() <= 16 => found == last,
+        _ => bytes.get(at..end) == name.get(8..),
     }
 }
 

@@ -111,11 +111,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A string.
-    #[inline]
     pub fn string(&mut self) -> Read<String> {
-        match self.plain_string()? {
-            Ok(text) => Ok(text.to_owned()),
-            Err(at) => self.escaped_string(at),
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a string"));
+        }
+        let start = self.at + 1;
+        let end = scan::plain_end(self.bytes(), start);
+        match self.bytes().get(end) {
+            Some(b'"') => {
+                self.at = end + 1;
+                Ok(self.text[start..end].to_owned())
+            }
+            Some(b'\\') => self.escaped_string(end),
+            _ => Err(self.not_json(end)),
         }
     }
 
@@ -255,7 +263,11 @@ impl<'a> Reader<'a> {
         let mut items = Vec::new();
         let mut more = self.begin_array()?;
         while more {
-            items.push(T::decode(self)?);
+            // Without `?`, which would move a large item once more.
+            match T::decode(self) {
+                Ok(item) => items.push(item),
+                Err(failed) => return Err(failed),
+            }
             more = self.next_item()?;
         }
         Ok(items)
