@@ -63,6 +63,15 @@ pub(crate) fn text_marks(block: &Block) -> TextMarks {
     unsafe { sse2::text_marks(block) }
 }
 
+/// One bit for each byte that a string cannot hold as it is: quotes, backslashes and control characters.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[allow(unsafe_code)]
+pub(crate) fn special_marks(block: &Block) -> u64 {
+    // SAFETY: SSE2 is a part of x86-64; the function reads nothing but its argument.
+    unsafe { sse2::special_marks(block) }
+}
+
 /// The marks of brackets.
 #[cfg(target_arch = "x86_64")]
 #[inline]
@@ -73,12 +82,12 @@ pub(crate) fn bracket_marks(block: &Block) -> BracketMarks {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use plain::{bracket_marks, text_marks};
+pub(crate) use plain::{bracket_marks, special_marks, text_marks};
 
 #[cfg(target_arch = "x86_64")]
 mod sse2 {
     use std::arch::x86_64::{
-        __m128i, _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
+        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
         _mm_set1_epi8,
     };
 
@@ -94,6 +103,21 @@ mod sse2 {
             marks.quotes |= bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22)), index);
             marks.backslashes |= bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c)), index);
             marks.controls |= bits(controls, index);
+        }
+        marks
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(super) fn special_marks(block: &Block) -> u64 {
+        let mut marks = 0;
+        for (index, part) in block.as_chunks::<16>().0.iter().enumerate() {
+            let bytes = load(part);
+            let controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+            let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
+            let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c));
+            let special = _mm_or_si128(_mm_or_si128(quotes, backslashes), controls);
+            marks |= bits(special, index);
         }
         marks
     }
@@ -116,9 +140,10 @@ mod sse2 {
 
     #[inline]
     #[target_feature(enable = "sse2")]
+    #[allow(unsafe_code)]
     fn load(part: &[u8; 16]) -> __m128i {
-        let (words, _) = part.as_chunks::<8>();
-        _mm_set_epi64x(i64::from_le_bytes(words[1]), i64::from_le_bytes(words[0]))
+        // SAFETY: the reference is to sixteen bytes, and the load wants no alignment.
+        unsafe { _mm_loadu_si128(part.as_ptr().cast()) }
     }
 
     #[inline]
@@ -139,6 +164,11 @@ mod plain {
             backslashes: bits(block, |b| b == b'\\'),
             controls: bits(block, |b| b < 0x20),
         }
+    }
+
+    pub(crate) fn special_marks(block: &Block) -> u64 {
+        let marks = text_marks(block);
+        marks.quotes | marks.backslashes | marks.controls
     }
 
     pub(crate) fn bracket_marks(block: &Block) -> BracketMarks {
@@ -175,6 +205,7 @@ mod tests {
     fn both_ways_give_the_same_marks() {
         for block in blocks() {
             assert_eq!(text_marks(&block), plain::text_marks(&block));
+            assert_eq!(special_marks(&block), plain::special_marks(&block));
             assert_eq!(bracket_marks(&block), plain::bracket_marks(&block));
         }
     }

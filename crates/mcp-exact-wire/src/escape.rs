@@ -60,8 +60,8 @@ fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     }
     let piece = bytes.get(..PIECE + BLOCK).unwrap_or(bytes);
     let before = out.len();
-    // A character becomes two at most, and whole blocks are written.
-    out.resize(before + 2 * piece.len() + BLOCK, 0);
+    // Most characters stay one. Where there is too little room for more whole blocks, the next piece goes on.
+    out.resize(before + piece.len() + piece.len() / 4 + 3 * BLOCK, 0);
     let (taken, written) = escape_blocks(piece, &mut out[before..]);
     out.truncate(before + written);
     taken
@@ -80,22 +80,20 @@ fn escape_blocks(bytes: &[u8], out: &mut [u8]) -> (usize, usize) {
             break;
         };
         room[..BLOCK].copy_from_slice(block);
-        let marks = block::text_marks(block);
-        let mut special = marks.quotes | marks.backslashes | marks.controls;
+        let mut special = block::special_marks(block);
         let mut added = 0;
         while special != 0 {
-            let from = special.trailing_zeros() as usize;
+            // The remainders change nothing, but the compiler sees that all indices are within bounds.
+            let from = special.trailing_zeros() as usize % BLOCK;
             let letter = LETTERS[usize::from(window[from])];
-            let rest = window[from + 1..].first_chunk::<BLOCK>();
-            let place = room[from + added..].first_chunk_mut::<{ BLOCK + 2 }>();
-            let (0x01.., Some(rest), Some(place)) = (letter, rest, place) else {
-                return (at + from, length + from + added);
-            };
-            place[2..].copy_from_slice(rest);
-            place[0] = b'\\';
-            place[1] = letter;
-            added += 1;
+            let to = from + added % BLOCK;
+            if letter == 0 {
+                return (at + from, length + to);
+            }
             special &= special - 1;
+            room[to + 2..to + 2 + BLOCK].copy_from_slice(&window[from + 1..from + 1 + BLOCK]);
+            room[to..to + 2].copy_from_slice(&[b'\\', letter]);
+            added += 1;
         }
         at += BLOCK;
         length += BLOCK + added;

@@ -82,13 +82,14 @@ fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sse2")]
+#[allow(unsafe_code)]
 fn first_special_sse2(block: &[u8; BLOCK]) -> Option<usize> {
     use std::arch::x86_64::{
-        _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
+        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
         _mm_set1_epi8,
     };
-    let (words, _) = block.as_chunks::<8>();
-    let bytes = _mm_set_epi64x(i64::from_le_bytes(words[1]), i64::from_le_bytes(words[0]));
+    // SAFETY: the reference is to sixteen bytes, and the load wants no alignment.
+    let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
     let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
     let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c));
     let controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);

@@ -47,7 +47,7 @@ fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), BadEscape> {
 /// `bytes` does and may be longer: what stands behind a string lets its end be read in whole blocks.
 pub(crate) fn unescape(bytes: &[u8], plain: usize, further: &[u8]) -> Result<String, BadEscape> {
     // No sequence is shorter than what it stands for, and whole blocks are written.
-    let mut out = vec![0; bytes.len() + BLOCK];
+    let mut out = vec![0; bytes.len() + 2 * BLOCK];
     out[..plain].copy_from_slice(&bytes[..plain]);
     let (mut at, mut length) = (plain, plain);
     loop {
@@ -92,10 +92,9 @@ fn unescape_blocks(
         let Some((block, _)) = window.split_first_chunk() else {
             break;
         };
-        let Some(whole) = room.first_chunk_mut() else {
+        let Some(room) = room.first_chunk_mut::<{ 2 * BLOCK }>() else {
             break;
         };
-        *whole = *block;
         let marks = block::text_marks(block);
         let escaped = block::escaped(marks.backslashes, &mut 0);
         let starts = marks.backslashes & !escaped;
@@ -107,20 +106,20 @@ fn unescape_blocks(
         } else {
             starts & ((stops & stops.wrapping_neg()) - 1)
         };
+        room[..BLOCK].copy_from_slice(block);
         let mut removed = 0;
         while starts != 0 {
-            let start = starts.trailing_zeros() as usize;
-            let to = start - removed;
+            // The remainders change nothing, but the compiler sees that all indices are within bounds.
+            let start = starts.trailing_zeros() as usize % BLOCK;
+            let to = (start - removed) % BLOCK;
             let meaning = MEANINGS[usize::from(window[start + 1])];
-            let rest = window[start + 1..].first_chunk::<BLOCK>();
-            let place = room[to..].first_chunk_mut::<BLOCK>();
-            let (0x01.., Some(rest), Some(place)) = (meaning, rest, place) else {
+            if meaning == 0 {
                 return (at + start, length + to);
-            };
-            *place = *rest;
-            place[0] = meaning;
-            removed += 1;
+            }
             starts &= starts - 1;
+            room[to..to + BLOCK].copy_from_slice(&window[start + 1..start + 1 + BLOCK]);
+            room[to] = meaning;
+            removed += 1;
         }
         at += end;
         length += end - removed;

@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -44,6 +44,7 @@ impl Decode for JSONRPCError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCError as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCError as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -51,12 +52,15 @@ impl Decode for JSONRPCError {
         let mut id = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut error)?,
+                1 => r.member(&mut id)?,
                 _ => r.constant("2.0")?,
             }
         }
-        let (Some(error), Some(id)) = (error, id) else {
+        let Some(error) = error else {
+            return Err(object.incomplete(r));
+        };
+        let Some(id) = id else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -118,6 +122,7 @@ impl Decode for JSONRPCErrorError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCErrorError as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCErrorError as Members>::MEMBERS),
             required: 5,
         };
         let mut object = r.object(&SHAPE)?;
@@ -126,12 +131,15 @@ impl Decode for JSONRPCErrorError {
         let mut message = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => code = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+                0 => r.member(&mut code)?,
+                1 => r.member(&mut data)?,
+                _ => r.member(&mut message)?,
             }
         }
-        let (Some(code), Some(message)) = (code, message) else {
+        let Some(code) = code else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -292,6 +300,7 @@ impl Decode for JSONRPCNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<JSONRPCNotification as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -299,7 +308,7 @@ impl Decode for JSONRPCNotification {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("2.0")?,
-                _ => method = Some(Decode::decode(r)?),
+                _ => r.member(&mut method)?,
             }
         }
         let Some(method) = method else {
@@ -361,6 +370,7 @@ impl Decode for JSONRPCRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -369,13 +379,16 @@ impl Decode for JSONRPCRequest {
         let mut params = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                2 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+                2 => r.member(&mut method)?,
+                _ => r.member(&mut params)?,
             }
         }
-        let (Some(id), Some(method)) = (id, method) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(method) = method else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -442,13 +455,14 @@ impl Decode for JSONRPCRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<JSONRPCRequestParams as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
         let mut meta = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+            r.member(&mut meta)?;
         }
         Ok(Self {
             meta,
@@ -509,13 +523,14 @@ impl Decode for JSONRPCRequestParamsMeta {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequestParamsMeta as Members>::MEMBERS,
+            keys: &keys::<1>(<JSONRPCRequestParamsMeta as Members>::MEMBERS),
             required: 0,
         };
         let mut object = r.object(&SHAPE)?;
         let mut progress_token = None;
         while let Some(member) = object.next(r)? {
             debug_assert_eq!(member, 0);
-            progress_token = Some(Decode::decode(r)?);
+            r.member(&mut progress_token)?;
         }
         Ok(Self {
             progress_token,
@@ -573,6 +588,7 @@ impl Decode for JSONRPCResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCResponse as Members>::MEMBERS),
             required: 7,
         };
         let mut object = r.object(&SHAPE)?;
@@ -580,12 +596,15 @@ impl Decode for JSONRPCResponse {
         let mut result = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => id = Some(Decode::decode(r)?),
+                0 => r.member(&mut id)?,
                 1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+                _ => r.member(&mut result)?,
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {

@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -47,6 +47,7 @@ impl Decode for DoneNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <DoneNotification as Members>::MEMBERS,
+            keys: &keys::<1>(<DoneNotification as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;

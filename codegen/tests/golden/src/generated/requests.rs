@@ -2,10 +2,10 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
+    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
     UnknownVariant, Validate, Violations, Writer,
 };
 
@@ -119,6 +119,7 @@ impl Decode for PaintRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaintRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<PaintRequest as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -126,7 +127,7 @@ impl Decode for PaintRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("paint")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         let Some(params) = params else {
@@ -191,6 +192,7 @@ impl Decode for PaintRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaintRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<PaintRequestParams as Members>::MEMBERS),
             required: 3,
         };
         let mut object = r.object(&SHAPE)?;
@@ -198,11 +200,14 @@ impl Decode for PaintRequestParams {
         let mut figure = None;
         while let Some(member) = object.next(r)? {
             match member {
-                0 => colour = Some(Decode::decode(r)?),
-                _ => figure = Some(Decode::decode(r)?),
+                0 => r.member(&mut colour)?,
+                _ => r.member(&mut figure)?,
             }
         }
-        let (Some(colour), Some(figure)) = (colour, figure) else {
+        let Some(colour) = colour else {
+            return Err(object.incomplete(r));
+        };
+        let Some(figure) = figure else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -275,6 +280,7 @@ impl Decode for PingRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PingRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
             required: 1,
         };
         let mut object = r.object(&SHAPE)?;
@@ -282,7 +288,7 @@ impl Decode for PingRequest {
         while let Some(member) = object.next(r)? {
             match member {
                 0 => r.constant("ping")?,
-                _ => params = Some(Decode::decode(r)?),
+                _ => r.member(&mut params)?,
             }
         }
         Ok(Self {
