@@ -10,8 +10,10 @@ mod heap;
 mod instructions;
 mod json;
 mod libraries;
+mod markdown;
 mod measure;
 mod report;
+mod revisions;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -28,12 +30,14 @@ use measure::Effort;
 static ALLOCATOR: heap::Counting = heap::Counting;
 
 const USAGE: &str = "\
-usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE] [--instructions]
+usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE] [--markdown FILE] [--instructions]
 
   --quick      few short samples: to see that it works, not to quote
   --only NAME  only messages whose name contains NAME; may be given again
   --json FILE  write everything that was measured to FILE
   --svg FILE   write a bar chart of the geometric means to FILE
+  --markdown FILE
+               write the report to FILE as a page of the documentation
   --instructions
                count instructions with valgrind instead, for eight messages or those of --only";
 
@@ -52,6 +56,7 @@ struct Arguments {
     only: Vec<String>,
     json: Option<PathBuf>,
     svg: Option<PathBuf>,
+    markdown: Option<PathBuf>,
     instructions: bool,
 }
 
@@ -81,6 +86,7 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
         only: Vec::new(),
         json: None,
         svg: None,
+        markdown: None,
         instructions: false,
     };
     while let Some(argument) = given.next() {
@@ -95,6 +101,7 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
             "--only" => arguments.only.push(value()?),
             "--json" => arguments.json = Some(value()?.into()),
             "--svg" => arguments.svg = Some(value()?.into()),
+            "--markdown" => arguments.markdown = Some(value()?.into()),
             _ => return Err(format!("unknown argument {argument}\n\n{USAGE}")),
         }
     }
@@ -106,8 +113,12 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         eprintln!("warning: this is a debug build; its numbers mean nothing");
     }
     if arguments.instructions {
-        print!("{}", instructions::table(&arguments.only)?);
-        return Ok(());
+        let table = instructions::table(&arguments.only)?;
+        print!("{table}");
+        return match &arguments.markdown {
+            Some(path) => write(path, &markdown::instructions(&date::today(), &table)),
+            None => Ok(()),
+        };
     }
     let libraries = contestant::all();
     let mut entries = corpus::corpus();
@@ -120,13 +131,22 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let run = Run::new(date::today(), arguments.effort, &libraries, rows);
     let verdicts = threshold::verdicts(&run);
-    print!("{}{}", report::text(&run), threshold::text(&verdicts));
+    let revisions = if arguments.only.is_empty() {
+        revisions::figures(arguments.effort)
+    } else {
+        Vec::new()
+    };
+    let report = report::text(&run) + &revisions::text(&revisions);
+    print!("{report}{}", threshold::text(&verdicts));
     if let Some(path) = &arguments.json {
-        let document = json::document(&run, &verdicts);
+        let document = json::document(&run, &verdicts, &revisions);
         write(path, &format!("{document:#}\n"))?;
     }
     if let Some(path) = &arguments.svg {
         write(path, &svg::chart(&run))?;
+    }
+    if let Some(path) = &arguments.markdown {
+        write(path, &markdown::page(&run, &verdicts, &report))?;
     }
     Ok(())
 }

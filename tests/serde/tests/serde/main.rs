@@ -53,30 +53,3 @@ fn check_revision(revision: &str, types: &[Type], definitions: &[Definition]) {
     println!("{revision}: {checked:#?}");
     assert!(checked.refused < types.len() * INSTANCES / 20);
 }
-
-#[test]
-fn every_definition_of_2024_11_05() {
-    check_revision(
-        "2024-11-05",
-        types::V2024_11_05,
-        mcp_2024_11_05::DEFINITIONS,
-    );
-}
-
-#[test]
-fn every_definition_of_2025_03_26() {
-    check_revision(
-        "2025-03-26",
-        types::V2025_03_26,
-        mcp_2025_03_26::DEFINITIONS,
-    );
-}
-
-#[test]
-fn every_definition_of_2025_06_18() {
-    check_revision(
-        "2025-06-18",
-        types::V2025_06_18,
-        mcp_2025_06_18::DEFINITIONS,
-    );
-}
