@@ -75,7 +75,10 @@ pub fn with_metadata() -> Vec<[Entry; 2]> {
 /// Adds to the parameters of a request and to a result (2026-07-28, "basic", "lifecycle").
 fn metadata(message: Node) -> Node {
     let client = object([
-        ("io.modelcontextprotocol/protocolVersion", "2026-07-28".into()),
+        (
+            "io.modelcontextprotocol/protocolVersion",
+            "2026-07-28".into(),
+        ),
         ("io.modelcontextprotocol/clientCapabilities", object([])),
     ]);
     let is_request = message.get("method").is_some() && message.get("id").is_some();

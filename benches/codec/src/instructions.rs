@@ -65,7 +65,12 @@ pub fn table(only: &[String]) -> Result<String, String> {
 }
 
 fn row(entry: &Entry) -> Result<Row, String> {
-    let both = |work| Ok::<_, String>([count(entry, Role::Ours, work)?, count(entry, Role::Baseline, work)?]);
+    let both = |work| {
+        Ok::<_, String>([
+            count(entry, Role::Ours, work)?,
+            count(entry, Role::Baseline, work)?,
+        ])
+    };
     Ok(Row {
         name: entry.name.clone(),
         bytes: entry.bytes.len(),
@@ -112,7 +117,13 @@ fn under_valgrind(name: &str, role: Role, work: Work, repeats: u32) -> Result<u6
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg("--toggle-collect=*instructions*repeated*")
         .arg(program)
-        .args(["--repeat", name, role_name(role), work.name(), &repeats.to_string()])
+        .args([
+            "--repeat",
+            name,
+            role_name(role),
+            work.name(),
+            &repeats.to_string(),
+        ])
         .env_clear()
         .output()
         .map_err(|error| format!("cannot start valgrind: {error}; install it"))?;
@@ -140,10 +151,18 @@ fn role_name(role: Role) -> &'static str {
 /// When an argument is not known or the message is not decoded.
 pub fn repeat(name: &str, who: &str, work: &str, times: &str) -> Result<(), String> {
     let times: u32 = times.parse().map_err(|_| "no number of repetitions")?;
-    let entry = corpus::corpus().into_iter().find(|entry| entry.name == name);
+    let entry = corpus::corpus()
+        .into_iter()
+        .find(|entry| entry.name == name);
     let entry = entry.ok_or_else(|| format!("no message is called {name}"))?;
-    let role = if who == "ours" { Role::Ours } else { Role::Baseline };
-    let library = contestant::all().into_iter().find(|library| library.role() == role);
+    let role = if who == "ours" {
+        Role::Ours
+    } else {
+        Role::Baseline
+    };
+    let library = contestant::all()
+        .into_iter()
+        .find(|library| library.role() == role);
     let library = library.ok_or("the library is not there")?;
     let prepared = library.prepare(&entry)?;
     let mut out = Vec::new();

@@ -10,6 +10,7 @@ mod heap;
 mod instructions;
 mod json;
 mod libraries;
+mod machine;
 mod markdown;
 mod measure;
 mod report;
@@ -67,7 +68,12 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let all: Vec<String> = std::env::args().skip(1).collect();
-    let done = match all.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    let done = match all
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
         ["--repeat", name, who, work, times] => instructions::repeat(name, who, work, times),
         _ => parse(&mut given).and_then(|arguments| run(&arguments)),
     };

@@ -57,7 +57,8 @@ pub fn figures(effort: Effort) -> Vec<Figures> {
 
 /// The section of the report.
 pub fn text(figures: &[Figures]) -> String {
-    let mut out = String::from("\nby revision, geometric mean of the ratios to serde_json::Value\n");
+    let mut out =
+        String::from("\nby revision, geometric mean of the ratios to serde_json::Value\n");
     for it in figures {
         // Writing to a `String` does not fail.
         let _ = writeln!(

@@ -47,7 +47,12 @@ pub fn cells(verdict: &Verdict) -> [String; 4] {
         Some(value) => format!("{value:.3}"),
         None => "-".to_owned(),
     };
-    [word.to_owned(), verdict.demand.clone(), measured, verdict.note.clone()]
+    [
+        word.to_owned(),
+        verdict.demand.clone(),
+        measured,
+        verdict.note.clone(),
+    ]
 }
 
 fn at_most(demand: impl Into<String>, limit: f64, measured: Option<(f64, String)>) -> Verdict {

@@ -262,14 +262,14 @@ fn called<D: Direction>(
 ) -> Read<Telling> {
     let method = r.str()?;
     let Some(telling) = known_method::<D>(&method) else {
-        return unknown_method(r, start, depth);
+        return unknown_method::<D>(r, start, depth);
     };
     match (resume, &method) {
         (Some((id, version)), Cow::Borrowed(_)) => r.resume_envelope(start, id, version),
         // A method with escape sequences cannot be hinted at: the union has to find it once more.
         _ => {
             r.rewind(start, depth);
-            r.expect_envelope();
+            r.expect_envelope(D::ENVELOPE_INSIDE);
         }
     }
     if let Cow::Borrowed(method) = method {
@@ -296,10 +296,10 @@ fn known_method<D: Direction>(method: &str) -> Option<Telling> {
 
 /// A method that the revision does not define is a request when the message has an id.
 #[cold]
-fn unknown_method(r: &mut Reader<'_>, start: usize, depth: u32) -> Read<Telling> {
+fn unknown_method<D: Direction>(r: &mut Reader<'_>, start: usize, depth: u32) -> Read<Telling> {
     r.rewind(start, depth);
     let has_id = r.has("id")?;
-    r.expect_envelope();
+    r.expect_envelope(D::ENVELOPE_INSIDE);
     Ok(if has_id {
         Telling::Request
     } else {

@@ -10,11 +10,12 @@ use crate::reader::{Envelope, Reader};
 use crate::traits::Decode;
 
 impl Reader<'_> {
-    /// Says that the next object is a message.
-    pub(crate) fn expect_envelope(&mut self) {
+    /// Says that the next object is a message; `inside` says that its type holds the members of the envelope itself.
+    pub(crate) fn expect_envelope(&mut self, inside: bool) {
         let start = self.peek_at();
         *self.envelope() = Envelope {
             expected: true,
+            inside,
             start,
             ..Envelope::default()
         };
@@ -34,6 +35,7 @@ impl Reader<'_> {
             resumed: true,
             id,
             version,
+            ..Envelope::default()
         };
     }
 

@@ -79,7 +79,7 @@ impl<Q: Decode> Decode for WithId<Q> {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         if !r.envelope().expected {
-            r.expect_envelope();
+            r.expect_envelope(false);
         }
         // Without `?`, which would move a large value once more.
         match Q::decode(r) {

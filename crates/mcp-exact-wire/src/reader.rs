@@ -51,6 +51,8 @@ pub(crate) struct Envelope {
     pub(crate) expected: bool,
     /// Where that message begins.
     pub(crate) start: usize,
+    /// Whether the type of the message holds them all the same: `UnknownVariant` then keeps them.
+    pub(crate) inside: bool,
     /// Whether its first members were read already.
     pub(crate) resumed: bool,
     /// The value of `id`.
@@ -346,6 +348,11 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn at(&self) -> usize {
         self.at
+    }
+
+    /// The text from `start` to where the reader is.
+    pub(crate) fn since(&self, start: usize) -> &'a str {
+        &self.text[start..self.at]
     }
 
     #[inline]

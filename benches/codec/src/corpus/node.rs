@@ -77,7 +77,9 @@ impl Node {
         let Self::Object(members) = self else {
             return None;
         };
-        members.iter().find_map(|(known, value)| (known == name).then_some(value))
+        members
+            .iter()
+            .find_map(|(known, value)| (known == name).then_some(value))
     }
 
     /// The object with another value of a member, in its place.

@@ -35,7 +35,9 @@ revisions! {
 fn main() -> Result<(), Failure> {
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes)?;
-    let revision = std::env::args().nth(1).unwrap_or_else(|| "2025-06-18".to_owned());
+    let revision = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "2025-06-18".to_owned());
     println!("{}", method(&revision, &bytes)?);
     Ok(())
 }
