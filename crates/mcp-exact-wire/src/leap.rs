@@ -53,7 +53,11 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
             at = special_end(bytes, at + BLOCK);
             continue;
         }
-        in_string = if inside >> (BLOCK - 1) == 1 { u64::MAX } else { 0 };
+        in_string = if inside >> (BLOCK - 1) == 1 {
+            u64::MAX
+        } else {
+            0
+        };
         let (opening, closing) = (marks.opening & !inside, marks.closing & !inside);
         let closed = closing.count_ones() as usize;
         if closed >= depth

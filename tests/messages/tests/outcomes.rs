@@ -3,7 +3,9 @@
 
 use mcp_2025_11_25 as tasks;
 use mcp_2026_07_28 as rounds;
-use mcp_exact_wire::{Direction, Identified, Message, Request, RequestId, decode_message, from_str, to_string};
+use mcp_exact_wire::{
+    Direction, Identified, Message, Request, RequestId, decode_message, from_str, to_string,
+};
 
 /// Every request was a call of a tool.
 fn answers(_: &RequestId) -> Option<&'static str> {

@@ -34,7 +34,9 @@ fn corrected_schema(revision: &str) -> serde_json::Value {
     };
     let listed = codegen::revisions(&file("revisions.toml")).expect("the list can be read");
     let mut listed = listed.into_iter();
-    let entry = listed.find(|entry| entry.id == revision).expect("it is listed");
+    let entry = listed
+        .find(|entry| entry.id == revision)
+        .expect("it is listed");
     let text = file(&format!("{revision}/schema.json"));
     codegen::corrected(&entry, text.as_bytes(), tables).expect("the errata fit")
 }
