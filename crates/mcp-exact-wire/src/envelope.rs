@@ -104,7 +104,11 @@ impl Reader<'_> {
     }
 
     /// Reads something at another place and comes back.
-    pub(crate) fn aside<T>(&mut self, at: usize, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+    pub(crate) fn aside<T>(
+        &mut self,
+        at: usize,
+        read: impl FnOnce(&mut Self) -> Read<T>,
+    ) -> Read<T> {
         let (end, depth) = (self.at(), self.depth());
         self.rewind(at, depth);
         let value = read(self)?;

@@ -58,6 +58,7 @@ pub struct ObjectReader {
     start: usize,
     seen: u64,
     guess: usize,
+    opened: bool,
     first: bool,
     envelope: bool,
     unknown: Unknown,
@@ -77,6 +78,7 @@ impl<'a> Reader<'a> {
             start: self.at() - 1,
             seen: 0,
             guess: 0,
+            opened: true,
             first: true,
             envelope,
             unknown: None,
@@ -128,6 +130,42 @@ impl<'a> Reader<'a> {
 }
 
 impl ObjectReader {
+    /// What [`step`](Self::step) gives after the object.
+    pub const END: usize = usize::MAX;
+    /// What [`step`](Self::step) gives when it failed.
+    const FAILED: usize = usize::MAX - 1;
+
+    /// The next value as an object of a known type; the first step opens it.
+    pub const fn of(shape: &'static Shape) -> Self {
+        Self {
+            shape,
+            start: 0,
+            seen: 0,
+            guess: 0,
+            opened: false,
+            first: true,
+            envelope: false,
+            unknown: None,
+        }
+    }
+
+    /// As [`next`](Self::next), for generated code, of which there is much: the index of a member, [`END`](Self::END), or a
+    /// number that is neither when the reader failed.
+    #[inline(never)]
+    pub fn step(&mut self, r: &mut Reader<'_>) -> usize {
+        if !self.opened {
+            match r.object(self.shape) {
+                Ok(opened) => *self = opened,
+                Err(Failed) => return Self::FAILED,
+            }
+        }
+        match self.next(r) {
+            Ok(Some(index)) => index,
+            Ok(None) => Self::END,
+            Err(Failed) => Self::FAILED,
+        }
+    }
+
     /// The rest of a message after its method.
     fn resumed(shape: &'static Shape, start: usize) -> Self {
         const METHOD: u64 = keys::<1>(&["method"])[0];
@@ -137,6 +175,7 @@ impl ObjectReader {
             start,
             seen: method.map_or(0, |index| 1 << index),
             guess: method.map_or(0, |index| index + 1),
+            opened: true,
             first: false,
             envelope: true,
             unknown: None,
@@ -150,6 +189,7 @@ impl ObjectReader {
             start,
             seen,
             guess: 0,
+            opened: true,
             first: true,
             envelope: false,
             unknown: None,

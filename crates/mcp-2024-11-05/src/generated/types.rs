@@ -4,9 +4,9 @@
 use mcp_exact_wire::{
     check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
     Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
-    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
-    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -50,11 +50,17 @@ impl Decode for Annotated {
             keys: &keys::<1>(<Annotated as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut annotations)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             annotations,
@@ -132,13 +138,18 @@ impl Decode for Annotations {
             keys: &keys::<2>(<Annotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut audience = None;
         let mut priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut audience)?,
-                _ => r.member(&mut priority)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut audience),
+                1 => r.member(&mut priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -297,15 +308,20 @@ impl Decode for BlobResourceContents {
             keys: &keys::<3>(<BlobResourceContents as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut blob = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut blob)?,
-                1 => r.member(&mut mime_type)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut blob),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(blob) = blob else {
@@ -398,15 +414,20 @@ impl Decode for ClientCapabilities {
             keys: &keys::<3>(<ClientCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut experimental = None;
         let mut roots = None;
         let mut sampling = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut experimental)?,
-                1 => r.member(&mut roots)?,
-                _ => r.member(&mut sampling)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut experimental),
+                1 => r.member(&mut roots),
+                2 => r.member(&mut sampling),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -481,11 +502,17 @@ impl Decode for ClientCapabilitiesRoots {
             keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -546,13 +573,18 @@ impl Decode for CompleteRequestParamsArgument {
             keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                _ => r.member(&mut value)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -701,15 +733,20 @@ impl Decode for CompleteResultCompletion {
             keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut has_more = None;
         let mut total = None;
         let mut values = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut has_more)?,
-                1 => r.member(&mut total)?,
-                _ => r.member(&mut values)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut has_more),
+                1 => r.member(&mut total),
+                2 => r.member(&mut values),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(values) = values else {
@@ -946,14 +983,19 @@ impl Decode for EmbeddedResource {
             keys: &keys::<3>(<EmbeddedResource as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut resource = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut annotations)?,
-                1 => r.member(&mut resource)?,
-                _ => r.constant("resource")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut resource),
+                2 => r.constant("resource"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(resource) = resource else {
@@ -1038,16 +1080,21 @@ impl Decode for ImageContent {
             keys: &keys::<4>(<ImageContent as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut annotations)?,
-                1 => r.member(&mut data)?,
-                2 => r.member(&mut mime_type)?,
-                _ => r.constant("image")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut data),
+                2 => r.member(&mut mime_type),
+                3 => r.constant("image"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -1130,13 +1177,18 @@ impl Decode for Implementation {
             keys: &keys::<2>(<Implementation as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut version = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                _ => r.member(&mut version)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut version),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1300,11 +1352,17 @@ impl Decode for ModelHint {
             keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut name)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             name,
@@ -1404,17 +1462,22 @@ impl Decode for ModelPreferences {
             keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cost_priority = None;
         let mut hints = None;
         let mut intelligence_priority = None;
         let mut speed_priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut cost_priority)?,
-                1 => r.member(&mut hints)?,
-                2 => r.member(&mut intelligence_priority)?,
-                _ => r.member(&mut speed_priority)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cost_priority),
+                1 => r.member(&mut hints),
+                2 => r.member(&mut intelligence_priority),
+                3 => r.member(&mut speed_priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1515,15 +1578,20 @@ impl Decode for Prompt {
             keys: &keys::<3>(<Prompt as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut arguments = None;
         let mut description = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut arguments)?,
-                1 => r.member(&mut description)?,
-                _ => r.member(&mut name)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut arguments),
+                1 => r.member(&mut description),
+                2 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1598,15 +1666,20 @@ impl Decode for PromptArgument {
             keys: &keys::<3>(<PromptArgument as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut name = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut description)?,
-                1 => r.member(&mut name)?,
-                _ => r.member(&mut required)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut name),
+                2 => r.member(&mut required),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1681,13 +1754,18 @@ impl Decode for PromptMessage {
             keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut content)?,
-                _ => r.member(&mut role)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -1763,12 +1841,17 @@ impl Decode for PromptReference {
             keys: &keys::<2>(<PromptReference as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                _ => r.constant("ref/prompt")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.constant("ref/prompt"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1838,11 +1921,17 @@ impl Decode for RequestParamsMeta {
             keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut progress_token = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut progress_token)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut progress_token),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             progress_token,
@@ -1928,21 +2017,26 @@ impl Decode for Resource {
             keys: &keys::<6>(<Resource as Members>::MEMBERS),
             required: 40,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut description = None;
         let mut mime_type = None;
         let mut name = None;
         let mut size = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut annotations)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut mime_type)?,
-                3 => r.member(&mut name)?,
-                4 => r.member(&mut size)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut description),
+                2 => r.member(&mut mime_type),
+                3 => r.member(&mut name),
+                4 => r.member(&mut size),
+                5 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -2040,13 +2134,18 @@ impl Decode for ResourceContents {
             keys: &keys::<2>(<ResourceContents as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut mime_type)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mime_type),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2116,12 +2215,17 @@ impl Decode for ResourceReference {
             keys: &keys::<2>(<ResourceReference as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ref/resource")?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ref/resource"),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2205,19 +2309,24 @@ impl Decode for ResourceTemplate {
             keys: &keys::<5>(<ResourceTemplate as Members>::MEMBERS),
             required: 24,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut description = None;
         let mut mime_type = None;
         let mut name = None;
         let mut uri_template = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut annotations)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut mime_type)?,
-                3 => r.member(&mut name)?,
-                _ => r.member(&mut uri_template)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut description),
+                2 => r.member(&mut mime_type),
+                3 => r.member(&mut name),
+                4 => r.member(&mut uri_template),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -2369,13 +2478,18 @@ impl Decode for Root {
             keys: &keys::<2>(<Root as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2451,13 +2565,18 @@ impl Decode for SamplingMessage {
             keys: &keys::<2>(<SamplingMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut content)?,
-                _ => r.member(&mut role)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -2637,19 +2756,24 @@ impl Decode for ServerCapabilities {
             keys: &keys::<5>(<ServerCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut experimental = None;
         let mut logging = None;
         let mut prompts = None;
         let mut resources = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut experimental)?,
-                1 => r.member(&mut logging)?,
-                2 => r.member(&mut prompts)?,
-                3 => r.member(&mut resources)?,
-                _ => r.member(&mut tools)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut experimental),
+                1 => r.member(&mut logging),
+                2 => r.member(&mut prompts),
+                3 => r.member(&mut resources),
+                4 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2734,11 +2858,17 @@ impl Decode for ServerCapabilitiesPrompts {
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -2805,13 +2935,18 @@ impl Decode for ServerCapabilitiesResources {
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
         let mut subscribe = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut list_changed)?,
-                _ => r.member(&mut subscribe)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                1 => r.member(&mut subscribe),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2881,11 +3016,17 @@ impl Decode for ServerCapabilitiesTools {
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -2946,14 +3087,19 @@ impl Decode for TextContent {
             keys: &keys::<3>(<TextContent as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut text = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut annotations)?,
-                1 => r.member(&mut text)?,
-                _ => r.constant("text")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut text),
+                2 => r.constant("text"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -3028,15 +3174,20 @@ impl Decode for TextResourceContents {
             keys: &keys::<3>(<TextResourceContents as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mime_type = None;
         let mut text = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut mime_type)?,
-                1 => r.member(&mut text)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mime_type),
+                1 => r.member(&mut text),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -3121,15 +3272,20 @@ impl Decode for Tool {
             keys: &keys::<3>(<Tool as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut input_schema = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut description)?,
-                1 => r.member(&mut input_schema)?,
-                _ => r.member(&mut name)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut input_schema),
+                2 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(input_schema) = input_schema else {
@@ -3221,14 +3377,19 @@ impl Decode for ToolInputSchemaView {
             keys: &keys::<3>(<ToolInputSchemaView as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut properties)?,
-                1 => r.member(&mut required)?,
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut properties),
+                1 => r.member(&mut required),
+                2 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {

@@ -4,9 +4,9 @@
 use mcp_exact_wire::{
     check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
     Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
-    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
-    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -44,12 +44,17 @@ impl Decode for CallToolRequest {
             keys: &keys::<2>(<CallToolRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("tools/call")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("tools/call"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -114,15 +119,20 @@ impl Decode for CallToolRequestParams {
             keys: &keys::<3>(<CallToolRequestParams as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut arguments)?,
-                _ => r.member(&mut name)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -446,12 +456,17 @@ impl Decode for CompleteRequest {
             keys: &keys::<2>(<CompleteRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("completion/complete")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("completion/complete"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -528,17 +543,22 @@ impl Decode for CompleteRequestParams {
             keys: &keys::<4>(<CompleteRequestParams as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut argument = None;
         let mut context = None;
         let mut r#ref = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut argument)?,
-                2 => r.member(&mut context)?,
-                _ => r.member(&mut r#ref)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut argument),
+                2 => r.member(&mut context),
+                3 => r.member(&mut r#ref),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(argument) = argument else {
@@ -619,12 +639,17 @@ impl Decode for CreateMessageRequest {
             keys: &keys::<2>(<CreateMessageRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("sampling/createMessage")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("sampling/createMessage"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -725,7 +750,7 @@ impl Decode for CreateMessageRequestParams {
             keys: &keys::<9>(<CreateMessageRequestParams as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut include_context = None;
         let mut max_tokens = None;
@@ -735,17 +760,22 @@ impl Decode for CreateMessageRequestParams {
         let mut stop_sequences = None;
         let mut system_prompt = None;
         let mut temperature = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut include_context)?,
-                2 => r.member(&mut max_tokens)?,
-                3 => r.member(&mut messages)?,
-                4 => r.member(&mut metadata)?,
-                5 => r.member(&mut model_preferences)?,
-                6 => r.member(&mut stop_sequences)?,
-                7 => r.member(&mut system_prompt)?,
-                _ => r.member(&mut temperature)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut include_context),
+                2 => r.member(&mut max_tokens),
+                3 => r.member(&mut messages),
+                4 => r.member(&mut metadata),
+                5 => r.member(&mut model_preferences),
+                6 => r.member(&mut stop_sequences),
+                7 => r.member(&mut system_prompt),
+                8 => r.member(&mut temperature),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(max_tokens) = max_tokens else {
@@ -861,12 +891,17 @@ impl Decode for ElicitRequest {
             keys: &keys::<2>(<ElicitRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("elicitation/create")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("elicitation/create"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -941,15 +976,20 @@ impl Decode for ElicitRequestParams {
             keys: &keys::<3>(<ElicitRequestParams as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut message = None;
         let mut requested_schema = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut message)?,
-                _ => r.member(&mut requested_schema)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut message),
+                2 => r.member(&mut requested_schema),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -1025,12 +1065,17 @@ impl Decode for GetPromptRequest {
             keys: &keys::<2>(<GetPromptRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("prompts/get")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("prompts/get"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1095,15 +1140,20 @@ impl Decode for GetPromptRequestParams {
             keys: &keys::<3>(<GetPromptRequestParams as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut arguments)?,
-                _ => r.member(&mut name)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1172,12 +1222,17 @@ impl Decode for InitializeRequest {
             keys: &keys::<2>(<InitializeRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("initialize")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("initialize"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1254,17 +1309,22 @@ impl Decode for InitializeRequestParams {
             keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut capabilities = None;
         let mut client_info = None;
         let mut protocol_version = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut capabilities)?,
-                2 => r.member(&mut client_info)?,
-                _ => r.member(&mut protocol_version)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut capabilities),
+                2 => r.member(&mut client_info),
+                3 => r.member(&mut protocol_version),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(capabilities) = capabilities else {
@@ -1346,12 +1406,17 @@ impl Decode for ListPromptsRequest {
             keys: &keys::<2>(<ListPromptsRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("prompts/list")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("prompts/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1416,12 +1481,17 @@ impl Decode for ListResourceTemplatesRequest {
             keys: &keys::<2>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("resources/templates/list")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("resources/templates/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1486,12 +1556,17 @@ impl Decode for ListResourcesRequest {
             keys: &keys::<2>(<ListResourcesRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("resources/list")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("resources/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1562,12 +1637,17 @@ impl Decode for ListRootsRequest {
             keys: &keys::<2>(<ListRootsRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("roots/list")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("roots/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1632,12 +1712,17 @@ impl Decode for ListToolsRequest {
             keys: &keys::<2>(<ListToolsRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("tools/list")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("tools/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1699,13 +1784,18 @@ impl Decode for PaginatedRequest {
             keys: &keys::<2>(<PaginatedRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut method)?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut method),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -1779,13 +1869,18 @@ impl Decode for PaginatedRequestParams {
             keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cursor = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut cursor)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cursor),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1855,12 +1950,17 @@ impl Decode for PingRequest {
             keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ping")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ping"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1919,12 +2019,17 @@ impl Decode for ReadResourceRequest {
             keys: &keys::<2>(<ReadResourceRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("resources/read")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("resources/read"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1992,13 +2097,18 @@ impl Decode for ReadResourceRequestParams {
             keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2071,13 +2181,18 @@ impl Decode for Request {
             keys: &keys::<2>(<Request as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut method)?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut method),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -2147,11 +2262,17 @@ impl Decode for RequestParams {
             keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut meta)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             meta,
@@ -2320,12 +2441,17 @@ impl Decode for SetLevelRequest {
             keys: &keys::<2>(<SetLevelRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("logging/setLevel")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("logging/setLevel"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -2393,13 +2519,18 @@ impl Decode for SetLevelRequestParams {
             keys: &keys::<2>(<SetLevelRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut level = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut level)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut level),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(level) = level else {
@@ -2469,12 +2600,17 @@ impl Decode for SubscribeRequest {
             keys: &keys::<2>(<SubscribeRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("resources/subscribe")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("resources/subscribe"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -2542,13 +2678,18 @@ impl Decode for SubscribeRequestParams {
             keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2618,12 +2759,17 @@ impl Decode for UnsubscribeRequest {
             keys: &keys::<2>(<UnsubscribeRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("resources/unsubscribe")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("resources/unsubscribe"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -2691,13 +2837,18 @@ impl Decode for UnsubscribeRequestParams {
             keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {

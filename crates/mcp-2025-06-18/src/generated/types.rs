@@ -4,9 +4,9 @@
 use mcp_exact_wire::{
     check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
     Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
-    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
-    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -67,15 +67,20 @@ impl Decode for Annotations {
             keys: &keys::<3>(<Annotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut audience = None;
         let mut last_modified = None;
         let mut priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut audience)?,
-                1 => r.member(&mut last_modified)?,
-                _ => r.member(&mut priority)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut audience),
+                1 => r.member(&mut last_modified),
+                2 => r.member(&mut priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -248,18 +253,23 @@ impl Decode for AudioContent {
             keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut data)?,
-                3 => r.member(&mut mime_type)?,
-                _ => r.constant("audio")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("audio"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -352,13 +362,18 @@ impl Decode for BaseMetadata {
             keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -431,17 +446,22 @@ impl Decode for BlobResourceContents {
             keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut blob = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut blob)?,
-                2 => r.member(&mut mime_type)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut blob),
+                2 => r.member(&mut mime_type),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(blob) = blob else {
@@ -544,16 +564,21 @@ impl Decode for BooleanSchema {
             keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut title)?,
-                _ => r.constant("boolean")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut title),
+                3 => r.constant("boolean"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -642,17 +667,22 @@ impl Decode for ClientCapabilities {
             keys: &keys::<4>(<ClientCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut elicitation = None;
         let mut experimental = None;
         let mut roots = None;
         let mut sampling = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut elicitation)?,
-                1 => r.member(&mut experimental)?,
-                2 => r.member(&mut roots)?,
-                _ => r.member(&mut sampling)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut elicitation),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut roots),
+                3 => r.member(&mut sampling),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -732,11 +762,17 @@ impl Decode for ClientCapabilitiesRoots {
             keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -797,13 +833,18 @@ impl Decode for CompleteRequestParamsArgument {
             keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                _ => r.member(&mut value)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -874,11 +915,17 @@ impl Decode for CompleteRequestParamsContext {
             keys: &keys::<1>(<CompleteRequestParamsContext as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut arguments = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut arguments)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut arguments),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             arguments,
@@ -1020,15 +1067,20 @@ impl Decode for CompleteResultCompletion {
             keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut has_more = None;
         let mut total = None;
         let mut values = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut has_more)?,
-                1 => r.member(&mut total)?,
-                _ => r.member(&mut values)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut has_more),
+                1 => r.member(&mut total),
+                2 => r.member(&mut values),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(values) = values else {
@@ -1299,14 +1351,19 @@ impl Decode for ElicitRequestParamsRequestedSchema {
             keys: &keys::<3>(<ElicitRequestParamsRequestedSchema as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut properties)?,
-                1 => r.member(&mut required)?,
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut properties),
+                1 => r.member(&mut required),
+                2 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(properties) = properties else {
@@ -1517,16 +1574,21 @@ impl Decode for EmbeddedResource {
             keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut resource = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut resource)?,
-                _ => r.constant("resource")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut resource),
+                3 => r.constant("resource"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(resource) = resource else {
@@ -1620,18 +1682,23 @@ impl Decode for EnumSchema {
             keys: &keys::<5>(<EnumSchema as Members>::MEMBERS),
             required: 18,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut r#enum = None;
         let mut enum_names = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut description)?,
-                1 => r.member(&mut r#enum)?,
-                2 => r.member(&mut enum_names)?,
-                3 => r.member(&mut title)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut r#enum),
+                2 => r.member(&mut enum_names),
+                3 => r.member(&mut title),
+                4 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -1720,18 +1787,23 @@ impl Decode for ImageContent {
             keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut data)?,
-                3 => r.member(&mut mime_type)?,
-                _ => r.constant("image")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("image"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -1827,15 +1899,20 @@ impl Decode for Implementation {
             keys: &keys::<3>(<Implementation as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
         let mut version = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                1 => r.member(&mut title)?,
-                _ => r.member(&mut version)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                2 => r.member(&mut version),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -2004,11 +2081,17 @@ impl Decode for ModelHint {
             keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut name)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             name,
@@ -2108,17 +2191,22 @@ impl Decode for ModelPreferences {
             keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cost_priority = None;
         let mut hints = None;
         let mut intelligence_priority = None;
         let mut speed_priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut cost_priority)?,
-                1 => r.member(&mut hints)?,
-                2 => r.member(&mut intelligence_priority)?,
-                _ => r.member(&mut speed_priority)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cost_priority),
+                1 => r.member(&mut hints),
+                2 => r.member(&mut intelligence_priority),
+                3 => r.member(&mut speed_priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2226,19 +2314,24 @@ impl Decode for NumberSchema {
             keys: &keys::<5>(<NumberSchema as Members>::MEMBERS),
             required: 16,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut maximum = None;
         let mut minimum = None;
         let mut title = None;
         let mut r#type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut description)?,
-                1 => r.member(&mut maximum)?,
-                2 => r.member(&mut minimum)?,
-                3 => r.member(&mut title)?,
-                _ => r.member(&mut r#type)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut maximum),
+                2 => r.member(&mut minimum),
+                3 => r.member(&mut title),
+                4 => r.member(&mut r#type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#type) = r#type else {
@@ -2523,19 +2616,24 @@ impl Decode for Prompt {
             keys: &keys::<5>(<Prompt as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut description = None;
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut arguments)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut name)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut description),
+                3 => r.member(&mut name),
+                4 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -2633,17 +2731,22 @@ impl Decode for PromptArgument {
             keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut name = None;
         let mut required = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut description)?,
-                1 => r.member(&mut name)?,
-                2 => r.member(&mut required)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut name),
+                2 => r.member(&mut required),
+                3 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -2723,13 +2826,18 @@ impl Decode for PromptMessage {
             keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut content)?,
-                _ => r.member(&mut role)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -2813,14 +2921,19 @@ impl Decode for PromptReference {
             keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                1 => r.member(&mut title)?,
-                _ => r.constant("ref/prompt")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                2 => r.constant("ref/prompt"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -2895,11 +3008,17 @@ impl Decode for RequestParamsMeta {
             keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut progress_token = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut progress_token)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut progress_token),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             progress_token,
@@ -2996,7 +3115,7 @@ impl Decode for Resource {
             keys: &keys::<8>(<Resource as Members>::MEMBERS),
             required: 144,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -3005,16 +3124,21 @@ impl Decode for Resource {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut mime_type)?,
-                4 => r.member(&mut name)?,
-                5 => r.member(&mut size)?,
-                6 => r.member(&mut title)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut mime_type),
+                4 => r.member(&mut name),
+                5 => r.member(&mut size),
+                6 => r.member(&mut title),
+                7 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -3125,15 +3249,20 @@ impl Decode for ResourceContents {
             keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut mime_type)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -3250,7 +3379,7 @@ impl Decode for ResourceLink {
             keys: &keys::<9>(<ResourceLink as Members>::MEMBERS),
             required: 400,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -3259,17 +3388,22 @@ impl Decode for ResourceLink {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut mime_type)?,
-                4 => r.member(&mut name)?,
-                5 => r.member(&mut size)?,
-                6 => r.member(&mut title)?,
-                7 => r.constant("resource_link")?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut mime_type),
+                4 => r.member(&mut name),
+                5 => r.member(&mut size),
+                6 => r.member(&mut title),
+                7 => r.constant("resource_link"),
+                8 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -3407,7 +3541,7 @@ impl Decode for ResourceTemplate {
             keys: &keys::<7>(<ResourceTemplate as Members>::MEMBERS),
             required: 80,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -3415,15 +3549,20 @@ impl Decode for ResourceTemplate {
         let mut name = None;
         let mut title = None;
         let mut uri_template = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut mime_type)?,
-                4 => r.member(&mut name)?,
-                5 => r.member(&mut title)?,
-                _ => r.member(&mut uri_template)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut mime_type),
+                4 => r.member(&mut name),
+                5 => r.member(&mut title),
+                6 => r.member(&mut uri_template),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -3523,12 +3662,17 @@ impl Decode for ResourceTemplateReference {
             keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ref/resource")?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ref/resource"),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -3655,15 +3799,20 @@ impl Decode for Root {
             keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut name = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut name)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut name),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -3744,13 +3893,18 @@ impl Decode for SamplingMessage {
             keys: &keys::<2>(<SamplingMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut content)?,
-                _ => r.member(&mut role)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -3952,21 +4106,26 @@ impl Decode for ServerCapabilities {
             keys: &keys::<6>(<ServerCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut completions = None;
         let mut experimental = None;
         let mut logging = None;
         let mut prompts = None;
         let mut resources = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut completions)?,
-                1 => r.member(&mut experimental)?,
-                2 => r.member(&mut logging)?,
-                3 => r.member(&mut prompts)?,
-                4 => r.member(&mut resources)?,
-                _ => r.member(&mut tools)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut completions),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut logging),
+                3 => r.member(&mut prompts),
+                4 => r.member(&mut resources),
+                5 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -4056,11 +4215,17 @@ impl Decode for ServerCapabilitiesPrompts {
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -4127,13 +4292,18 @@ impl Decode for ServerCapabilitiesResources {
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
         let mut subscribe = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut list_changed)?,
-                _ => r.member(&mut subscribe)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                1 => r.member(&mut subscribe),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -4203,11 +4373,17 @@ impl Decode for ServerCapabilitiesTools {
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -4290,20 +4466,25 @@ impl Decode for StringSchema {
             keys: &keys::<6>(<StringSchema as Members>::MEMBERS),
             required: 32,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut format = None;
         let mut max_length = None;
         let mut min_length = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut description)?,
-                1 => r.member(&mut format)?,
-                2 => r.member(&mut max_length)?,
-                3 => r.member(&mut min_length)?,
-                4 => r.member(&mut title)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut format),
+                2 => r.member(&mut max_length),
+                3 => r.member(&mut min_length),
+                4 => r.member(&mut title),
+                5 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -4456,16 +4637,21 @@ impl Decode for TextContent {
             keys: &keys::<4>(<TextContent as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut text = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut text)?,
-                _ => r.constant("text")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut text),
+                3 => r.constant("text"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -4548,17 +4734,22 @@ impl Decode for TextResourceContents {
             keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut text = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut mime_type)?,
-                2 => r.member(&mut text)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut text),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -4678,7 +4869,7 @@ impl Decode for Tool {
             keys: &keys::<7>(<Tool as Members>::MEMBERS),
             required: 24,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -4686,15 +4877,20 @@ impl Decode for Tool {
         let mut name = None;
         let mut output_schema = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut input_schema)?,
-                4 => r.member(&mut name)?,
-                5 => r.member(&mut output_schema)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut input_schema),
+                4 => r.member(&mut name),
+                5 => r.member(&mut output_schema),
+                6 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(input_schema) = input_schema else {
@@ -4842,19 +5038,24 @@ impl Decode for ToolAnnotations {
             keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut destructive_hint = None;
         let mut idempotent_hint = None;
         let mut open_world_hint = None;
         let mut read_only_hint = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut destructive_hint)?,
-                1 => r.member(&mut idempotent_hint)?,
-                2 => r.member(&mut open_world_hint)?,
-                3 => r.member(&mut read_only_hint)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut destructive_hint),
+                1 => r.member(&mut idempotent_hint),
+                2 => r.member(&mut open_world_hint),
+                3 => r.member(&mut read_only_hint),
+                4 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -4949,14 +5150,19 @@ impl Decode for ToolInputSchemaView {
             keys: &keys::<3>(<ToolInputSchemaView as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut properties)?,
-                1 => r.member(&mut required)?,
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut properties),
+                1 => r.member(&mut required),
+                2 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -5058,14 +5264,19 @@ impl Decode for ToolOutputSchemaView {
             keys: &keys::<3>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut properties)?,
-                1 => r.member(&mut required)?,
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut properties),
+                1 => r.member(&mut required),
+                2 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {

@@ -4,9 +4,9 @@
 use mcp_exact_wire::{
     check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
     Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
-    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
-    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -52,13 +52,18 @@ impl Decode for CancelledNotification {
             keys: &keys::<3>(<CancelledNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/cancelled")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/cancelled"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -133,15 +138,20 @@ impl Decode for CancelledNotificationParams {
             keys: &keys::<3>(<CancelledNotificationParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut reason = None;
         let mut request_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut reason)?,
-                _ => r.member(&mut request_id)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut reason),
+                2 => r.member(&mut request_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -333,13 +343,18 @@ impl Decode for ElicitationCompleteNotification {
             keys: &keys::<3>(<ElicitationCompleteNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/elicitation/complete")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/elicitation/complete"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -405,13 +420,18 @@ impl Decode for ElicitationCompleteNotificationParams {
             >(<ElicitationCompleteNotificationParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut elicitation_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut elicitation_id)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut elicitation_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(elicitation_id) = elicitation_id else {
@@ -481,13 +501,18 @@ impl Decode for InitializedNotification {
             keys: &keys::<3>(<InitializedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/initialized")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/initialized"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -546,13 +571,18 @@ impl Decode for LoggingMessageNotification {
             keys: &keys::<3>(<LoggingMessageNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/message")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/message"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -626,17 +656,22 @@ impl Decode for LoggingMessageNotificationParams {
             keys: &keys::<4>(<LoggingMessageNotificationParams as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut data = None;
         let mut level = None;
         let mut logger = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut data)?,
-                2 => r.member(&mut level)?,
-                _ => r.member(&mut logger)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut data),
+                2 => r.member(&mut level),
+                3 => r.member(&mut logger),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -720,13 +755,18 @@ impl Decode for Notification {
             keys: &keys::<2>(<Notification as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut method)?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut method),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -796,11 +836,17 @@ impl Decode for NotificationParams {
             keys: &keys::<1>(<NotificationParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut meta)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             meta,
@@ -858,13 +904,18 @@ impl Decode for ProgressNotification {
             keys: &keys::<3>(<ProgressNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/progress")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/progress"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -944,19 +995,24 @@ impl Decode for ProgressNotificationParams {
             keys: &keys::<5>(<ProgressNotificationParams as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut message = None;
         let mut progress = None;
         let mut progress_token = None;
         let mut total = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut message)?,
-                2 => r.member(&mut progress)?,
-                3 => r.member(&mut progress_token)?,
-                _ => r.member(&mut total)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut message),
+                2 => r.member(&mut progress),
+                3 => r.member(&mut progress_token),
+                4 => r.member(&mut total),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(progress) = progress else {
@@ -1042,13 +1098,18 @@ impl Decode for PromptListChangedNotification {
             keys: &keys::<3>(<PromptListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/prompts/list_changed")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/prompts/list_changed"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1113,13 +1174,18 @@ impl Decode for ResourceListChangedNotification {
             keys: &keys::<3>(<ResourceListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/resources/list_changed")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/resources/list_changed"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1180,13 +1246,18 @@ impl Decode for ResourceUpdatedNotification {
             keys: &keys::<3>(<ResourceUpdatedNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/resources/updated")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/resources/updated"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1256,13 +1327,18 @@ impl Decode for ResourceUpdatedNotificationParams {
             keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -1340,13 +1416,18 @@ impl Decode for RootsListChangedNotification {
             keys: &keys::<3>(<RootsListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/roots/list_changed")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/roots/list_changed"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1594,13 +1675,18 @@ impl Decode for TaskStatusNotification {
             keys: &keys::<3>(<TaskStatusNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/tasks/status")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/tasks/status"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1707,7 +1793,7 @@ impl Decode for TaskStatusNotificationParams {
             keys: &keys::<8>(<TaskStatusNotificationParams as Members>::MEMBERS),
             required: 214,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -1716,16 +1802,21 @@ impl Decode for TaskStatusNotificationParams {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut created_at)?,
-                2 => r.member(&mut last_updated_at)?,
-                3 => r.member(&mut poll_interval)?,
-                4 => r.member(&mut status)?,
-                5 => r.member(&mut status_message)?,
-                6 => r.member(&mut task_id)?,
-                _ => r.member(&mut ttl)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval),
+                4 => r.member(&mut status),
+                5 => r.member(&mut status_message),
+                6 => r.member(&mut task_id),
+                7 => r.member(&mut ttl),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(created_at) = created_at else {
@@ -1835,13 +1926,18 @@ impl Decode for ToolListChangedNotification {
             keys: &keys::<3>(<ToolListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/tools/list_changed")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/tools/list_changed"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {

@@ -4,9 +4,9 @@
 use mcp_exact_wire::{
     check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
     Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
-    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
-    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -67,15 +67,20 @@ impl Decode for Annotations {
             keys: &keys::<3>(<Annotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut audience = None;
         let mut last_modified = None;
         let mut priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut audience)?,
-                1 => r.member(&mut last_modified)?,
-                _ => r.member(&mut priority)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut audience),
+                1 => r.member(&mut last_modified),
+                2 => r.member(&mut priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -248,18 +253,23 @@ impl Decode for AudioContent {
             keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut data)?,
-                3 => r.member(&mut mime_type)?,
-                _ => r.constant("audio")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("audio"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -352,13 +362,18 @@ impl Decode for BaseMetadata {
             keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -431,17 +446,22 @@ impl Decode for BlobResourceContents {
             keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut blob = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut blob)?,
-                2 => r.member(&mut mime_type)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut blob),
+                2 => r.member(&mut mime_type),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(blob) = blob else {
@@ -544,16 +564,21 @@ impl Decode for BooleanSchema {
             keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut title)?,
-                _ => r.constant("boolean")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut title),
+                3 => r.constant("boolean"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -646,19 +671,24 @@ impl Decode for ClientCapabilities {
             keys: &keys::<5>(<ClientCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut elicitation = None;
         let mut experimental = None;
         let mut roots = None;
         let mut sampling = None;
         let mut tasks = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut elicitation)?,
-                1 => r.member(&mut experimental)?,
-                2 => r.member(&mut roots)?,
-                3 => r.member(&mut sampling)?,
-                _ => r.member(&mut tasks)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut elicitation),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut roots),
+                3 => r.member(&mut sampling),
+                4 => r.member(&mut tasks),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -746,13 +776,18 @@ impl Decode for ClientCapabilitiesElicitation {
             keys: &keys::<2>(<ClientCapabilitiesElicitation as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut form = None;
         let mut url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut form)?,
-                _ => r.member(&mut url)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut form),
+                1 => r.member(&mut url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -822,11 +857,17 @@ impl Decode for ClientCapabilitiesRoots {
             keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -894,13 +935,18 @@ impl Decode for ClientCapabilitiesSampling {
             keys: &keys::<2>(<ClientCapabilitiesSampling as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut context = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut context)?,
-                _ => r.member(&mut tools)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut context),
+                1 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -976,15 +1022,20 @@ impl Decode for ClientCapabilitiesTasks {
             keys: &keys::<3>(<ClientCapabilitiesTasks as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cancel = None;
         let mut list = None;
         let mut requests = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut cancel)?,
-                1 => r.member(&mut list)?,
-                _ => r.member(&mut requests)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cancel),
+                1 => r.member(&mut list),
+                2 => r.member(&mut requests),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1062,13 +1113,18 @@ impl Decode for ClientCapabilitiesTasksRequests {
             keys: &keys::<2>(<ClientCapabilitiesTasksRequests as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut elicitation = None;
         let mut sampling = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut elicitation)?,
-                _ => r.member(&mut sampling)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut elicitation),
+                1 => r.member(&mut sampling),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1140,11 +1196,17 @@ impl Decode for ClientCapabilitiesTasksRequestsElicitation {
             >(<ClientCapabilitiesTasksRequestsElicitation as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut create = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut create)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut create),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             create,
@@ -1210,11 +1272,17 @@ impl Decode for ClientCapabilitiesTasksRequestsSampling {
             >(<ClientCapabilitiesTasksRequestsSampling as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut create_message = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut create_message)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut create_message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             create_message,
@@ -1275,13 +1343,18 @@ impl Decode for CompleteRequestParamsArgument {
             keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                _ => r.member(&mut value)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1352,11 +1425,17 @@ impl Decode for CompleteRequestParamsContext {
             keys: &keys::<1>(<CompleteRequestParamsContext as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut arguments = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut arguments)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut arguments),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             arguments,
@@ -1498,15 +1577,20 @@ impl Decode for CompleteResultCompletion {
             keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut has_more = None;
         let mut total = None;
         let mut values = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut has_more)?,
-                1 => r.member(&mut total)?,
-                _ => r.member(&mut values)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut has_more),
+                1 => r.member(&mut total),
+                2 => r.member(&mut values),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(values) = values else {
@@ -1804,19 +1888,24 @@ impl Decode for ElicitRequestFormParams {
             keys: &keys::<5>(<ElicitRequestFormParams as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut message = None;
         let mut mode = None;
         let mut requested_schema = None;
         let mut task = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut message)?,
-                2 => r.member(&mut mode)?,
-                3 => r.member(&mut requested_schema)?,
-                _ => r.member(&mut task)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut message),
+                2 => r.member(&mut mode),
+                3 => r.member(&mut requested_schema),
+                4 => r.member(&mut task),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -1942,16 +2031,21 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
             >(<ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut schema)?,
-                1 => r.member(&mut properties)?,
-                2 => r.member(&mut required)?,
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                1 => r.member(&mut properties),
+                2 => r.member(&mut required),
+                3 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(properties) = properties else {
@@ -2057,20 +2151,25 @@ impl Decode for ElicitRequestURLParams {
             keys: &keys::<6>(<ElicitRequestURLParams as Members>::MEMBERS),
             required: 46,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut elicitation_id = None;
         let mut message = None;
         let mut task = None;
         let mut url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut elicitation_id)?,
-                2 => r.member(&mut message)?,
-                3 => r.constant("url")?,
-                4 => r.member(&mut task)?,
-                _ => r.member(&mut url)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut elicitation_id),
+                2 => r.member(&mut message),
+                3 => r.constant("url"),
+                4 => r.member(&mut task),
+                5 => r.member(&mut url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(elicitation_id) = elicitation_id else {
@@ -2306,16 +2405,21 @@ impl Decode for EmbeddedResource {
             keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut resource = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut resource)?,
-                _ => r.constant("resource")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut resource),
+                3 => r.constant("resource"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(resource) = resource else {
@@ -2539,15 +2643,20 @@ impl Decode for Error {
             keys: &keys::<3>(<Error as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut code = None;
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut code)?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut code),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(code) = code else {
@@ -2641,17 +2750,22 @@ impl Decode for Icon {
             keys: &keys::<4>(<Icon as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mime_type = None;
         let mut sizes = None;
         let mut src = None;
         let mut theme = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut mime_type)?,
-                1 => r.member(&mut sizes)?,
-                2 => r.member(&mut src)?,
-                _ => r.member(&mut theme)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mime_type),
+                1 => r.member(&mut sizes),
+                2 => r.member(&mut src),
+                3 => r.member(&mut theme),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(src) = src else {
@@ -2808,11 +2922,17 @@ impl Decode for Icons {
             keys: &keys::<1>(<Icons as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut icons = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut icons)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut icons),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             icons,
@@ -2892,18 +3012,23 @@ impl Decode for ImageContent {
             keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut data)?,
-                3 => r.member(&mut mime_type)?,
-                _ => r.constant("image")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("image"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -3027,21 +3152,26 @@ impl Decode for Implementation {
             keys: &keys::<6>(<Implementation as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut icons = None;
         let mut name = None;
         let mut title = None;
         let mut version = None;
         let mut website_url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut description)?,
-                1 => r.member(&mut icons)?,
-                2 => r.member(&mut name)?,
-                3 => r.member(&mut title)?,
-                4 => r.member(&mut version)?,
-                _ => r.member(&mut website_url)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut icons),
+                2 => r.member(&mut name),
+                3 => r.member(&mut title),
+                4 => r.member(&mut version),
+                5 => r.member(&mut website_url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -3158,20 +3288,25 @@ impl Decode for LegacyTitledEnumSchema {
             keys: &keys::<6>(<LegacyTitledEnumSchema as Members>::MEMBERS),
             required: 36,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;
         let mut enum_names = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut r#enum)?,
-                3 => r.member(&mut enum_names)?,
-                4 => r.member(&mut title)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut r#enum),
+                3 => r.member(&mut enum_names),
+                4 => r.member(&mut title),
+                5 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -3349,11 +3484,17 @@ impl Decode for ModelHint {
             keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut name)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             name,
@@ -3453,17 +3594,22 @@ impl Decode for ModelPreferences {
             keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cost_priority = None;
         let mut hints = None;
         let mut intelligence_priority = None;
         let mut speed_priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut cost_priority)?,
-                1 => r.member(&mut hints)?,
-                2 => r.member(&mut intelligence_priority)?,
-                _ => r.member(&mut speed_priority)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cost_priority),
+                1 => r.member(&mut hints),
+                2 => r.member(&mut intelligence_priority),
+                3 => r.member(&mut speed_priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -3634,13 +3780,18 @@ impl Decode for MultiSelectOption {
             keys: &keys::<2>(<MultiSelectOption as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#const = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut r#const)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#const),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#const) = r#const else {
@@ -3727,21 +3878,26 @@ impl Decode for NumberSchema {
             keys: &keys::<6>(<NumberSchema as Members>::MEMBERS),
             required: 32,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut maximum = None;
         let mut minimum = None;
         let mut title = None;
         let mut r#type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut maximum)?,
-                3 => r.member(&mut minimum)?,
-                4 => r.member(&mut title)?,
-                _ => r.member(&mut r#type)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut maximum),
+                3 => r.member(&mut minimum),
+                4 => r.member(&mut title),
+                5 => r.member(&mut r#type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#type) = r#type else {
@@ -4122,21 +4278,26 @@ impl Decode for Prompt {
             keys: &keys::<6>(<Prompt as Members>::MEMBERS),
             required: 16,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut description = None;
         let mut icons = None;
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut arguments)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut icons)?,
-                4 => r.member(&mut name)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut name),
+                5 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -4246,17 +4407,22 @@ impl Decode for PromptArgument {
             keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut name = None;
         let mut required = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut description)?,
-                1 => r.member(&mut name)?,
-                2 => r.member(&mut required)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut name),
+                2 => r.member(&mut required),
+                3 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -4336,13 +4502,18 @@ impl Decode for PromptMessage {
             keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut content)?,
-                _ => r.member(&mut role)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -4426,14 +4597,19 @@ impl Decode for PromptReference {
             keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                1 => r.member(&mut title)?,
-                _ => r.constant("ref/prompt")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                2 => r.constant("ref/prompt"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -4498,11 +4674,17 @@ impl Decode for RelatedTaskMetadata {
             keys: &keys::<1>(<RelatedTaskMetadata as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut task_id = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut task_id)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut task_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(task_id) = task_id else {
             return Err(object.incomplete(r));
@@ -4571,11 +4753,17 @@ impl Decode for RequestParamsMeta {
             keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut progress_token = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut progress_token)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut progress_token),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             progress_token,
@@ -4684,7 +4872,7 @@ impl Decode for Resource {
             keys: &keys::<9>(<Resource as Members>::MEMBERS),
             required: 288,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -4694,17 +4882,22 @@ impl Decode for Resource {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut icons)?,
-                4 => r.member(&mut mime_type)?,
-                5 => r.member(&mut name)?,
-                6 => r.member(&mut size)?,
-                7 => r.member(&mut title)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut size),
+                7 => r.member(&mut title),
+                8 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -4826,15 +5019,20 @@ impl Decode for ResourceContents {
             keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut mime_type)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -4963,7 +5161,7 @@ impl Decode for ResourceLink {
             keys: &keys::<10>(<ResourceLink as Members>::MEMBERS),
             required: 800,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -4973,18 +5171,23 @@ impl Decode for ResourceLink {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut icons)?,
-                4 => r.member(&mut mime_type)?,
-                5 => r.member(&mut name)?,
-                6 => r.member(&mut size)?,
-                7 => r.member(&mut title)?,
-                8 => r.constant("resource_link")?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut size),
+                7 => r.member(&mut title),
+                8 => r.constant("resource_link"),
+                9 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -5145,7 +5348,7 @@ impl Decode for ResourceTemplate {
             keys: &keys::<8>(<ResourceTemplate as Members>::MEMBERS),
             required: 160,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -5154,16 +5357,21 @@ impl Decode for ResourceTemplate {
         let mut name = None;
         let mut title = None;
         let mut uri_template = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut icons)?,
-                4 => r.member(&mut mime_type)?,
-                5 => r.member(&mut name)?,
-                6 => r.member(&mut title)?,
-                _ => r.member(&mut uri_template)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut title),
+                7 => r.member(&mut uri_template),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -5274,12 +5482,17 @@ impl Decode for ResourceTemplateReference {
             keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ref/resource")?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ref/resource"),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -5406,15 +5619,20 @@ impl Decode for Root {
             keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut name = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut name)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut name),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -5498,15 +5716,20 @@ impl Decode for SamplingMessage {
             keys: &keys::<3>(<SamplingMessage as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut content)?,
-                _ => r.member(&mut role)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -5903,7 +6126,7 @@ impl Decode for ServerCapabilities {
             keys: &keys::<7>(<ServerCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut completions = None;
         let mut experimental = None;
         let mut logging = None;
@@ -5911,15 +6134,20 @@ impl Decode for ServerCapabilities {
         let mut resources = None;
         let mut tasks = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut completions)?,
-                1 => r.member(&mut experimental)?,
-                2 => r.member(&mut logging)?,
-                3 => r.member(&mut prompts)?,
-                4 => r.member(&mut resources)?,
-                5 => r.member(&mut tasks)?,
-                _ => r.member(&mut tools)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut completions),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut logging),
+                3 => r.member(&mut prompts),
+                4 => r.member(&mut resources),
+                5 => r.member(&mut tasks),
+                6 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -6014,11 +6242,17 @@ impl Decode for ServerCapabilitiesPrompts {
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -6085,13 +6319,18 @@ impl Decode for ServerCapabilitiesResources {
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
         let mut subscribe = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut list_changed)?,
-                _ => r.member(&mut subscribe)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                1 => r.member(&mut subscribe),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -6167,15 +6406,20 @@ impl Decode for ServerCapabilitiesTasks {
             keys: &keys::<3>(<ServerCapabilitiesTasks as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cancel = None;
         let mut list = None;
         let mut requests = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut cancel)?,
-                1 => r.member(&mut list)?,
-                _ => r.member(&mut requests)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cancel),
+                1 => r.member(&mut list),
+                2 => r.member(&mut requests),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -6250,11 +6494,17 @@ impl Decode for ServerCapabilitiesTasksRequests {
             keys: &keys::<1>(<ServerCapabilitiesTasksRequests as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut tools)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             tools,
@@ -6318,11 +6568,17 @@ impl Decode for ServerCapabilitiesTasksRequestsTools {
             keys: &keys::<1>(<ServerCapabilitiesTasksRequestsTools as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut call = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut call)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut call),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             call,
@@ -6386,11 +6642,17 @@ impl Decode for ServerCapabilitiesTools {
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -6519,13 +6781,18 @@ impl Decode for SingleSelectOption {
             keys: &keys::<2>(<SingleSelectOption as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#const = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut r#const)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#const),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#const) = r#const else {
@@ -6619,22 +6886,27 @@ impl Decode for StringSchema {
             keys: &keys::<7>(<StringSchema as Members>::MEMBERS),
             required: 64,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut format = None;
         let mut max_length = None;
         let mut min_length = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut format)?,
-                3 => r.member(&mut max_length)?,
-                4 => r.member(&mut min_length)?,
-                5 => r.member(&mut title)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut format),
+                3 => r.member(&mut max_length),
+                4 => r.member(&mut min_length),
+                5 => r.member(&mut title),
+                6 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -6822,7 +7094,7 @@ impl Decode for Task {
             keys: &keys::<7>(<Task as Members>::MEMBERS),
             required: 107,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval = None;
@@ -6830,15 +7102,20 @@ impl Decode for Task {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut created_at)?,
-                1 => r.member(&mut last_updated_at)?,
-                2 => r.member(&mut poll_interval)?,
-                3 => r.member(&mut status)?,
-                4 => r.member(&mut status_message)?,
-                5 => r.member(&mut task_id)?,
-                _ => r.member(&mut ttl)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut created_at),
+                1 => r.member(&mut last_updated_at),
+                2 => r.member(&mut poll_interval),
+                3 => r.member(&mut status),
+                4 => r.member(&mut status_message),
+                5 => r.member(&mut task_id),
+                6 => r.member(&mut ttl),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(created_at) = created_at else {
@@ -6944,11 +7221,17 @@ impl Decode for TaskMetadata {
             keys: &keys::<1>(<TaskMetadata as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut ttl = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut ttl)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut ttl),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self { ttl, extra: object.extra() })
     }
@@ -7076,16 +7359,21 @@ impl Decode for TextContent {
             keys: &keys::<4>(<TextContent as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut text = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut text)?,
-                _ => r.constant("text")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut text),
+                3 => r.constant("text"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -7168,17 +7456,22 @@ impl Decode for TextResourceContents {
             keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut text = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut mime_type)?,
-                2 => r.member(&mut text)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut text),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -7282,22 +7575,27 @@ impl Decode for TitledMultiSelectEnumSchema {
             keys: &keys::<7>(<TitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: 68,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut items = None;
         let mut max_items = None;
         let mut min_items = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut items)?,
-                3 => r.member(&mut max_items)?,
-                4 => r.member(&mut min_items)?,
-                5 => r.member(&mut title)?,
-                _ => r.constant("array")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut items),
+                3 => r.member(&mut max_items),
+                4 => r.member(&mut min_items),
+                5 => r.member(&mut title),
+                6 => r.constant("array"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(items) = items else {
@@ -7381,11 +7679,17 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
             keys: &keys::<1>(<TitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut any_of = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut any_of)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut any_of),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(any_of) = any_of else {
             return Err(object.incomplete(r));
@@ -7458,18 +7762,23 @@ impl Decode for TitledSingleSelectEnumSchema {
             keys: &keys::<5>(<TitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut one_of = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut one_of)?,
-                3 => r.member(&mut title)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut one_of),
+                3 => r.member(&mut title),
+                4 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(one_of) = one_of else {
@@ -7601,7 +7910,7 @@ impl Decode for Tool {
             keys: &keys::<9>(<Tool as Members>::MEMBERS),
             required: 96,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -7611,17 +7920,22 @@ impl Decode for Tool {
         let mut name = None;
         let mut output_schema = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut execution)?,
-                4 => r.member(&mut icons)?,
-                5 => r.member(&mut input_schema)?,
-                6 => r.member(&mut name)?,
-                7 => r.member(&mut output_schema)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut execution),
+                4 => r.member(&mut icons),
+                5 => r.member(&mut input_schema),
+                6 => r.member(&mut name),
+                7 => r.member(&mut output_schema),
+                8 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(input_schema) = input_schema else {
@@ -7789,19 +8103,24 @@ impl Decode for ToolAnnotations {
             keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut destructive_hint = None;
         let mut idempotent_hint = None;
         let mut open_world_hint = None;
         let mut read_only_hint = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut destructive_hint)?,
-                1 => r.member(&mut idempotent_hint)?,
-                2 => r.member(&mut open_world_hint)?,
-                3 => r.member(&mut read_only_hint)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut destructive_hint),
+                1 => r.member(&mut idempotent_hint),
+                2 => r.member(&mut open_world_hint),
+                3 => r.member(&mut read_only_hint),
+                4 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -7889,11 +8208,17 @@ impl Decode for ToolChoice {
             keys: &keys::<1>(<ToolChoice as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mode = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut mode)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mode),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             mode,
@@ -8032,11 +8357,17 @@ impl Decode for ToolExecution {
             keys: &keys::<1>(<ToolExecution as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut task_support = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut task_support)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut task_support),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             task_support,
@@ -8190,16 +8521,21 @@ impl Decode for ToolInputSchemaView {
             keys: &keys::<4>(<ToolInputSchemaView as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut schema)?,
-                1 => r.member(&mut properties)?,
-                2 => r.member(&mut required)?,
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                1 => r.member(&mut properties),
+                2 => r.member(&mut required),
+                3 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -8322,16 +8658,21 @@ impl Decode for ToolOutputSchemaView {
             keys: &keys::<4>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut schema)?,
-                1 => r.member(&mut properties)?,
-                2 => r.member(&mut required)?,
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                1 => r.member(&mut properties),
+                2 => r.member(&mut required),
+                3 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -8458,20 +8799,25 @@ impl Decode for ToolResultContent {
             keys: &keys::<6>(<ToolResultContent as Members>::MEMBERS),
             required: 50,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
         let mut structured_content = None;
         let mut tool_use_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut content)?,
-                2 => r.member(&mut is_error)?,
-                3 => r.member(&mut structured_content)?,
-                4 => r.member(&mut tool_use_id)?,
-                _ => r.constant("tool_result")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut is_error),
+                3 => r.member(&mut structured_content),
+                4 => r.member(&mut tool_use_id),
+                5 => r.constant("tool_result"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -8577,18 +8923,23 @@ impl Decode for ToolUseContent {
             keys: &keys::<5>(<ToolUseContent as Members>::MEMBERS),
             required: 30,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut id = None;
         let mut input = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut id)?,
-                2 => r.member(&mut input)?,
-                3 => r.member(&mut name)?,
-                _ => r.constant("tool_use")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut id),
+                2 => r.member(&mut input),
+                3 => r.member(&mut name),
+                4 => r.constant("tool_use"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -8667,14 +9018,19 @@ impl Decode for URLElicitationRequiredError {
             keys: &keys::<3>(<URLElicitationRequiredError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut error = None;
         let mut id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut error)?,
-                1 => r.member(&mut id)?,
-                _ => r.constant("2.0")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut error),
+                1 => r.member(&mut id),
+                2 => r.constant("2.0"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(error) = error else {
@@ -8744,11 +9100,17 @@ impl Decode for URLElicitationRequiredErrorData {
             keys: &keys::<1>(<URLElicitationRequiredErrorData as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut elicitations = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut elicitations)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut elicitations),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(elicitations) = elicitations else {
             return Err(object.incomplete(r));
@@ -8820,14 +9182,19 @@ impl Decode for URLElicitationRequiredErrorObject {
             keys: &keys::<3>(<URLElicitationRequiredErrorObject as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32042, "-32042")?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32042, "-32042"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -8921,22 +9288,27 @@ impl Decode for UntitledMultiSelectEnumSchema {
             keys: &keys::<7>(<UntitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: 68,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut items = None;
         let mut max_items = None;
         let mut min_items = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut items)?,
-                3 => r.member(&mut max_items)?,
-                4 => r.member(&mut min_items)?,
-                5 => r.member(&mut title)?,
-                _ => r.constant("array")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut items),
+                3 => r.member(&mut max_items),
+                4 => r.member(&mut min_items),
+                5 => r.member(&mut title),
+                6 => r.constant("array"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(items) = items else {
@@ -9020,12 +9392,17 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
             keys: &keys::<2>(<UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#enum = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut r#enum)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#enum),
+                1 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -9099,18 +9476,23 @@ impl Decode for UntitledSingleSelectEnumSchema {
             keys: &keys::<5>(<UntitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut r#enum)?,
-                3 => r.member(&mut title)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut r#enum),
+                3 => r.member(&mut title),
+                4 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {

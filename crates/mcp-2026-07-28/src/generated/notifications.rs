@@ -4,9 +4,9 @@
 use mcp_exact_wire::{
     check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
     Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
-    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
-    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -50,13 +50,18 @@ impl Decode for CancelledNotification {
             keys: &keys::<3>(<CancelledNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/cancelled")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/cancelled"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -123,15 +128,20 @@ impl Decode for CancelledNotificationParams {
             keys: &keys::<3>(<CancelledNotificationParams as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut reason = None;
         let mut request_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut reason)?,
-                _ => r.member(&mut request_id)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut reason),
+                2 => r.member(&mut request_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(request_id) = request_id else {
@@ -206,13 +216,18 @@ impl Decode for ClientNotification {
             keys: &keys::<3>(<ClientNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/cancelled")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/cancelled"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -271,13 +286,18 @@ impl Decode for LoggingMessageNotification {
             keys: &keys::<3>(<LoggingMessageNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/message")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/message"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -351,17 +371,22 @@ impl Decode for LoggingMessageNotificationParams {
             keys: &keys::<4>(<LoggingMessageNotificationParams as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut data = None;
         let mut level = None;
         let mut logger = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut data)?,
-                2 => r.member(&mut level)?,
-                _ => r.member(&mut logger)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut data),
+                2 => r.member(&mut level),
+                3 => r.member(&mut logger),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -445,13 +470,18 @@ impl Decode for Notification {
             keys: &keys::<2>(<Notification as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut method)?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut method),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -521,11 +551,17 @@ impl Decode for NotificationParams {
             keys: &keys::<1>(<NotificationParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut meta)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             meta,
@@ -583,13 +619,18 @@ impl Decode for ProgressNotification {
             keys: &keys::<3>(<ProgressNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/progress")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/progress"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -669,19 +710,24 @@ impl Decode for ProgressNotificationParams {
             keys: &keys::<5>(<ProgressNotificationParams as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut message = None;
         let mut progress = None;
         let mut progress_token = None;
         let mut total = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut message)?,
-                2 => r.member(&mut progress)?,
-                3 => r.member(&mut progress_token)?,
-                _ => r.member(&mut total)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut message),
+                2 => r.member(&mut progress),
+                3 => r.member(&mut progress_token),
+                4 => r.member(&mut total),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(progress) = progress else {
@@ -767,13 +813,18 @@ impl Decode for PromptListChangedNotification {
             keys: &keys::<3>(<PromptListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/prompts/list_changed")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/prompts/list_changed"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -838,13 +889,18 @@ impl Decode for ResourceListChangedNotification {
             keys: &keys::<3>(<ResourceListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/resources/list_changed")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/resources/list_changed"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -905,13 +961,18 @@ impl Decode for ResourceUpdatedNotification {
             keys: &keys::<3>(<ResourceUpdatedNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/resources/updated")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/resources/updated"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -981,13 +1042,18 @@ impl Decode for ResourceUpdatedNotificationParams {
             keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -1239,13 +1305,18 @@ impl Decode for SubscriptionsAcknowledgedNotification {
             >(<SubscriptionsAcknowledgedNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/subscriptions/acknowledged")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/subscriptions/acknowledged"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1314,13 +1385,18 @@ impl Decode for SubscriptionsAcknowledgedNotificationParams {
             >(<SubscriptionsAcknowledgedNotificationParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut notifications = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut notifications)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut notifications),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(notifications) = notifications else {
@@ -1390,13 +1466,18 @@ impl Decode for ToolListChangedNotification {
             keys: &keys::<3>(<ToolListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/tools/list_changed")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/tools/list_changed"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {

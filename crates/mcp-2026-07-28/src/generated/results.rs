@@ -4,9 +4,9 @@
 use mcp_exact_wire::{
     check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
     Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
-    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
-    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -80,17 +80,22 @@ impl Decode for CacheableResult {
             keys: &keys::<4>(<CacheableResult as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut result_type = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut cache_scope)?,
-                2 => r.member(&mut result_type)?,
-                _ => r.member(&mut ttl_ms)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut result_type),
+                3 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -293,19 +298,24 @@ impl Decode for CallToolResult {
             keys: &keys::<5>(<CallToolResult as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
         let mut result_type = None;
         let mut structured_content = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut content)?,
-                2 => r.member(&mut is_error)?,
-                3 => r.member(&mut result_type)?,
-                _ => r.member(&mut structured_content)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut is_error),
+                3 => r.member(&mut result_type),
+                4 => r.member(&mut structured_content),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -414,15 +424,20 @@ impl Decode for CompleteResult {
             keys: &keys::<3>(<CompleteResult as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut completion = None;
         let mut result_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut completion)?,
-                _ => r.member(&mut result_type)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut completion),
+                2 => r.member(&mut result_type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(completion) = completion else {
@@ -534,19 +549,24 @@ impl Decode for CreateMessageResult {
             keys: &keys::<5>(<CreateMessageResult as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut model = None;
         let mut role = None;
         let mut stop_reason = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut content)?,
-                2 => r.member(&mut model)?,
-                3 => r.member(&mut role)?,
-                _ => r.member(&mut stop_reason)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut model),
+                3 => r.member(&mut role),
+                4 => r.member(&mut stop_reason),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -697,7 +717,7 @@ impl Decode for DiscoverResult {
             keys: &keys::<7>(<DiscoverResult as Members>::MEMBERS),
             required: 118,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut capabilities = None;
@@ -705,15 +725,20 @@ impl Decode for DiscoverResult {
         let mut result_type = None;
         let mut supported_versions = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut cache_scope)?,
-                2 => r.member(&mut capabilities)?,
-                3 => r.member(&mut instructions)?,
-                4 => r.member(&mut result_type)?,
-                5 => r.member(&mut supported_versions)?,
-                _ => r.member(&mut ttl_ms)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut capabilities),
+                3 => r.member(&mut instructions),
+                4 => r.member(&mut result_type),
+                5 => r.member(&mut supported_versions),
+                6 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -829,13 +854,18 @@ impl Decode for ElicitResult {
             keys: &keys::<2>(<ElicitResult as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut action = None;
         let mut content = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut action)?,
-                _ => r.member(&mut content)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut action),
+                1 => r.member(&mut content),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(action) = action else {
@@ -1004,17 +1034,22 @@ impl Decode for GetPromptResult {
             keys: &keys::<4>(<GetPromptResult as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut description = None;
         let mut messages = None;
         let mut result_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut messages)?,
-                _ => r.member(&mut result_type)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut description),
+                2 => r.member(&mut messages),
+                3 => r.member(&mut result_type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(messages) = messages else {
@@ -1121,16 +1156,21 @@ impl Decode for InputRequiredResult {
             keys: &keys::<4>(<InputRequiredResult as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut input_requests = None;
         let mut request_state = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut input_requests)?,
-                2 => r.member(&mut request_state)?,
-                _ => r.constant("input_required")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut input_requests),
+                2 => r.member(&mut request_state),
+                3 => r.constant("input_required"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1257,21 +1297,26 @@ impl Decode for ListPromptsResult {
             keys: &keys::<6>(<ListPromptsResult as Members>::MEMBERS),
             required: 58,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
         let mut prompts = None;
         let mut result_type = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut cache_scope)?,
-                2 => r.member(&mut next_cursor)?,
-                3 => r.member(&mut prompts)?,
-                4 => r.member(&mut result_type)?,
-                _ => r.member(&mut ttl_ms)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut next_cursor),
+                3 => r.member(&mut prompts),
+                4 => r.member(&mut result_type),
+                5 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -1429,21 +1474,26 @@ impl Decode for ListResourceTemplatesResult {
             keys: &keys::<6>(<ListResourceTemplatesResult as Members>::MEMBERS),
             required: 58,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
         let mut resource_templates = None;
         let mut result_type = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut cache_scope)?,
-                2 => r.member(&mut next_cursor)?,
-                3 => r.member(&mut resource_templates)?,
-                4 => r.member(&mut result_type)?,
-                _ => r.member(&mut ttl_ms)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut next_cursor),
+                3 => r.member(&mut resource_templates),
+                4 => r.member(&mut result_type),
+                5 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -1601,21 +1651,26 @@ impl Decode for ListResourcesResult {
             keys: &keys::<6>(<ListResourcesResult as Members>::MEMBERS),
             required: 58,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
         let mut resources = None;
         let mut result_type = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut cache_scope)?,
-                2 => r.member(&mut next_cursor)?,
-                3 => r.member(&mut resources)?,
-                4 => r.member(&mut result_type)?,
-                _ => r.member(&mut ttl_ms)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut next_cursor),
+                3 => r.member(&mut resources),
+                4 => r.member(&mut result_type),
+                5 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -1723,11 +1778,17 @@ impl Decode for ListRootsResult {
             keys: &keys::<1>(<ListRootsResult as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut roots = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut roots)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut roots),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(roots) = roots else {
             return Err(object.incomplete(r));
@@ -1842,21 +1903,26 @@ impl Decode for ListToolsResult {
             keys: &keys::<6>(<ListToolsResult as Members>::MEMBERS),
             required: 58,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
         let mut result_type = None;
         let mut tools = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut cache_scope)?,
-                2 => r.member(&mut next_cursor)?,
-                3 => r.member(&mut result_type)?,
-                4 => r.member(&mut tools)?,
-                _ => r.member(&mut ttl_ms)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut next_cursor),
+                3 => r.member(&mut result_type),
+                4 => r.member(&mut tools),
+                5 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -1984,15 +2050,20 @@ impl Decode for PaginatedResult {
             keys: &keys::<3>(<PaginatedResult as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut next_cursor = None;
         let mut result_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut next_cursor)?,
-                _ => r.member(&mut result_type)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut next_cursor),
+                2 => r.member(&mut result_type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(result_type) = result_type else {
@@ -2184,19 +2255,24 @@ impl Decode for ReadResourceResult {
             keys: &keys::<5>(<ReadResourceResult as Members>::MEMBERS),
             required: 30,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut contents = None;
         let mut result_type = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut cache_scope)?,
-                2 => r.member(&mut contents)?,
-                3 => r.member(&mut result_type)?,
-                _ => r.member(&mut ttl_ms)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut contents),
+                3 => r.member(&mut result_type),
+                4 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(cache_scope) = cache_scope else {
@@ -2315,13 +2391,18 @@ impl Decode for Result {
             keys: &keys::<2>(<Result as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut result_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut result_type)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut result_type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(result_type) = result_type else {
@@ -2701,13 +2782,18 @@ impl Decode for SubscriptionsListenResult {
             keys: &keys::<2>(<SubscriptionsListenResult as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut result_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                _ => r.member(&mut result_type)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut result_type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(meta) = meta else {

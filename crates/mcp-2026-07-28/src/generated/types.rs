@@ -4,9 +4,9 @@
 use mcp_exact_wire::{
     check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
     Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
-    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
-    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -67,15 +67,20 @@ impl Decode for Annotations {
             keys: &keys::<3>(<Annotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut audience = None;
         let mut last_modified = None;
         let mut priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut audience)?,
-                1 => r.member(&mut last_modified)?,
-                _ => r.member(&mut priority)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut audience),
+                1 => r.member(&mut last_modified),
+                2 => r.member(&mut priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -248,18 +253,23 @@ impl Decode for AudioContent {
             keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut data)?,
-                3 => r.member(&mut mime_type)?,
-                _ => r.constant("audio")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("audio"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -352,13 +362,18 @@ impl Decode for BaseMetadata {
             keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -431,17 +446,22 @@ impl Decode for BlobResourceContents {
             keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut blob = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut blob)?,
-                2 => r.member(&mut mime_type)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut blob),
+                2 => r.member(&mut mime_type),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(blob) = blob else {
@@ -544,16 +564,21 @@ impl Decode for BooleanSchema {
             keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut title)?,
-                _ => r.constant("boolean")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut title),
+                3 => r.constant("boolean"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -689,14 +714,19 @@ impl Decode for CallToolResultResponse {
             keys: &keys::<3>(<CallToolResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut id)?,
-                1 => r.constant("2.0")?,
-                _ => r.member(&mut result)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -796,19 +826,24 @@ impl Decode for ClientCapabilities {
             keys: &keys::<5>(<ClientCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut elicitation = None;
         let mut experimental = None;
         let mut extensions = None;
         let mut roots = None;
         let mut sampling = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut elicitation)?,
-                1 => r.member(&mut experimental)?,
-                2 => r.member(&mut extensions)?,
-                3 => r.member(&mut roots)?,
-                _ => r.member(&mut sampling)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut elicitation),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut extensions),
+                3 => r.member(&mut roots),
+                4 => r.member(&mut sampling),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -896,13 +931,18 @@ impl Decode for ClientCapabilitiesElicitation {
             keys: &keys::<2>(<ClientCapabilitiesElicitation as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut form = None;
         let mut url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut form)?,
-                _ => r.member(&mut url)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut form),
+                1 => r.member(&mut url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -976,13 +1016,18 @@ impl Decode for ClientCapabilitiesSampling {
             keys: &keys::<2>(<ClientCapabilitiesSampling as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut context = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut context)?,
-                _ => r.member(&mut tools)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut context),
+                1 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1049,13 +1094,18 @@ impl Decode for CompleteRequestParamsArgument {
             keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                _ => r.member(&mut value)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1126,11 +1176,17 @@ impl Decode for CompleteRequestParamsContext {
             keys: &keys::<1>(<CompleteRequestParamsContext as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut arguments = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut arguments)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut arguments),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             arguments,
@@ -1272,15 +1328,20 @@ impl Decode for CompleteResultCompletion {
             keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut has_more = None;
         let mut total = None;
         let mut values = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut has_more)?,
-                1 => r.member(&mut total)?,
-                _ => r.member(&mut values)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut has_more),
+                1 => r.member(&mut total),
+                2 => r.member(&mut values),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(values) = values else {
@@ -1358,14 +1419,19 @@ impl Decode for CompleteResultResponse {
             keys: &keys::<3>(<CompleteResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut id)?,
-                1 => r.constant("2.0")?,
-                _ => r.member(&mut result)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -1642,14 +1708,19 @@ impl Decode for DiscoverResultResponse {
             keys: &keys::<3>(<DiscoverResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut id)?,
-                1 => r.constant("2.0")?,
-                _ => r.member(&mut result)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -1730,15 +1801,20 @@ impl Decode for ElicitRequestFormParams {
             keys: &keys::<3>(<ElicitRequestFormParams as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut message = None;
         let mut mode = None;
         let mut requested_schema = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut message)?,
-                1 => r.member(&mut mode)?,
-                _ => r.member(&mut requested_schema)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut message),
+                1 => r.member(&mut mode),
+                2 => r.member(&mut requested_schema),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -1854,16 +1930,21 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
             >(<ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut schema)?,
-                1 => r.member(&mut properties)?,
-                2 => r.member(&mut required)?,
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                1 => r.member(&mut properties),
+                2 => r.member(&mut required),
+                3 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(properties) = properties else {
@@ -1943,14 +2024,19 @@ impl Decode for ElicitRequestURLParams {
             keys: &keys::<3>(<ElicitRequestURLParams as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut message = None;
         let mut url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut message)?,
-                1 => r.constant("url")?,
-                _ => r.member(&mut url)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut message),
+                1 => r.constant("url"),
+                2 => r.member(&mut url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -2170,16 +2256,21 @@ impl Decode for EmbeddedResource {
             keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut resource = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut resource)?,
-                _ => r.constant("resource")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut resource),
+                3 => r.constant("resource"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(resource) = resource else {
@@ -2403,15 +2494,20 @@ impl Decode for Error {
             keys: &keys::<3>(<Error as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut code = None;
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut code)?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut code),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(code) = code else {
@@ -2484,14 +2580,19 @@ impl Decode for GetPromptResultResponse {
             keys: &keys::<3>(<GetPromptResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut id)?,
-                1 => r.constant("2.0")?,
-                _ => r.member(&mut result)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -2568,14 +2669,19 @@ impl Decode for HeaderMismatchError {
             keys: &keys::<3>(<HeaderMismatchError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut error = None;
         let mut id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut error)?,
-                1 => r.member(&mut id)?,
-                _ => r.constant("2.0")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut error),
+                1 => r.member(&mut id),
+                2 => r.constant("2.0"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(error) = error else {
@@ -2642,14 +2748,19 @@ impl Decode for HeaderMismatchErrorObject {
             keys: &keys::<3>(<HeaderMismatchErrorObject as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32020, "-32020")?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32020, "-32020"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -2737,17 +2848,22 @@ impl Decode for Icon {
             keys: &keys::<4>(<Icon as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mime_type = None;
         let mut sizes = None;
         let mut src = None;
         let mut theme = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut mime_type)?,
-                1 => r.member(&mut sizes)?,
-                2 => r.member(&mut src)?,
-                _ => r.member(&mut theme)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mime_type),
+                1 => r.member(&mut sizes),
+                2 => r.member(&mut src),
+                3 => r.member(&mut theme),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(src) = src else {
@@ -2904,11 +3020,17 @@ impl Decode for Icons {
             keys: &keys::<1>(<Icons as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut icons = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut icons)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut icons),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             icons,
@@ -2988,18 +3110,23 @@ impl Decode for ImageContent {
             keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut data)?,
-                3 => r.member(&mut mime_type)?,
-                _ => r.constant("image")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("image"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -3123,21 +3250,26 @@ impl Decode for Implementation {
             keys: &keys::<6>(<Implementation as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut icons = None;
         let mut name = None;
         let mut title = None;
         let mut version = None;
         let mut website_url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut description)?,
-                1 => r.member(&mut icons)?,
-                2 => r.member(&mut name)?,
-                3 => r.member(&mut title)?,
-                4 => r.member(&mut version)?,
-                _ => r.member(&mut website_url)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut icons),
+                2 => r.member(&mut name),
+                3 => r.member(&mut title),
+                4 => r.member(&mut version),
+                5 => r.member(&mut website_url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -3350,14 +3482,19 @@ impl Decode for InternalError {
             keys: &keys::<3>(<InternalError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32603, "-32603")?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32603, "-32603"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -3433,14 +3570,19 @@ impl Decode for InvalidParamsError {
             keys: &keys::<3>(<InvalidParamsError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32602, "-32602")?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32602, "-32602"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -3507,14 +3649,19 @@ impl Decode for InvalidRequestError {
             keys: &keys::<3>(<InvalidRequestError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32600, "-32600")?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32600, "-32600"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -3614,20 +3761,25 @@ impl Decode for LegacyTitledEnumSchema {
             keys: &keys::<6>(<LegacyTitledEnumSchema as Members>::MEMBERS),
             required: 36,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;
         let mut enum_names = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut r#enum)?,
-                3 => r.member(&mut enum_names)?,
-                4 => r.member(&mut title)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut r#enum),
+                3 => r.member(&mut enum_names),
+                4 => r.member(&mut title),
+                5 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -3709,14 +3861,19 @@ impl Decode for ListPromptsResultResponse {
             keys: &keys::<3>(<ListPromptsResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut id)?,
-                1 => r.constant("2.0")?,
-                _ => r.member(&mut result)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -3790,14 +3947,19 @@ impl Decode for ListResourceTemplatesResultResponse {
             keys: &keys::<3>(<ListResourceTemplatesResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut id)?,
-                1 => r.constant("2.0")?,
-                _ => r.member(&mut result)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -3871,14 +4033,19 @@ impl Decode for ListResourcesResultResponse {
             keys: &keys::<3>(<ListResourcesResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut id)?,
-                1 => r.constant("2.0")?,
-                _ => r.member(&mut result)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -3952,14 +4119,19 @@ impl Decode for ListToolsResultResponse {
             keys: &keys::<3>(<ListToolsResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut id)?,
-                1 => r.constant("2.0")?,
-                _ => r.member(&mut result)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -4138,14 +4310,19 @@ impl Decode for MethodNotFoundError {
             keys: &keys::<3>(<MethodNotFoundError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32601, "-32601")?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32601, "-32601"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -4214,14 +4391,19 @@ impl Decode for MissingRequiredClientCapabilityError {
             keys: &keys::<3>(<MissingRequiredClientCapabilityError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut error = None;
         let mut id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut error)?,
-                1 => r.member(&mut id)?,
-                _ => r.constant("2.0")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut error),
+                1 => r.member(&mut id),
+                2 => r.constant("2.0"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(error) = error else {
@@ -4287,11 +4469,17 @@ impl Decode for MissingRequiredClientCapabilityErrorData {
             >(<MissingRequiredClientCapabilityErrorData as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut required_capabilities = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut required_capabilities)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut required_capabilities),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(required_capabilities) = required_capabilities else {
             return Err(object.incomplete(r));
@@ -4357,14 +4545,19 @@ impl Decode for MissingRequiredClientCapabilityErrorObject {
             >(<MissingRequiredClientCapabilityErrorObject as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32021, "-32021")?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32021, "-32021"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -4446,11 +4639,17 @@ impl Decode for ModelHint {
             keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut name)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             name,
@@ -4550,17 +4749,22 @@ impl Decode for ModelPreferences {
             keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cost_priority = None;
         let mut hints = None;
         let mut intelligence_priority = None;
         let mut speed_priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut cost_priority)?,
-                1 => r.member(&mut hints)?,
-                2 => r.member(&mut intelligence_priority)?,
-                _ => r.member(&mut speed_priority)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cost_priority),
+                1 => r.member(&mut hints),
+                2 => r.member(&mut intelligence_priority),
+                3 => r.member(&mut speed_priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -4731,13 +4935,18 @@ impl Decode for MultiSelectOption {
             keys: &keys::<2>(<MultiSelectOption as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#const = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut r#const)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#const),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#const) = r#const else {
@@ -4817,11 +5026,17 @@ impl Decode for NotificationMetaObject {
             keys: &keys::<1>(<NotificationMetaObject as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut subscription_id = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut subscription_id)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut subscription_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             subscription_id,
@@ -4901,21 +5116,26 @@ impl Decode for NumberSchema {
             keys: &keys::<6>(<NumberSchema as Members>::MEMBERS),
             required: 32,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut maximum = None;
         let mut minimum = None;
         let mut title = None;
         let mut r#type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut maximum)?,
-                3 => r.member(&mut minimum)?,
-                4 => r.member(&mut title)?,
-                _ => r.member(&mut r#type)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut maximum),
+                3 => r.member(&mut minimum),
+                4 => r.member(&mut title),
+                5 => r.member(&mut r#type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#type) = r#type else {
@@ -5063,14 +5283,19 @@ impl Decode for ParseError {
             keys: &keys::<3>(<ParseError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32700, "-32700")?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32700, "-32700"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -5370,21 +5595,26 @@ impl Decode for Prompt {
             keys: &keys::<6>(<Prompt as Members>::MEMBERS),
             required: 16,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut description = None;
         let mut icons = None;
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut arguments)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut icons)?,
-                4 => r.member(&mut name)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut name),
+                5 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -5494,17 +5724,22 @@ impl Decode for PromptArgument {
             keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut name = None;
         let mut required = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut description)?,
-                1 => r.member(&mut name)?,
-                2 => r.member(&mut required)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut name),
+                2 => r.member(&mut required),
+                3 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -5584,13 +5819,18 @@ impl Decode for PromptMessage {
             keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut content)?,
-                _ => r.member(&mut role)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -5674,14 +5914,19 @@ impl Decode for PromptReference {
             keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut name)?,
-                1 => r.member(&mut title)?,
-                _ => r.constant("ref/prompt")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                2 => r.constant("ref/prompt"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -5751,14 +5996,19 @@ impl Decode for ReadResourceResultResponse {
             keys: &keys::<3>(<ReadResourceResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut id)?,
-                1 => r.constant("2.0")?,
-                _ => r.member(&mut result)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -5878,19 +6128,24 @@ impl Decode for RequestMetaObject {
             keys: &keys::<5>(<RequestMetaObject as Members>::MEMBERS),
             required: 9,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut client_capabilities = None;
         let mut client_info = None;
         let mut log_level = None;
         let mut protocol_version = None;
         let mut progress_token = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut client_capabilities)?,
-                1 => r.member(&mut client_info)?,
-                2 => r.member(&mut log_level)?,
-                3 => r.member(&mut protocol_version)?,
-                _ => r.member(&mut progress_token)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut client_capabilities),
+                1 => r.member(&mut client_info),
+                2 => r.member(&mut log_level),
+                3 => r.member(&mut protocol_version),
+                4 => r.member(&mut progress_token),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(client_capabilities) = client_capabilities else {
@@ -6030,7 +6285,7 @@ impl Decode for Resource {
             keys: &keys::<9>(<Resource as Members>::MEMBERS),
             required: 288,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -6040,17 +6295,22 @@ impl Decode for Resource {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut icons)?,
-                4 => r.member(&mut mime_type)?,
-                5 => r.member(&mut name)?,
-                6 => r.member(&mut size)?,
-                7 => r.member(&mut title)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut size),
+                7 => r.member(&mut title),
+                8 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -6172,15 +6432,20 @@ impl Decode for ResourceContents {
             keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut mime_type)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -6309,7 +6574,7 @@ impl Decode for ResourceLink {
             keys: &keys::<10>(<ResourceLink as Members>::MEMBERS),
             required: 800,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -6319,18 +6584,23 @@ impl Decode for ResourceLink {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut icons)?,
-                4 => r.member(&mut mime_type)?,
-                5 => r.member(&mut name)?,
-                6 => r.member(&mut size)?,
-                7 => r.member(&mut title)?,
-                8 => r.constant("resource_link")?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut size),
+                7 => r.member(&mut title),
+                8 => r.constant("resource_link"),
+                9 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -6491,7 +6761,7 @@ impl Decode for ResourceTemplate {
             keys: &keys::<8>(<ResourceTemplate as Members>::MEMBERS),
             required: 160,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -6500,16 +6770,21 @@ impl Decode for ResourceTemplate {
         let mut name = None;
         let mut title = None;
         let mut uri_template = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut icons)?,
-                4 => r.member(&mut mime_type)?,
-                5 => r.member(&mut name)?,
-                6 => r.member(&mut title)?,
-                _ => r.member(&mut uri_template)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut title),
+                7 => r.member(&mut uri_template),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -6620,12 +6895,17 @@ impl Decode for ResourceTemplateReference {
             keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ref/resource")?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ref/resource"),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -6703,11 +6983,17 @@ impl Decode for ResultMetaObject {
             keys: &keys::<1>(<ResultMetaObject as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut server_info = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut server_info)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut server_info),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             server_info,
@@ -6844,15 +7130,20 @@ impl Decode for Root {
             keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut name = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut name)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut name),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -6936,15 +7227,20 @@ impl Decode for SamplingMessage {
             keys: &keys::<3>(<SamplingMessage as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut content)?,
-                _ => r.member(&mut role)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -7346,7 +7642,7 @@ impl Decode for ServerCapabilities {
             keys: &keys::<7>(<ServerCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut completions = None;
         let mut experimental = None;
         let mut extensions = None;
@@ -7354,15 +7650,20 @@ impl Decode for ServerCapabilities {
         let mut prompts = None;
         let mut resources = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut completions)?,
-                1 => r.member(&mut experimental)?,
-                2 => r.member(&mut extensions)?,
-                3 => r.member(&mut logging)?,
-                4 => r.member(&mut prompts)?,
-                5 => r.member(&mut resources)?,
-                _ => r.member(&mut tools)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut completions),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut extensions),
+                3 => r.member(&mut logging),
+                4 => r.member(&mut prompts),
+                5 => r.member(&mut resources),
+                6 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -7457,11 +7758,17 @@ impl Decode for ServerCapabilitiesPrompts {
             keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -7528,13 +7835,18 @@ impl Decode for ServerCapabilitiesResources {
             keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
         let mut subscribe = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut list_changed)?,
-                _ => r.member(&mut subscribe)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                1 => r.member(&mut subscribe),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -7604,11 +7916,17 @@ impl Decode for ServerCapabilitiesTools {
             keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut list_changed)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -7737,13 +8055,18 @@ impl Decode for SingleSelectOption {
             keys: &keys::<2>(<SingleSelectOption as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#const = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut r#const)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#const),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#const) = r#const else {
@@ -7837,22 +8160,27 @@ impl Decode for StringSchema {
             keys: &keys::<7>(<StringSchema as Members>::MEMBERS),
             required: 64,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut format = None;
         let mut max_length = None;
         let mut min_length = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut format)?,
-                3 => r.member(&mut max_length)?,
-                4 => r.member(&mut min_length)?,
-                5 => r.member(&mut title)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut format),
+                3 => r.member(&mut max_length),
+                4 => r.member(&mut min_length),
+                5 => r.member(&mut title),
+                6 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -8029,17 +8357,22 @@ impl Decode for SubscriptionFilter {
             keys: &keys::<4>(<SubscriptionFilter as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut prompts_list_changed = None;
         let mut resource_subscriptions = None;
         let mut resources_list_changed = None;
         let mut tools_list_changed = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut prompts_list_changed)?,
-                1 => r.member(&mut resource_subscriptions)?,
-                2 => r.member(&mut resources_list_changed)?,
-                _ => r.member(&mut tools_list_changed)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut prompts_list_changed),
+                1 => r.member(&mut resource_subscriptions),
+                2 => r.member(&mut resources_list_changed),
+                3 => r.member(&mut tools_list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -8134,13 +8467,18 @@ impl Decode for SubscriptionsListenResultMetaObject {
             keys: &keys::<2>(<SubscriptionsListenResultMetaObject as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut server_info = None;
         let mut subscription_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut server_info)?,
-                _ => r.member(&mut subscription_id)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut server_info),
+                1 => r.member(&mut subscription_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(subscription_id) = subscription_id else {
@@ -8213,14 +8551,19 @@ impl Decode for SubscriptionsListenResultResponse {
             keys: &keys::<3>(<SubscriptionsListenResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut id)?,
-                1 => r.constant("2.0")?,
-                _ => r.member(&mut result)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -8297,16 +8640,21 @@ impl Decode for TextContent {
             keys: &keys::<4>(<TextContent as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut text = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut text)?,
-                _ => r.constant("text")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut text),
+                3 => r.constant("text"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -8389,17 +8737,22 @@ impl Decode for TextResourceContents {
             keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut text = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut mime_type)?,
-                2 => r.member(&mut text)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut text),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -8503,22 +8856,27 @@ impl Decode for TitledMultiSelectEnumSchema {
             keys: &keys::<7>(<TitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: 68,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut items = None;
         let mut max_items = None;
         let mut min_items = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut items)?,
-                3 => r.member(&mut max_items)?,
-                4 => r.member(&mut min_items)?,
-                5 => r.member(&mut title)?,
-                _ => r.constant("array")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut items),
+                3 => r.member(&mut max_items),
+                4 => r.member(&mut min_items),
+                5 => r.member(&mut title),
+                6 => r.constant("array"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(items) = items else {
@@ -8602,11 +8960,17 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
             keys: &keys::<1>(<TitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut any_of = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut any_of)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut any_of),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(any_of) = any_of else {
             return Err(object.incomplete(r));
@@ -8679,18 +9043,23 @@ impl Decode for TitledSingleSelectEnumSchema {
             keys: &keys::<5>(<TitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut one_of = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut one_of)?,
-                3 => r.member(&mut title)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut one_of),
+                3 => r.member(&mut title),
+                4 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(one_of) = one_of else {
@@ -8830,7 +9199,7 @@ impl Decode for Tool {
             keys: &keys::<8>(<Tool as Members>::MEMBERS),
             required: 48,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -8839,16 +9208,21 @@ impl Decode for Tool {
         let mut name = None;
         let mut output_schema = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut annotations)?,
-                2 => r.member(&mut description)?,
-                3 => r.member(&mut icons)?,
-                4 => r.member(&mut input_schema)?,
-                5 => r.member(&mut name)?,
-                6 => r.member(&mut output_schema)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut input_schema),
+                5 => r.member(&mut name),
+                6 => r.member(&mut output_schema),
+                7 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(input_schema) = input_schema else {
@@ -9007,19 +9381,24 @@ impl Decode for ToolAnnotations {
             keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut destructive_hint = None;
         let mut idempotent_hint = None;
         let mut open_world_hint = None;
         let mut read_only_hint = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut destructive_hint)?,
-                1 => r.member(&mut idempotent_hint)?,
-                2 => r.member(&mut open_world_hint)?,
-                3 => r.member(&mut read_only_hint)?,
-                _ => r.member(&mut title)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut destructive_hint),
+                1 => r.member(&mut idempotent_hint),
+                2 => r.member(&mut open_world_hint),
+                3 => r.member(&mut read_only_hint),
+                4 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -9107,11 +9486,17 @@ impl Decode for ToolChoice {
             keys: &keys::<1>(<ToolChoice as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mode = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut mode)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mode),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             mode,
@@ -9262,12 +9647,17 @@ impl Decode for ToolInputSchemaView {
             keys: &keys::<2>(<ToolInputSchemaView as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut schema)?,
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                1 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -9358,11 +9748,17 @@ impl Decode for ToolOutputSchemaView {
             keys: &keys::<1>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut schema)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             schema,
@@ -9462,20 +9858,25 @@ impl Decode for ToolResultContent {
             keys: &keys::<6>(<ToolResultContent as Members>::MEMBERS),
             required: 50,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
         let mut structured_content = None;
         let mut tool_use_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut content)?,
-                2 => r.member(&mut is_error)?,
-                3 => r.member(&mut structured_content)?,
-                4 => r.member(&mut tool_use_id)?,
-                _ => r.constant("tool_result")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut is_error),
+                3 => r.member(&mut structured_content),
+                4 => r.member(&mut tool_use_id),
+                5 => r.constant("tool_result"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -9579,18 +9980,23 @@ impl Decode for ToolUseContent {
             keys: &keys::<5>(<ToolUseContent as Members>::MEMBERS),
             required: 30,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut id = None;
         let mut input = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut id)?,
-                2 => r.member(&mut input)?,
-                3 => r.member(&mut name)?,
-                _ => r.constant("tool_use")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut id),
+                2 => r.member(&mut input),
+                3 => r.member(&mut name),
+                4 => r.constant("tool_use"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -9672,14 +10078,19 @@ impl Decode for UnsupportedProtocolVersionError {
             keys: &keys::<3>(<UnsupportedProtocolVersionError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut error = None;
         let mut id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut error)?,
-                1 => r.member(&mut id)?,
-                _ => r.constant("2.0")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut error),
+                1 => r.member(&mut id),
+                2 => r.constant("2.0"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(error) = error else {
@@ -9747,13 +10158,18 @@ impl Decode for UnsupportedProtocolVersionErrorData {
             keys: &keys::<2>(<UnsupportedProtocolVersionErrorData as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut requested = None;
         let mut supported = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut requested)?,
-                _ => r.member(&mut supported)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut requested),
+                1 => r.member(&mut supported),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(requested) = requested else {
@@ -9826,14 +10242,19 @@ impl Decode for UnsupportedProtocolVersionErrorObject {
             >(<UnsupportedProtocolVersionErrorObject as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32022, "-32022")?,
-                1 => r.member(&mut data)?,
-                _ => r.member(&mut message)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32022, "-32022"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(data) = data else {
@@ -9921,22 +10342,27 @@ impl Decode for UntitledMultiSelectEnumSchema {
             keys: &keys::<7>(<UntitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: 68,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut items = None;
         let mut max_items = None;
         let mut min_items = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut items)?,
-                3 => r.member(&mut max_items)?,
-                4 => r.member(&mut min_items)?,
-                5 => r.member(&mut title)?,
-                _ => r.constant("array")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut items),
+                3 => r.member(&mut max_items),
+                4 => r.member(&mut min_items),
+                5 => r.member(&mut title),
+                6 => r.constant("array"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(items) = items else {
@@ -10020,12 +10446,17 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
             keys: &keys::<2>(<UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#enum = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut r#enum)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#enum),
+                1 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -10099,18 +10530,23 @@ impl Decode for UntitledSingleSelectEnumSchema {
             keys: &keys::<5>(<UntitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut default)?,
-                1 => r.member(&mut description)?,
-                2 => r.member(&mut r#enum)?,
-                3 => r.member(&mut title)?,
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut r#enum),
+                3 => r.member(&mut title),
+                4 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {

@@ -4,9 +4,9 @@
 use mcp_exact_wire::{
     check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
     Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
-    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
-    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -122,12 +122,17 @@ impl Decode for PaintRequest {
             keys: &keys::<2>(<PaintRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("paint")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("paint"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -195,13 +200,18 @@ impl Decode for PaintRequestParams {
             keys: &keys::<2>(<PaintRequestParams as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut colour = None;
         let mut figure = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut colour)?,
-                _ => r.member(&mut figure)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut colour),
+                1 => r.member(&mut figure),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(colour) = colour else {
@@ -283,12 +293,17 @@ impl Decode for PingRequest {
             keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ping")?,
-                _ => r.member(&mut params)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ping"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {

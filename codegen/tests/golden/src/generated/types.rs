@@ -4,9 +4,9 @@
 use mcp_exact_wire::{
     check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
     Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
-    Extra, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable,
-    Number, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -130,13 +130,18 @@ impl Decode for BlobPart {
             keys: &keys::<2>(<BlobPart as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut blob = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut blob)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut blob),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(blob) = blob else {
@@ -213,14 +218,19 @@ impl Decode for Both {
             keys: &keys::<3>(<Both as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut left = None;
         let mut right = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("both")?,
-                1 => r.member(&mut left)?,
-                _ => r.member(&mut right)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("both"),
+                1 => r.member(&mut left),
+                2 => r.member(&mut right),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(left) = left else {
@@ -293,11 +303,17 @@ impl Decode for Chain {
             keys: &keys::<1>(<Chain as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut link = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut link)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut link),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(link) = link else {
             return Err(object.incomplete(r));
@@ -361,12 +377,17 @@ impl Decode for Circle {
             keys: &keys::<2>(<Circle as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut radius = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut radius)?,
-                _ => r.constant("circle")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut radius),
+                1 => r.constant("circle"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(radius) = radius else {
@@ -501,11 +522,17 @@ impl Decode for Debug {
             keys: &keys::<1>(<Debug as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut eq = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut eq)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut eq),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self { eq, extra: object.extra() })
     }
@@ -566,11 +593,17 @@ impl Decode for Eq {
             keys: &keys::<1>(<Eq as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut hash = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut hash)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut hash),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             hash,
@@ -687,11 +720,17 @@ impl Decode for Error {
             keys: &keys::<1>(<Error as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut clone = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut clone)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut clone),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             clone,
@@ -817,7 +856,7 @@ impl Decode for Everything {
             keys: &keys::<16>(<Everything as Members>::MEMBERS),
             required: 37804,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut alias = None;
         let mut bounded = None;
@@ -832,24 +871,29 @@ impl Decode for Everything {
         let mut open = None;
         let mut optional_constant = None;
         let mut parts = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut meta)?,
-                1 => r.member(&mut alias)?,
-                2 => r.member(&mut bounded)?,
-                3 => r.member(&mut colours)?,
-                4 => r.member(&mut created)?,
-                5 => r.member(&mut input_schema)?,
-                6 => r.member(&mut client_name)?,
-                7 => r.constant("everything")?,
-                8 => r.member(&mut map)?,
-                9 => r.member(&mut nullable)?,
-                10 => r.member(&mut nullable_option)?,
-                11 => r.member(&mut object_)?,
-                12 => r.member(&mut open)?,
-                13 => r.member(&mut optional_constant)?,
-                14 => r.member(&mut parts)?,
-                _ => r.constant_integer(3, "3")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut alias),
+                2 => r.member(&mut bounded),
+                3 => r.member(&mut colours),
+                4 => r.member(&mut created),
+                5 => r.member(&mut input_schema),
+                6 => r.member(&mut client_name),
+                7 => r.constant("everything"),
+                8 => r.member(&mut map),
+                9 => r.member(&mut nullable),
+                10 => r.member(&mut nullable_option),
+                11 => r.member(&mut object_),
+                12 => r.member(&mut open),
+                13 => r.member(&mut optional_constant),
+                14 => r.member(&mut parts),
+                15 => r.constant_integer(3, "3"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(bounded) = bounded else {
@@ -1032,14 +1076,19 @@ impl Decode for EverythingInputSchemaView {
             keys: &keys::<3>(<EverythingInputSchemaView as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut properties)?,
-                1 => r.member(&mut required)?,
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut properties),
+                1 => r.member(&mut required),
+                2 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1544,7 +1593,7 @@ impl Decode for Keywords {
             keys: &keys::<53>(<Keywords as Members>::MEMBERS),
             required: 6004799503160661,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#abstract = None;
         let mut r#as = None;
         let mut r#async = None;
@@ -1598,61 +1647,66 @@ impl Decode for Keywords {
         let mut r#where = None;
         let mut r#while = None;
         let mut r#yield = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut r#abstract)?,
-                1 => r.member(&mut r#as)?,
-                2 => r.member(&mut r#async)?,
-                3 => r.member(&mut r#await)?,
-                4 => r.member(&mut r#become)?,
-                5 => r.member(&mut r#box)?,
-                6 => r.member(&mut r#break)?,
-                7 => r.member(&mut r#const)?,
-                8 => r.member(&mut r#continue)?,
-                9 => r.member(&mut crate_)?,
-                10 => r.member(&mut r#do)?,
-                11 => r.member(&mut r#dyn)?,
-                12 => r.member(&mut r#else)?,
-                13 => r.member(&mut r#enum)?,
-                14 => r.member(&mut r#extern)?,
-                15 => r.member(&mut r#false)?,
-                16 => r.member(&mut r#final)?,
-                17 => r.member(&mut r#fn)?,
-                18 => r.member(&mut r#for)?,
-                19 => r.member(&mut r#gen)?,
-                20 => r.member(&mut r#if)?,
-                21 => r.member(&mut r#impl)?,
-                22 => r.member(&mut r#in)?,
-                23 => r.member(&mut r#let)?,
-                24 => r.member(&mut r#loop)?,
-                25 => r.member(&mut r#macro)?,
-                26 => r.member(&mut r#match)?,
-                27 => r.member(&mut r#mod)?,
-                28 => r.member(&mut r#move)?,
-                29 => r.member(&mut r#mut)?,
-                30 => r.member(&mut r#override)?,
-                31 => r.member(&mut r#priv)?,
-                32 => r.member(&mut r#pub)?,
-                33 => r.member(&mut raw)?,
-                34 => r.member(&mut r#ref)?,
-                35 => r.member(&mut r#return)?,
-                36 => r.member(&mut self_)?,
-                37 => r.member(&mut r#static)?,
-                38 => r.member(&mut r#struct)?,
-                39 => r.member(&mut super_)?,
-                40 => r.member(&mut r#trait)?,
-                41 => r.member(&mut r#true)?,
-                42 => r.member(&mut r#try)?,
-                43 => r.member(&mut r#type)?,
-                44 => r.member(&mut r#typeof)?,
-                45 => r.member(&mut union)?,
-                46 => r.member(&mut r#unsafe)?,
-                47 => r.member(&mut r#unsized)?,
-                48 => r.member(&mut r#use)?,
-                49 => r.member(&mut r#virtual)?,
-                50 => r.member(&mut r#where)?,
-                51 => r.member(&mut r#while)?,
-                _ => r.member(&mut r#yield)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#abstract),
+                1 => r.member(&mut r#as),
+                2 => r.member(&mut r#async),
+                3 => r.member(&mut r#await),
+                4 => r.member(&mut r#become),
+                5 => r.member(&mut r#box),
+                6 => r.member(&mut r#break),
+                7 => r.member(&mut r#const),
+                8 => r.member(&mut r#continue),
+                9 => r.member(&mut crate_),
+                10 => r.member(&mut r#do),
+                11 => r.member(&mut r#dyn),
+                12 => r.member(&mut r#else),
+                13 => r.member(&mut r#enum),
+                14 => r.member(&mut r#extern),
+                15 => r.member(&mut r#false),
+                16 => r.member(&mut r#final),
+                17 => r.member(&mut r#fn),
+                18 => r.member(&mut r#for),
+                19 => r.member(&mut r#gen),
+                20 => r.member(&mut r#if),
+                21 => r.member(&mut r#impl),
+                22 => r.member(&mut r#in),
+                23 => r.member(&mut r#let),
+                24 => r.member(&mut r#loop),
+                25 => r.member(&mut r#macro),
+                26 => r.member(&mut r#match),
+                27 => r.member(&mut r#mod),
+                28 => r.member(&mut r#move),
+                29 => r.member(&mut r#mut),
+                30 => r.member(&mut r#override),
+                31 => r.member(&mut r#priv),
+                32 => r.member(&mut r#pub),
+                33 => r.member(&mut raw),
+                34 => r.member(&mut r#ref),
+                35 => r.member(&mut r#return),
+                36 => r.member(&mut self_),
+                37 => r.member(&mut r#static),
+                38 => r.member(&mut r#struct),
+                39 => r.member(&mut super_),
+                40 => r.member(&mut r#trait),
+                41 => r.member(&mut r#true),
+                42 => r.member(&mut r#try),
+                43 => r.member(&mut r#type),
+                44 => r.member(&mut r#typeof),
+                45 => r.member(&mut union),
+                46 => r.member(&mut r#unsafe),
+                47 => r.member(&mut r#unsized),
+                48 => r.member(&mut r#use),
+                49 => r.member(&mut r#virtual),
+                50 => r.member(&mut r#where),
+                51 => r.member(&mut r#while),
+                52 => r.member(&mut r#yield),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#abstract) = r#abstract else {
@@ -2006,13 +2060,18 @@ impl Decode for Link {
             keys: &keys::<2>(<Link as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut chain = None;
         let mut colour = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut chain)?,
-                _ => r.member(&mut colour)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut chain),
+                1 => r.member(&mut colour),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2085,12 +2144,17 @@ impl Decode for Literal {
             keys: &keys::<2>(<Literal as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("literal")?,
-                _ => r.member(&mut value)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("literal"),
+                1 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(value) = value else {
@@ -2159,12 +2223,17 @@ impl Decode for Negation {
             keys: &keys::<2>(<Negation as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut of = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("negation")?,
-                _ => r.member(&mut of)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("negation"),
+                1 => r.member(&mut of),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(of) = of else {
@@ -2232,15 +2301,20 @@ impl Decode for Node {
             keys: &keys::<3>(<Node as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut left = None;
         let mut right = None;
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut left)?,
-                1 => r.member(&mut right)?,
-                _ => r.member(&mut value)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut left),
+                1 => r.member(&mut right),
+                2 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(value) = value else {
@@ -2330,11 +2404,17 @@ impl Decode for None {
             keys: &keys::<1>(<None as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut a = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut a)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut a),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self { a, extra: object.extra() })
     }
@@ -2458,12 +2538,17 @@ impl Decode for One {
             keys: &keys::<2>(<One as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut more = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("one")?,
-                _ => r.member(&mut more)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("one"),
+                1 => r.member(&mut more),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2647,11 +2732,11 @@ impl Decode for OptionalLocals {
             keys: &keys::<14>(<OptionalLocals as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut check = None;
         let mut extra_ = None;
         let mut index = None;
-        let mut member_ = None;
+        let mut member = None;
         let mut name = None;
         let mut names = None;
         let mut new = None;
@@ -2662,29 +2747,34 @@ impl Decode for OptionalLocals {
         let mut to = None;
         let mut value = None;
         let mut w = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut check)?,
-                1 => r.member(&mut extra_)?,
-                2 => r.member(&mut index)?,
-                3 => r.member(&mut member_)?,
-                4 => r.member(&mut name)?,
-                5 => r.member(&mut names)?,
-                6 => r.member(&mut new)?,
-                7 => r.member(&mut object_)?,
-                8 => r.member(&mut path)?,
-                9 => r.member(&mut r_)?,
-                10 => r.member(&mut required)?,
-                11 => r.member(&mut to)?,
-                12 => r.member(&mut value)?,
-                _ => r.member(&mut w)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut check),
+                1 => r.member(&mut extra_),
+                2 => r.member(&mut index),
+                3 => r.member(&mut member),
+                4 => r.member(&mut name),
+                5 => r.member(&mut names),
+                6 => r.member(&mut new),
+                7 => r.member(&mut object_),
+                8 => r.member(&mut path),
+                9 => r.member(&mut r_),
+                10 => r.member(&mut required),
+                11 => r.member(&mut to),
+                12 => r.member(&mut value),
+                13 => r.member(&mut w),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
             check,
             extra_,
             index,
-            member: member_,
+            member,
             name,
             names,
             new,
@@ -3028,11 +3118,11 @@ impl Decode for RequiredLocals {
             keys: &keys::<14>(<RequiredLocals as Members>::MEMBERS),
             required: 16383,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut check = None;
         let mut extra_ = None;
         let mut index = None;
-        let mut member_ = None;
+        let mut member = None;
         let mut name = None;
         let mut names = None;
         let mut new = None;
@@ -3043,22 +3133,27 @@ impl Decode for RequiredLocals {
         let mut to = None;
         let mut value = None;
         let mut w = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut check)?,
-                1 => r.member(&mut extra_)?,
-                2 => r.member(&mut index)?,
-                3 => r.member(&mut member_)?,
-                4 => r.member(&mut name)?,
-                5 => r.member(&mut names)?,
-                6 => r.member(&mut new)?,
-                7 => r.member(&mut object_)?,
-                8 => r.member(&mut path)?,
-                9 => r.member(&mut r_)?,
-                10 => r.member(&mut required)?,
-                11 => r.member(&mut to)?,
-                12 => r.member(&mut value)?,
-                _ => r.member(&mut w)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut check),
+                1 => r.member(&mut extra_),
+                2 => r.member(&mut index),
+                3 => r.member(&mut member),
+                4 => r.member(&mut name),
+                5 => r.member(&mut names),
+                6 => r.member(&mut new),
+                7 => r.member(&mut object_),
+                8 => r.member(&mut path),
+                9 => r.member(&mut r_),
+                10 => r.member(&mut required),
+                11 => r.member(&mut to),
+                12 => r.member(&mut value),
+                13 => r.member(&mut w),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(check) = check else {
@@ -3070,7 +3165,7 @@ impl Decode for RequiredLocals {
         let Some(index) = index else {
             return Err(object.incomplete(r));
         };
-        let Some(member_) = member_ else {
+        let Some(member) = member else {
             return Err(object.incomplete(r));
         };
         let Some(name) = name else {
@@ -3107,7 +3202,7 @@ impl Decode for RequiredLocals {
             check,
             extra_,
             index,
-            member: member_,
+            member,
             name,
             names,
             new,
@@ -3343,11 +3438,17 @@ impl Decode for Some {
             keys: &keys::<1>(<Some as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut a = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.member(&mut a)?;
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut a),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(a) = a else {
             return Err(object.incomplete(r));
@@ -3402,12 +3503,17 @@ impl Decode for Square {
             keys: &keys::<2>(<Square as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut side = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut side)?,
-                _ => r.constant("square")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut side),
+                1 => r.constant("square"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(side) = side else {
@@ -3549,13 +3655,18 @@ impl Decode for TextPart {
             keys: &keys::<2>(<TextPart as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut text = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut text)?,
-                _ => r.member(&mut uri)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut text),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -3627,13 +3738,18 @@ impl Decode for Tree {
             keys: &keys::<2>(<Tree as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut children = None;
         let mut named = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.member(&mut children)?,
-                _ => r.member(&mut named)?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut children),
+                1 => r.member(&mut named),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(children) = children else {
