@@ -119,6 +119,51 @@ const FILES: &[File] = &[
             }),
         ],
     },
+    File {
+        path: "tests/fuzz/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[("revision dependencies", plain_dependencies)],
+    },
+    File {
+        path: "tests/fuzz/src/lib.rs",
+        comment: ("// ", ""),
+        regions: &[("revision messages", fuzz_messages)],
+    },
+    File {
+        path: "tests/serde/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[("revision dependencies", test_dependencies)],
+    },
+    File {
+        path: "tests/serde/tests/serde/types.rs",
+        comment: ("// ", ""),
+        regions: &[("revision types", serde_types)],
+    },
+    File {
+        path: "benches/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[("revision dependencies", bench_dependencies)],
+    },
+    File {
+        path: "benches/codec/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[("revision dependencies", plain_dependencies)],
+    },
+    File {
+        path: "benches/codec/src/revisions.rs",
+        comment: ("// ", ""),
+        regions: &[("revision crates", crate_list)],
+    },
+    File {
+        path: "benches/compile/mcp-revisions/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[("revision dependencies", plain_dependencies)],
+    },
+    File {
+        path: "benches/compile/mcp-revisions/src/main.rs",
+        comment: ("// ", ""),
+        regions: &[("revision crates", crate_list)],
+    },
 ];
 
 fn replace(file: &File, region: &str, text: &str, with: &str) -> Result<String> {
@@ -300,6 +345,43 @@ fn test_types(table: &str, revisions: &[Wired<'_>]) -> String {
         let _ = write!(text, "    \"{id}\" {} {{\n{unions}    }}\n", library(id));
     }
     text + "}\n"
+}
+
+fn plain_dependencies(revisions: &[Wired<'_>]) -> String {
+    lines(ids(revisions), |id| format!("mcp-{id}.workspace = true"))
+}
+
+fn bench_dependencies(revisions: &[Wired<'_>]) -> String {
+    lines(ids(revisions), |id| {
+        format!("mcp-{id} = {{ path = \"../crates/mcp-{id}\" }}")
+    })
+}
+
+fn fuzz_messages(revisions: &[Wired<'_>]) -> String {
+    lines(ids(revisions), |id| {
+        let library = library(id);
+        format!(
+            "    frame::<{library}::FromClient, {library}::FromServer>(bytes);\n    \
+             frame::<{library}::FromServer, {library}::FromClient>(bytes);"
+        )
+    })
+}
+
+/// The definitions of the schemas, as the tables of the crates list them.
+fn serde_types(revisions: &[Wired<'_>]) -> String {
+    let mut text = "revisions! {\n".to_owned();
+    for Wired { revision, ir } in revisions {
+        let (id, library) = (&revision.id, library(&revision.id));
+        let official = ir.definitions.iter().filter(|d| d.official);
+        let names = wrapped(official.map(|definition| definition.name.as_str()));
+        let _ = write!(text, "    \"{id}\" {library} {{\n{names}    }}\n");
+    }
+    text + "}\n"
+}
+
+fn crate_list(revisions: &[Wired<'_>]) -> String {
+    let list = lines(ids(revisions), |id| format!("    \"{id}\" {}", library(id)));
+    format!("revisions! {{\n{list}}}\n")
 }
 
 /// Words in lines of at most 120 characters.

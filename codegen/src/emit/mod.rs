@@ -181,6 +181,7 @@ const IMPORTED: &[&str] = &[
     "DocumentView",
     "Encode",
     "Extra",
+    "Failed",
     "Format",
     "Integer",
     "Json",
@@ -191,6 +192,7 @@ const IMPORTED: &[&str] = &[
     "Never",
     "Nullable",
     "Number",
+    "ObjectReader",
     "Path",
     "Probe",
     "Read",
@@ -211,7 +213,7 @@ fn imports() -> TokenStream {
     quote! {
         #[allow(unused_imports)]
         use mcp_exact_wire::{
-            check_format, check_max_items, check_maximum, check_min_items, check_minimum, #(#names),*
+            check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys, #(#names),*
         };
         #[allow(unused_imports)]
         use super::*;
