@@ -370,7 +370,7 @@ fn fuzz_messages(revisions: &[Wired<'_>]) -> String {
 /// The definitions of the schemas, as the tables of the crates list them.
 fn serde_types(revisions: &[Wired<'_>]) -> String {
     let mut text = "revisions! {\n".to_owned();
-    for Wired { revision, ir } in revisions {
+    for Wired { revision, ir, .. } in revisions {
         let (id, library) = (&revision.id, library(&revision.id));
         let official = ir.definitions.iter().filter(|d| d.official);
         let names = wrapped(official.map(|definition| definition.name.as_str()));

@@ -2580,15 +2580,23 @@ impl Decode for ServerResult {
                 Probe { name: "tools", inner: "" },
                 Probe { name: "_meta", inner: "" },
                 Probe {
+                    name: "_meta",
+                    inner: "io.modelcontextprotocol/subscriptionId",
+                },
+                Probe {
+                    name: "completion",
+                    inner: "",
+                },
+                Probe {
+                    name: "completion",
+                    inner: "values",
+                },
+                Probe {
                     name: "messages",
                     inner: "",
                 },
                 Probe {
                     name: "content",
-                    inner: "",
-                },
-                Probe {
-                    name: "completion",
                     inner: "",
                 },
             ],
@@ -2630,23 +2638,23 @@ impl Decode for ServerResult {
                 },
                 Case {
                     tag: Tag::Any,
-                    has: 512,
+                    has: 1536,
                     variant: 6,
                 },
                 Case {
                     tag: Tag::Any,
-                    has: 1024,
+                    has: 6144,
+                    variant: 11,
+                },
+                Case {
+                    tag: Tag::Any,
+                    has: 8192,
                     variant: 8,
                 },
                 Case {
                     tag: Tag::Any,
-                    has: 2048,
+                    has: 16384,
                     variant: 10,
-                },
-                Case {
-                    tag: Tag::Any,
-                    has: 4096,
-                    variant: 11,
                 },
                 Case {
                     tag: Tag::Any,

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -45,20 +45,29 @@ impl Decode for CancelTaskRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CancelTaskRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tasks/cancel")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tasks/cancel"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -118,20 +127,29 @@ impl Decode for GetTaskRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<GetTaskRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tasks/get")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tasks/get"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -188,13 +206,20 @@ impl Decode for TaskRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskRequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<TaskRequestParams as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut task_id = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            task_id = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut task_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(task_id) = task_id else {
             return Err(object.incomplete(r));
@@ -253,20 +278,29 @@ impl Decode for UpdateTaskRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UpdateTaskRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<UpdateTaskRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tasks/update")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tasks/update"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -332,18 +366,27 @@ impl Decode for UpdateTaskRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UpdateTaskRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<UpdateTaskRequestParams as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut input_responses = None;
         let mut task_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => input_responses = Some(Decode::decode(r)?),
-                _ => task_id = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut input_responses),
+                1 => r.member(&mut task_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(input_responses), Some(task_id)) = (input_responses, task_id) else {
+        let Some(input_responses) = input_responses else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
             return Err(object.incomplete(r));
         };
         Ok(Self {

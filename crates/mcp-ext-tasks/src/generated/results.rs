@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -48,14 +48,20 @@ impl Decode for CancelTaskResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskResult as Members>::MEMBERS,
+            keys: &keys::<2>(<CancelTaskResult as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => r.constant("complete")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.constant("complete"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -154,9 +160,10 @@ impl Decode for CreateTaskResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateTaskResult as Members>::MEMBERS,
+            keys: &keys::<9>(<CreateTaskResult as Members>::MEMBERS),
             required: 438,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -165,26 +172,37 @@ impl Decode for CreateTaskResult {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => r.constant("task")?,
-                5 => status = Some(Decode::decode(r)?),
-                6 => status_message = Some(Decode::decode(r)?),
-                7 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval_ms),
+                4 => r.constant("task"),
+                5 => r.member(&mut status),
+                6 => r.member(&mut status_message),
+                7 => r.member(&mut task_id),
+                8 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(status),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, last_updated_at, status, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(status) = status else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -416,14 +434,20 @@ impl Decode for UpdateTaskResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UpdateTaskResult as Members>::MEMBERS,
+            keys: &keys::<2>(<UpdateTaskResult as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => r.constant("complete")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.constant("complete"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {

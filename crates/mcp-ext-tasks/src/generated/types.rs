@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -70,32 +70,42 @@ impl Decode for CancelledTask {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledTask as Members>::MEMBERS,
+            keys: &keys::<7>(<CancelledTask as Members>::MEMBERS),
             required: 107,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => created_at = Some(Decode::decode(r)?),
-                1 => last_updated_at = Some(Decode::decode(r)?),
-                2 => poll_interval_ms = Some(Decode::decode(r)?),
-                3 => r.constant("cancelled")?,
-                4 => status_message = Some(Decode::decode(r)?),
-                5 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut created_at),
+                1 => r.member(&mut last_updated_at),
+                2 => r.member(&mut poll_interval_ms),
+                3 => r.constant("cancelled"),
+                4 => r.member(&mut status_message),
+                5 => r.member(&mut task_id),
+                6 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(created_at), Some(last_updated_at), Some(task_id), Some(ttl_ms)) = (
-            created_at,
-            last_updated_at,
-            task_id,
-            ttl_ms,
-        ) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -201,9 +211,10 @@ impl Decode for CompletedTask {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompletedTask as Members>::MEMBERS,
+            keys: &keys::<8>(<CompletedTask as Members>::MEMBERS),
             required: 219,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
@@ -211,25 +222,36 @@ impl Decode for CompletedTask {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => created_at = Some(Decode::decode(r)?),
-                1 => last_updated_at = Some(Decode::decode(r)?),
-                2 => poll_interval_ms = Some(Decode::decode(r)?),
-                3 => result = Some(Decode::decode(r)?),
-                4 => r.constant("completed")?,
-                5 => status_message = Some(Decode::decode(r)?),
-                6 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut created_at),
+                1 => r.member(&mut last_updated_at),
+                2 => r.member(&mut poll_interval_ms),
+                3 => r.member(&mut result),
+                4 => r.constant("completed"),
+                5 => r.member(&mut status_message),
+                6 => r.member(&mut task_id),
+                7 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(result),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, last_updated_at, result, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -462,9 +484,10 @@ impl Decode for FailedTask {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <FailedTask as Members>::MEMBERS,
+            keys: &keys::<8>(<FailedTask as Members>::MEMBERS),
             required: 215,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut created_at = None;
         let mut error = None;
         let mut last_updated_at = None;
@@ -472,25 +495,36 @@ impl Decode for FailedTask {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => created_at = Some(Decode::decode(r)?),
-                1 => error = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => r.constant("failed")?,
-                5 => status_message = Some(Decode::decode(r)?),
-                6 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut created_at),
+                1 => r.member(&mut error),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval_ms),
+                4 => r.constant("failed"),
+                5 => r.member(&mut status_message),
+                6 => r.member(&mut task_id),
+                7 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(error),
-            Some(last_updated_at),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, error, last_updated_at, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(error) = error else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -599,9 +633,10 @@ impl Decode for GetTaskResultCancelled {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResultCancelled as Members>::MEMBERS,
+            keys: &keys::<9>(<GetTaskResultCancelled as Members>::MEMBERS),
             required: 438,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -609,25 +644,34 @@ impl Decode for GetTaskResultCancelled {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => r.constant("complete")?,
-                5 => r.constant("cancelled")?,
-                6 => status_message = Some(Decode::decode(r)?),
-                7 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval_ms),
+                4 => r.constant("complete"),
+                5 => r.constant("cancelled"),
+                6 => r.member(&mut status_message),
+                7 => r.member(&mut task_id),
+                8 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(created_at), Some(last_updated_at), Some(task_id), Some(ttl_ms)) = (
-            created_at,
-            last_updated_at,
-            task_id,
-            ttl_ms,
-        ) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -748,9 +792,10 @@ impl Decode for GetTaskResultCompleted {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResultCompleted as Members>::MEMBERS,
+            keys: &keys::<10>(<GetTaskResultCompleted as Members>::MEMBERS),
             required: 886,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -759,27 +804,38 @@ impl Decode for GetTaskResultCompleted {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => result = Some(Decode::decode(r)?),
-                5 => r.constant("complete")?,
-                6 => r.constant("completed")?,
-                7 => status_message = Some(Decode::decode(r)?),
-                8 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval_ms),
+                4 => r.member(&mut result),
+                5 => r.constant("complete"),
+                6 => r.constant("completed"),
+                7 => r.member(&mut status_message),
+                8 => r.member(&mut task_id),
+                9 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(result),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, last_updated_at, result, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -903,9 +959,10 @@ impl Decode for GetTaskResultFailed {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResultFailed as Members>::MEMBERS,
+            keys: &keys::<10>(<GetTaskResultFailed as Members>::MEMBERS),
             required: 878,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut error = None;
@@ -914,27 +971,38 @@ impl Decode for GetTaskResultFailed {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => error = Some(Decode::decode(r)?),
-                3 => last_updated_at = Some(Decode::decode(r)?),
-                4 => poll_interval_ms = Some(Decode::decode(r)?),
-                5 => r.constant("complete")?,
-                6 => r.constant("failed")?,
-                7 => status_message = Some(Decode::decode(r)?),
-                8 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut error),
+                3 => r.member(&mut last_updated_at),
+                4 => r.member(&mut poll_interval_ms),
+                5 => r.constant("complete"),
+                6 => r.constant("failed"),
+                7 => r.member(&mut status_message),
+                8 => r.member(&mut task_id),
+                9 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(error),
-            Some(last_updated_at),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, error, last_updated_at, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(error) = error else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1058,9 +1126,10 @@ impl Decode for GetTaskResultInputRequired {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResultInputRequired as Members>::MEMBERS,
+            keys: &keys::<10>(<GetTaskResultInputRequired as Members>::MEMBERS),
             required: 878,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut input_requests = None;
@@ -1069,27 +1138,38 @@ impl Decode for GetTaskResultInputRequired {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => input_requests = Some(Decode::decode(r)?),
-                3 => last_updated_at = Some(Decode::decode(r)?),
-                4 => poll_interval_ms = Some(Decode::decode(r)?),
-                5 => r.constant("complete")?,
-                6 => r.constant("input_required")?,
-                7 => status_message = Some(Decode::decode(r)?),
-                8 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut input_requests),
+                3 => r.member(&mut last_updated_at),
+                4 => r.member(&mut poll_interval_ms),
+                5 => r.constant("complete"),
+                6 => r.constant("input_required"),
+                7 => r.member(&mut status_message),
+                8 => r.member(&mut task_id),
+                9 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(input_requests),
-            Some(last_updated_at),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, input_requests, last_updated_at, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(input_requests) = input_requests else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1217,9 +1297,10 @@ impl Decode for GetTaskResultWorking {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResultWorking as Members>::MEMBERS,
+            keys: &keys::<9>(<GetTaskResultWorking as Members>::MEMBERS),
             required: 438,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -1227,25 +1308,34 @@ impl Decode for GetTaskResultWorking {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => r.constant("complete")?,
-                5 => r.constant("working")?,
-                6 => status_message = Some(Decode::decode(r)?),
-                7 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval_ms),
+                4 => r.constant("complete"),
+                5 => r.constant("working"),
+                6 => r.member(&mut status_message),
+                7 => r.member(&mut task_id),
+                8 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(created_at), Some(last_updated_at), Some(task_id), Some(ttl_ms)) = (
-            created_at,
-            last_updated_at,
-            task_id,
-            ttl_ms,
-        ) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1361,9 +1451,10 @@ impl Decode for InputRequiredTask {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InputRequiredTask as Members>::MEMBERS,
+            keys: &keys::<8>(<InputRequiredTask as Members>::MEMBERS),
             required: 215,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut created_at = None;
         let mut input_requests = None;
         let mut last_updated_at = None;
@@ -1371,25 +1462,36 @@ impl Decode for InputRequiredTask {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => created_at = Some(Decode::decode(r)?),
-                1 => input_requests = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => r.constant("input_required")?,
-                5 => status_message = Some(Decode::decode(r)?),
-                6 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut created_at),
+                1 => r.member(&mut input_requests),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval_ms),
+                4 => r.constant("input_required"),
+                5 => r.member(&mut status_message),
+                6 => r.member(&mut task_id),
+                7 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(input_requests),
-            Some(last_updated_at),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, input_requests, last_updated_at, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(input_requests) = input_requests else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1505,9 +1607,10 @@ impl Decode for Task {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Task as Members>::MEMBERS,
+            keys: &keys::<7>(<Task as Members>::MEMBERS),
             required: 107,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
@@ -1515,24 +1618,35 @@ impl Decode for Task {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => created_at = Some(Decode::decode(r)?),
-                1 => last_updated_at = Some(Decode::decode(r)?),
-                2 => poll_interval_ms = Some(Decode::decode(r)?),
-                3 => status = Some(Decode::decode(r)?),
-                4 => status_message = Some(Decode::decode(r)?),
-                5 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut created_at),
+                1 => r.member(&mut last_updated_at),
+                2 => r.member(&mut poll_interval_ms),
+                3 => r.member(&mut status),
+                4 => r.member(&mut status_message),
+                5 => r.member(&mut task_id),
+                6 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(status),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, last_updated_at, status, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(status) = status else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1714,9 +1828,12 @@ impl Decode for TaskStatusNotificationParamsCancelled {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParamsCancelled as Members>::MEMBERS,
+            keys: &keys::<
+                8,
+            >(<TaskStatusNotificationParamsCancelled as Members>::MEMBERS),
             required: 214,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -1724,24 +1841,33 @@ impl Decode for TaskStatusNotificationParamsCancelled {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => r.constant("cancelled")?,
-                5 => status_message = Some(Decode::decode(r)?),
-                6 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval_ms),
+                4 => r.constant("cancelled"),
+                5 => r.member(&mut status_message),
+                6 => r.member(&mut task_id),
+                7 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(created_at), Some(last_updated_at), Some(task_id), Some(ttl_ms)) = (
-            created_at,
-            last_updated_at,
-            task_id,
-            ttl_ms,
-        ) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1856,9 +1982,12 @@ impl Decode for TaskStatusNotificationParamsCompleted {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParamsCompleted as Members>::MEMBERS,
+            keys: &keys::<
+                9,
+            >(<TaskStatusNotificationParamsCompleted as Members>::MEMBERS),
             required: 438,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -1867,26 +1996,37 @@ impl Decode for TaskStatusNotificationParamsCompleted {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => result = Some(Decode::decode(r)?),
-                5 => r.constant("completed")?,
-                6 => status_message = Some(Decode::decode(r)?),
-                7 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval_ms),
+                4 => r.member(&mut result),
+                5 => r.constant("completed"),
+                6 => r.member(&mut status_message),
+                7 => r.member(&mut task_id),
+                8 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(result),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, last_updated_at, result, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2004,9 +2144,10 @@ impl Decode for TaskStatusNotificationParamsFailed {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParamsFailed as Members>::MEMBERS,
+            keys: &keys::<9>(<TaskStatusNotificationParamsFailed as Members>::MEMBERS),
             required: 430,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut error = None;
@@ -2015,26 +2156,37 @@ impl Decode for TaskStatusNotificationParamsFailed {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => error = Some(Decode::decode(r)?),
-                3 => last_updated_at = Some(Decode::decode(r)?),
-                4 => poll_interval_ms = Some(Decode::decode(r)?),
-                5 => r.constant("failed")?,
-                6 => status_message = Some(Decode::decode(r)?),
-                7 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut error),
+                3 => r.member(&mut last_updated_at),
+                4 => r.member(&mut poll_interval_ms),
+                5 => r.constant("failed"),
+                6 => r.member(&mut status_message),
+                7 => r.member(&mut task_id),
+                8 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(error),
-            Some(last_updated_at),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, error, last_updated_at, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(error) = error else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2152,9 +2304,12 @@ impl Decode for TaskStatusNotificationParamsInputRequired {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParamsInputRequired as Members>::MEMBERS,
+            keys: &keys::<
+                9,
+            >(<TaskStatusNotificationParamsInputRequired as Members>::MEMBERS),
             required: 430,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut input_requests = None;
@@ -2163,26 +2318,37 @@ impl Decode for TaskStatusNotificationParamsInputRequired {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => input_requests = Some(Decode::decode(r)?),
-                3 => last_updated_at = Some(Decode::decode(r)?),
-                4 => poll_interval_ms = Some(Decode::decode(r)?),
-                5 => r.constant("input_required")?,
-                6 => status_message = Some(Decode::decode(r)?),
-                7 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut input_requests),
+                3 => r.member(&mut last_updated_at),
+                4 => r.member(&mut poll_interval_ms),
+                5 => r.constant("input_required"),
+                6 => r.member(&mut status_message),
+                7 => r.member(&mut task_id),
+                8 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(input_requests),
-            Some(last_updated_at),
-            Some(task_id),
-            Some(ttl_ms),
-        ) = (created_at, input_requests, last_updated_at, task_id, ttl_ms) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(input_requests) = input_requests else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2303,9 +2469,10 @@ impl Decode for TaskStatusNotificationParamsWorking {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParamsWorking as Members>::MEMBERS,
+            keys: &keys::<8>(<TaskStatusNotificationParamsWorking as Members>::MEMBERS),
             required: 214,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -2313,24 +2480,33 @@ impl Decode for TaskStatusNotificationParamsWorking {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval_ms = Some(Decode::decode(r)?),
-                4 => r.constant("working")?,
-                5 => status_message = Some(Decode::decode(r)?),
-                6 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval_ms),
+                4 => r.constant("working"),
+                5 => r.member(&mut status_message),
+                6 => r.member(&mut task_id),
+                7 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(created_at), Some(last_updated_at), Some(task_id), Some(ttl_ms)) = (
-            created_at,
-            last_updated_at,
-            task_id,
-            ttl_ms,
-        ) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2414,13 +2590,22 @@ impl Decode for TaskSubscriptionAcknowledgedNotifications {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskSubscriptionAcknowledgedNotifications as Members>::MEMBERS,
+            keys: &keys::<
+                1,
+            >(<TaskSubscriptionAcknowledgedNotifications as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut task_ids = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            task_ids = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut task_ids),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             task_ids,
@@ -2482,13 +2667,20 @@ impl Decode for TaskSubscriptionNotifications {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskSubscriptionNotifications as Members>::MEMBERS,
+            keys: &keys::<1>(<TaskSubscriptionNotifications as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut task_ids = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            task_ids = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut task_ids),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             task_ids,
@@ -2577,32 +2769,42 @@ impl Decode for WorkingTask {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <WorkingTask as Members>::MEMBERS,
+            keys: &keys::<7>(<WorkingTask as Members>::MEMBERS),
             required: 107,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval_ms = None;
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => created_at = Some(Decode::decode(r)?),
-                1 => last_updated_at = Some(Decode::decode(r)?),
-                2 => poll_interval_ms = Some(Decode::decode(r)?),
-                3 => r.constant("working")?,
-                4 => status_message = Some(Decode::decode(r)?),
-                5 => task_id = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut created_at),
+                1 => r.member(&mut last_updated_at),
+                2 => r.member(&mut poll_interval_ms),
+                3 => r.constant("working"),
+                4 => r.member(&mut status_message),
+                5 => r.member(&mut task_id),
+                6 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(created_at), Some(last_updated_at), Some(task_id), Some(ttl_ms)) = (
-            created_at,
-            last_updated_at,
-            task_id,
-            ttl_ms,
-        ) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
