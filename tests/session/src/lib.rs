@@ -1,0 +1,1 @@
+//! An in-memory pair of machines, and what tests of sessions share.
