@@ -249,7 +249,7 @@ impl<C> Server<C> {
 
     fn set_level(&mut self, caller: &Caller, call: &Call) -> Result<(), PeerError> {
         self.admit(caller, &call.method, call.params.as_ref(), 0)?;
-        let level = call
+        let level: Option<String> = call
             .param("level")
             .and_then(|level| from_str(level.text()).ok());
         let level: Result<Level, _> = level.unwrap_or_default().parse();
