@@ -61,7 +61,9 @@ impl<C> Server<C> {
         logger: Option<&str>,
         data: impl Into<Json>,
     ) -> Result<Sent, SendError> {
-        let (caller, _) = self.addressed(scope)?;
+        let Some((caller, _)) = self.listening(scope)? else {
+            return Ok(Sent::Suppressed);
+        };
         let wanted = match caller.rules.era() {
             Era::PerRequest => caller.level,
             Era::Handshake => Some(self.level.unwrap_or(self.config.log_level)),
@@ -88,15 +90,8 @@ impl<C> Server<C> {
         method: &str,
         params: Option<JsonObject>,
     ) -> Result<Sent, SendError> {
-        let (caller, address) = match self.addressed(scope) {
-            Ok(addressed) => addressed,
-            Err(SendError::UnknownRequest) => {
-                return match scope {
-                    Scope::During(key) => self.gone(key),
-                    Scope::Peer => Err(SendError::UnknownRequest),
-                };
-            }
-            Err(error) => return Err(error),
+        let Some((caller, address)) = self.listening(scope)? else {
+            return Ok(Sent::Suppressed);
         };
         let vendor =
             caller.rules.client.notification(method) || caller.rules.client.request(method);
@@ -226,6 +221,14 @@ impl<C> Server<C> {
         match self.served.was_cancelled(key) {
             true => Ok(Sent::Suppressed),
             false => Err(SendError::UnknownRequest),
+        }
+    }
+
+    /// Whom a message is for; `None` when its request was cancelled.
+    fn listening(&self, scope: Scope) -> Result<Option<(Arc<Caller>, Address)>, SendError> {
+        match (self.addressed(scope), scope) {
+            (Err(SendError::UnknownRequest), Scope::During(key)) => self.gone(key).map(|_| None),
+            (addressed, _) => addressed.map(Some),
         }
     }
 

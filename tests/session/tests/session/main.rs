@@ -1,4 +1,14 @@
 //! Sessions: who agrees on what, what the specification requires of both sides, and that nothing hostile does harm.
 
+mod asking;
+mod cancellation;
+mod capabilities;
 mod lifecycle;
+mod limits;
 mod matrix;
+mod notifications;
+mod per_request;
+mod probing;
+mod progress;
+mod rpc;
+mod views;
