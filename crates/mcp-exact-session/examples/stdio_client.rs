@@ -124,7 +124,12 @@ impl Peer {
                 return Ok(event);
             }
             self.send()?;
-            let wait = self.client.poll_timeout().map(|at| at.after(self.now()));
+            let now = self.now();
+            if let Some(Line::Frame(line)) = self.lines.next_line() {
+                self.client.receive(StreamId::DUPLEX, line, now)?;
+                continue;
+            }
+            let wait = self.client.poll_timeout().map(|at| at.after(now));
             match self
                 .output
                 .recv_timeout(wait.unwrap_or(Duration::from_secs(60)))
@@ -135,10 +140,6 @@ impl Peer {
                     self.client
                         .closed(StreamId::DUPLEX, Closed::Lost, self.now());
                 }
-            }
-            let now = self.now();
-            while let Some(Line::Frame(line)) = self.lines.next_line() {
-                self.client.receive(StreamId::DUPLEX, line, now)?;
             }
         }
     }

@@ -42,6 +42,14 @@ fn main() -> Result<(), Box<dyn error::Error>> {
         }
         slow.retain_mut(|slow| go_on(&mut server, slow, now()));
         write(&mut server)?;
+        match lines.next_line() {
+            Some(Line::Frame(line)) => {
+                server.receive(StreamId::DUPLEX, line, Inbound::new(()), now())?;
+                continue;
+            }
+            Some(Line::TooLong) => complain(&"a line is too long"),
+            None => {}
+        }
         let deadline = server.poll_timeout().map(|at| at.after(now()));
         let step = slow
             .iter()
@@ -53,14 +61,6 @@ fn main() -> Result<(), Box<dyn error::Error>> {
             // A server exits at the end of its input.
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 server.closed(StreamId::DUPLEX, Closed::Clean, now());
-            }
-        }
-        while let Some(line) = lines.next_line() {
-            match line {
-                Line::Frame(line) => {
-                    server.receive(StreamId::DUPLEX, line, Inbound::new(()), now())?;
-                }
-                Line::TooLong => complain(&"a line is too long"),
             }
         }
     }

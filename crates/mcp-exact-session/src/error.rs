@@ -152,6 +152,11 @@ pub enum ReceiveError {
     /// The machine is closed.
     #[error("the session is closed; start a new one")]
     Closed,
+    /// Too much waits for the program; the frame was not taken.
+    #[error(
+        "too much waits to be taken; take events and frames from the machine, then give the frame again"
+    )]
+    Full,
     /// No such stream is open.
     #[error("the stream is not open; `open` gives streams")]
     UnknownStream,

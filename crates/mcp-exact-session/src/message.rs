@@ -283,7 +283,8 @@ pub(crate) fn error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
 
 /// The text of a request, as the types of a revision read it.
 pub(crate) fn request_text(id: &RequestId, call: &Call) -> Vec<u8> {
-    request(id, call.clone())
+    let id = id.clone();
+    to_line(&WithId { id, request: call })
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ impl Client {
     /// Takes one frame: a message, or a batch where the revision has them, without a line's end.
     ///
     /// # Errors
-    /// [`ReceiveError`] when nothing can be received any more, or not on this stream.
+    /// [`ReceiveError`] when nothing can be received any more, not on this stream, or not now.
     pub fn receive(&mut self, on: StreamId, frame: &[u8], now: Time) -> Result<(), ReceiveError> {
         self.advance(now);
         if matches!(self.state, State::Ended) {
@@ -147,6 +147,9 @@ impl Client {
         }
         if !self.streams.contains_key(&on) {
             return Err(ReceiveError::UnknownStream);
+        }
+        if !self.wants_input() {
+            return Err(ReceiveError::Full);
         }
         let parsed = message::parse(frame, &self.config.limits);
         self.frame(on, parsed);

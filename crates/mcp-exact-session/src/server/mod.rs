@@ -169,7 +169,7 @@ impl<C> Server<C> {
     /// [`ServerEvent::Violation`].
     ///
     /// # Errors
-    /// [`ReceiveError`] when nothing can be received any more, or not on this stream.
+    /// [`ReceiveError`] when nothing can be received any more, not on this stream, or not now.
     pub fn receive(
         &mut self,
         on: StreamId,
@@ -183,6 +183,9 @@ impl<C> Server<C> {
         }
         if !self.streams.contains_key(&on) {
             return Err(ReceiveError::UnknownStream);
+        }
+        if !self.wants_input() {
+            return Err(ReceiveError::Full);
         }
         let parsed = message::parse(frame, &self.config.limits);
         self.frame(on, parsed, Arc::new(with));

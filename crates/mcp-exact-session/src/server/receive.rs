@@ -175,10 +175,10 @@ impl<C> Server<C> {
                 Err(error) => self.refuse(on, batch, &id, &error),
             },
             _ => {
-                let (scope, params) = (None, call.params.clone());
-                match self.admit(&caller, &call.method, params.as_ref(), call.size()) {
+                let params = call.params.as_ref();
+                match self.admit(&caller, &call.method, params, call.size()) {
                     Ok(()) => {
-                        self.serve(on, batch, scope, id, call, caller, with);
+                        self.serve(on, batch, None, id, call, caller, with);
                     }
                     Err(error) => self.refuse(on, batch, &id, &error),
                 }

@@ -108,8 +108,15 @@ fn back_pressure_instead_of_growth_and_answers_are_never_dropped() {
         receive(&mut server, &list(id));
     }
     assert!(!server.machine.wants_input());
-    receive(&mut server, &list(5));
-    assert_eq!(limit_of(&server.drain()[0]), "queued");
+    let frame = list(5).to_string();
+    let received = server.machine.receive(
+        StreamId::DUPLEX,
+        frame.as_bytes(),
+        Inbound::new(()),
+        server.now,
+    );
+    assert_eq!(received, Err(ReceiveError::Full));
+    assert!(server.drain().is_empty(), "not taken");
     let events = server.events();
     assert!(server.machine.wants_input());
     // Nobody reads: notifications are dropped, answers are not.

@@ -10,5 +10,6 @@ mod notifications;
 mod per_request;
 mod probing;
 mod progress;
+mod properties;
 mod rpc;
 mod views;
