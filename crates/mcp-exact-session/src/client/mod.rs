@@ -23,7 +23,7 @@ use crate::limits::Rate;
 use crate::message::{self, Call};
 use crate::notice::Cancel;
 use crate::outbox::{Address, Outbox};
-use crate::revision::{Era, Rules};
+use crate::revision::{self, Era, Rules};
 use crate::sent::{SentRequest, SentRequests};
 use crate::served::{Batches, Gathered, Served};
 use crate::types::{Agreed, Binding, Closed, Outcome, RequestKey, StreamId, StreamKind, Transmit};
@@ -308,10 +308,8 @@ impl Client {
         }
         let call = Cancel::call(Json::from(id), reason);
         let on = self.outgoing();
-        self.outbox.frame(
-            Address::on(on).about(request.key),
-            message::notification(call),
-        );
+        let address = self.with_revision(Address::on(on).about(request.key));
+        self.outbox.frame(address, message::notification(call));
     }
 
     fn respond(&mut self, on: StreamId, batch: Option<u64>, answer: Vec<u8>) {
@@ -327,7 +325,8 @@ impl Client {
             Binding::Duplex => on,
             Binding::StreamableHttp | Binding::HttpSse => self.outgoing(),
         };
-        self.outbox.frame(Address::on(on), answer);
+        let address = self.with_revision(Address::on(on));
+        self.outbox.frame(address, answer);
     }
 
     fn gathered(&mut self, gathered: Option<Gathered>) {
@@ -342,14 +341,22 @@ impl Client {
 
     fn send_notification(&mut self, call: Call) {
         let on = self.outgoing();
-        let mut address = Address::on(on);
-        address.http.revision = self.rules().map(|rules| rules.revision);
+        let address = self.with_revision(Address::on(on));
         self.outbox.frame(address, message::notification(call));
     }
 
-    fn send_request(&mut self, id: u64, call: Call, mut address: Address, rules: &Rules) {
-        address.http.revision = Some(rules.revision);
+    /// Once a revision is agreed on, every POST names it (from 2025-06-18 on: `basic/transports`, "Protocol Version
+    /// Header").
+    fn with_revision(&self, mut address: Address) -> Address {
+        let names = |rules: &&Rules| revision::at_least(rules, "2025-06-18");
+        address.http.revision = self.rules().filter(names).map(|rules| rules.revision);
+        address
+    }
+
+    fn send_request(&mut self, id: u64, call: Call, address: Address, rules: &Rules) {
+        let mut address = self.with_revision(address);
         if rules.era() == Era::PerRequest {
+            address.http.revision = Some(rules.revision);
             address.http.name = crate::http::name_of(&call.method, call.params.as_ref());
             address.http.method = Some(call.method.clone());
         }

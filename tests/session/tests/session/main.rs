@@ -3,6 +3,7 @@
 mod asking;
 mod cancellation;
 mod capabilities;
+mod http;
 mod lifecycle;
 mod limits;
 mod matrix;
