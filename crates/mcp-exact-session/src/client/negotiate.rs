@@ -48,7 +48,8 @@ pub(super) struct Spoken {
 pub(super) struct Found {
     /// Revisions that were offered already.
     offered: BTreeSet<&'static str>,
-    probed: bool,
+    /// How often the server was probed: twice at most.
+    probes: u8,
     /// Whether the probe was met with silence: the server may be slow rather than old.
     silent: bool,
 }
@@ -116,8 +117,8 @@ impl Client {
     /// The duplex stream has ended. After a probe, the server may have left because of it.
     pub(super) fn duplex_closed(&mut self) {
         let probed = match &self.state {
-            State::ExpectDiscovery(found) => found.probed,
-            State::ExpectInitializeResult(found) => found.probed && found.silent,
+            State::ExpectDiscovery(found) => found.probes > 0,
+            State::ExpectInitializeResult(found) => found.silent,
             _ => false,
         };
         let handshake = self.config.offer.of_era(Era::Handshake).next();
@@ -145,7 +146,7 @@ impl Client {
     }
 
     fn probe(&mut self, rules: &'static Rules, mut found: Found) {
-        found.probed = true;
+        found.probes += 1;
         found.offered.insert(rules.revision.as_str());
         self.state = State::ExpectDiscovery(found);
         let params = JsonObject::from_iter([("_meta", self.request_meta(rules, None))]);
@@ -333,8 +334,9 @@ impl Client {
             return;
         };
         let modern = self.config.offer.of_era(Era::PerRequest).next();
+        let probe = found.probes == 0 || (found.probes == 1 && found.silent);
         if error.code() == Some(code::UNSUPPORTED_VERSION)
-            && (!found.probed || found.silent)
+            && probe
             && let Some(first) = modern
         {
             found.silent = false;

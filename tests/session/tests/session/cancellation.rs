@@ -253,3 +253,23 @@ fn a_shutdown_closes_every_request_once() {
         Err(SendError::Closed)
     );
 }
+
+#[test]
+fn canc_a_question_that_has_not_left_never_leaves() {
+    let mut server = RawServer::new(server_config(&[REVISION]));
+    server.send(&initialize(REVISION, json!({ "roots": {} })));
+    server.send(&call(json!(1)));
+    let key = server.request().key;
+    let asks = vec![("a".to_owned(), Ask::new("roots/list", None))];
+    let reply = Reply::Ask { asks, state: None };
+    server
+        .machine
+        .reply(key, reply, server.now)
+        .expect("it may ask");
+    assert!(
+        server.send(&cancelled(&json!(1))).is_empty(),
+        "nothing to take back"
+    );
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert!(server.send(&initialized).is_empty());
+}

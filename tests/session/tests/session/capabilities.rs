@@ -297,3 +297,20 @@ fn what_is_declared_fits_the_revision() {
         );
     }
 }
+
+#[test]
+fn what_a_client_has_declared_towards_a_newer_revision_means_nothing_in_an_older_one() {
+    for (revision, understood) in [("2025-03-26", false), ("2025-06-18", true)] {
+        let declared = json!({ "elicitation": {}, "roots": {}, "x-vendor": { "a": [1] } });
+        let mut server = RawServer::new(server_config(&[revision]));
+        server.send(&initialize("2025-11-25", declared));
+        let agreed = server.machine.agreed().expect("agreed");
+        assert_eq!(agreed.capabilities.get("elicitation").is_some(), understood);
+        assert!(agreed.capabilities.get("roots").is_some());
+        let vendor = agreed
+            .capabilities
+            .get("x-vendor")
+            .map(|json| json.to_string());
+        assert_eq!(vendor.as_deref(), Some(r#"{"a":[1]}"#));
+    }
+}

@@ -139,6 +139,24 @@ fn ver_a_slow_server_is_probed_once_more() {
 }
 
 #[test]
+fn ver_a_server_that_stays_silent_is_not_probed_for_ever() {
+    let (mut client, _) = client();
+    let data = json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" });
+    for round in 0..2 {
+        let deadline = client.machine.poll_timeout().expect("a deadline");
+        client.machine.handle_timeout(deadline);
+        let initialize = client.drain().remove(0);
+        assert_eq!(initialize["method"], "initialize");
+        let next = client.send(&error(&initialize, -32022, data.clone()));
+        assert_eq!(next.len(), usize::from(round == 0), "{next:?}");
+    }
+    assert!(matches!(
+        client.events()[0],
+        ClientEvent::Failed(NegotiationError::NoCommonRevision { .. })
+    ));
+}
+
+#[test]
 fn ver_a_server_that_leaves_after_a_probe_is_started_again() {
     for silent in [false, true] {
         let (mut client, _) = client();
