@@ -6,7 +6,7 @@
 use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, JsonObject, Members, Message,
     MessageError, Nullable, Path, Read, Reader, RequestId, ResultMessage, Shape, Validate,
-    Violations, WithId, Writer, decode_message, to_line,
+    Violations, WithId, Writer, decode_message, keys, to_line,
 };
 
 use crate::error::PeerError;
@@ -47,6 +47,7 @@ impl Members for Call {
 
 static CALL: Shape = Shape {
     members: Call::MEMBERS,
+    keys: &keys::<2>(Call::MEMBERS),
     required: 0b01,
 };
 
