@@ -100,6 +100,19 @@ const FILES: &[File] = &[
         ],
     },
     File {
+        path: "crates/mcp-exact-session/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[
+            ("revision features", session_features),
+            ("revision dependencies", convert_dependencies),
+        ],
+    },
+    File {
+        path: "crates/mcp-exact-session/src/revision.rs",
+        comment: ("// ", ""),
+        regions: &[("revision list", session_list)],
+    },
+    File {
         path: "tests/agreement/Cargo.toml",
         comment: ("# ", ""),
         regions: &[
@@ -311,6 +324,21 @@ fn convert_features(revisions: &[Wired<'_>]) -> String {
         let _ = writeln!(text, "{id} = [\"dep:mcp-{id}\"{next}]");
     }
     text
+}
+
+fn session_features(revisions: &[Wired<'_>]) -> String {
+    let names: Vec<String> = released(revisions).map(|id| format!("\"{id}\"")).collect();
+    let features = lines(released(revisions), |id| {
+        format!("{id} = [\"dep:mcp-{id}\", \"mcp-exact-convert/{id}\"]")
+    });
+    format!("default = [{}]\n{features}", names.join(", "))
+}
+
+fn session_list(revisions: &[Wired<'_>]) -> String {
+    let list = lines(released(revisions), |id| {
+        format!("    \"{id}\" {} {};", marker_name(id), library(id))
+    });
+    format!("revisions! {{\n{list}}}\n")
 }
 
 fn convert_dependencies(revisions: &[Wired<'_>]) -> String {

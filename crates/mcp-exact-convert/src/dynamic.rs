@@ -121,12 +121,15 @@ impl Found {
         }
         let is_result = root.kind == MessageKind::Result;
         let client = (root.sender == Role::Client) != is_result;
+        // What nobody sends by itself stands inside other messages, as questions do since 2026-07-28.
         let sent = |row: &MethodIn| {
-            if client {
+            let embedded = !row.from_client && !row.from_server;
+            let by_sender = if client {
                 row.from_client
             } else {
                 row.from_server
-            }
+            };
+            embedded || by_sender
         };
         for (at, revision) in [(from_at, from), (to_at, to)] {
             if !all[at].as_ref().is_some_and(sent) {

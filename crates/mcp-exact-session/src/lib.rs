@@ -8,6 +8,7 @@ mod client;
 mod config;
 mod error;
 pub mod frame;
+mod home;
 pub mod http;
 mod limits;
 mod log;
@@ -31,6 +32,7 @@ pub use config::{CacheHint, ClientConfig, Extensions, Identity, Offer, ServerCon
 pub use error::{
     ConfigError, NegotiationError, PeerError, ReceiveError, SendError, Violation, code,
 };
+pub use home::{Converted, LossPolicy};
 pub use limits::{Limit, Limits, Patience};
 pub use log::{Level, UnknownLevel};
 pub use negotiated::{
@@ -48,4 +50,5 @@ pub use types::{
     RequestKey, Sent, StreamId, StreamKind, Transmit,
 };
 
+pub use mcp_exact_convert::{Home, Loss, LossKind};
 pub use mcp_exact_wire::{ErrorObject, Json, JsonObject, RequestId, Revision};

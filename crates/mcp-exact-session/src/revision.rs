@@ -160,6 +160,7 @@ macro_rules! revisions {
     };
 }
 
+// @generated revision list: begin
 revisions! {
     "2024-11-05" V2024_11_05 mcp_2024_11_05;
     "2025-03-26" V2025_03_26 mcp_2025_03_26;
@@ -167,6 +168,7 @@ revisions! {
     "2025-11-25" V2025_11_25 mcp_2025_11_25;
     "2026-07-28" V2026_07_28 mcp_2026_07_28;
 }
+// @generated revision list: end
 
 /// The rules of a revision, when it is compiled in.
 pub(crate) fn find(id: &str) -> Option<&'static Rules> {

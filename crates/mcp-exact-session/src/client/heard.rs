@@ -100,7 +100,7 @@ impl Asked {
 #[derive(Debug, Clone)]
 pub struct Heard {
     pub(super) rules: &'static Rules,
-    pub(super) call: Call,
+    pub(crate) call: Call,
 }
 
 impl Heard {

@@ -67,9 +67,9 @@ pub(super) struct Caller {
 
 /// A request as it came.
 #[derive(Debug)]
-pub(super) struct Origin<C> {
+pub(crate) struct Origin<C> {
     pub(super) id: RequestId,
-    pub(super) call: Call,
+    pub(crate) call: Call,
     pub(super) with: Arc<Inbound<C>>,
 }
 
@@ -87,7 +87,7 @@ pub struct Incoming<C> {
     /// The stream that it came on.
     pub stream: StreamId,
     pub(super) caller: Arc<Caller>,
-    pub(super) origin: Arc<Origin<C>>,
+    pub(crate) origin: Arc<Origin<C>>,
 }
 
 impl<C> Incoming<C> {
@@ -156,7 +156,7 @@ impl<C> Incoming<C> {
 #[derive(Debug)]
 pub struct Notified<C> {
     pub(super) rules: &'static Rules,
-    pub(super) call: Call,
+    pub(crate) call: Call,
     pub(super) with: Arc<Inbound<C>>,
 }
 

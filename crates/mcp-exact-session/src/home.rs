@@ -1,0 +1,394 @@
+//! The home view: what came in, and what is sent back, by the types of one revision that the program chooses, whichever
+//! revision the other side speaks.
+//!
+//! Takes the text that the machines keep, converts it, and says what that changed. A handler that is written at home thus
+//! serves peers of every revision. Never changes a machine.
+
+use mcp_exact_convert::{
+    Context, Home, KnownRevision, Loss, MessageKind, Refused, Role, Root, convert,
+};
+use mcp_exact_wire::{
+    Decode, Direction, Encode, ErrorObject, Json, JsonObject, Request, Revision, from_str,
+    to_string,
+};
+
+use crate::client::{Asked, Client, Heard};
+use crate::error::{PeerError, SendError};
+use crate::message::{self, Call};
+use crate::negotiated::{ClientNotifications, ClientRequests, ServerNotifications, View};
+use crate::server::{Incoming, Notified, Reply};
+use crate::types::{Ask, RawResult, RequestKey};
+use crate::{CallOptions, Time};
+
+/// What becomes of a message that a conversion changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum LossPolicy {
+    /// It is refused when something is dropped, replaced or defaulted.
+    Refuse,
+    /// It is converted, and what changed is told.
+    #[default]
+    Report,
+    /// It is converted, and nobody wants to know.
+    Accept,
+}
+
+/// A value in the types of another revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Converted<T> {
+    /// The value.
+    pub value: T,
+    /// What the conversion changed; empty with [`LossPolicy::Accept`].
+    pub losses: Vec<Loss>,
+}
+
+impl<T> Converted<T> {
+    fn map<U>(self, f: impl FnOnce(T) -> Result<U, PeerError>) -> Result<Converted<U>, PeerError> {
+        Ok(Converted {
+            value: f(self.value)?,
+            losses: self.losses,
+        })
+    }
+}
+
+impl<C> Incoming<C> {
+    /// The request at home.
+    ///
+    /// # Errors
+    /// The error to reply with: the parameters do not fit the method, the home revision does not have it, cannot say it, or
+    /// the policy refuses what would change.
+    pub fn at<H: Home>(
+        &self,
+        policy: LossPolicy,
+    ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
+        let id = self.id().clone();
+        let cx = Context::new().request_id(id.clone());
+        let cx = cx.request_meta(self.what_is_known_of_the_client());
+        let way = (self.revision(), H::KNOWN.revision());
+        let root = Root {
+            kind: MessageKind::Request,
+            method: self.method(),
+            sender: Role::Client,
+        };
+        let call = converted_call(root, &self.origin.call, way, cx, policy)?;
+        call.map(|call| ClientRequests::decode::<H>(&message::request_text(&id, &call)))
+    }
+
+    /// A result at home, as the reply in the revision that the request speaks.
+    ///
+    /// # Errors
+    /// The error to reply with instead: the other revision cannot say the result, or the policy refuses what would change.
+    pub fn reply_at<H: Home>(
+        &self,
+        result: &impl Encode,
+        policy: LossPolicy,
+    ) -> Result<Converted<Reply>, PeerError> {
+        let root = Root {
+            kind: MessageKind::Result,
+            method: self.method(),
+            sender: Role::Server,
+        };
+        let way = (H::KNOWN.revision(), self.revision());
+        let text = to_string(result);
+        let result = converted(root, Some(&text), way, Context::new(), policy);
+        let result = result.map_err(|error| PeerError::internal(error.message()))?;
+        result.map(|text| Ok(Reply::Result(RawResult::from(object(text)?))))
+    }
+
+    /// An error at home, as the reply in the revision that the request speaks: codes differ between the eras.
+    ///
+    /// # Errors
+    /// The error to reply with instead, when the other revision has a result for it.
+    pub fn error_at<H: Home>(&self, error: &PeerError) -> Result<Reply, PeerError> {
+        let uri = self.params().and_then(|params| params.get("uri"));
+        let uri: Option<String> = uri.and_then(|uri| from_str(uri.text()).ok());
+        let cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
+        let root = Root {
+            kind: MessageKind::Error,
+            method: self.method(),
+            sender: Role::Server,
+        };
+        let way = (H::KNOWN.revision(), self.revision());
+        let text = to_string(error.object());
+        let error = converted(root, Some(&text), way, cx, LossPolicy::Accept)?;
+        let error: ErrorObject = from_str(error.value.as_deref().unwrap_or_default())
+            .map_err(|error| PeerError::internal(error.to_string()))?;
+        Ok(Reply::Error(PeerError::from(error)))
+    }
+
+    /// A question at home, as one that the client of this request understands.
+    ///
+    /// # Errors
+    /// When the other revision cannot say it, or the policy refuses what would change.
+    pub fn ask_at<H: Home, Q: Request>(
+        &self,
+        params: Option<&Q::Params>,
+        policy: LossPolicy,
+    ) -> Result<Converted<Ask>, PeerError>
+    where
+        Q::Params: Encode,
+    {
+        let root = Root {
+            kind: MessageKind::Request,
+            method: Q::METHOD,
+            sender: Role::Server,
+        };
+        let way = (H::KNOWN.revision(), self.revision());
+        let text = params.map(|params| to_string(params));
+        let asked = converted(root, text.as_deref(), way, Context::new(), policy)?;
+        asked.map(|text| {
+            let params = text.map(|text| object(Some(text))).transpose()?;
+            Ok(Ask::new(Q::METHOD, params))
+        })
+    }
+
+    /// The answer to the question of this name, at home; `None` when it has no result.
+    ///
+    /// # Errors
+    /// When the answer does not fit, the home revision cannot say it, or the policy refuses what would change.
+    pub fn answer_at<H: Home, Q: Request>(
+        &self,
+        name: &str,
+        policy: LossPolicy,
+    ) -> Option<Result<Converted<Q::Result>, PeerError>>
+    where
+        Q::Result: Decode,
+    {
+        let result = self.answers.result(name)?;
+        let way = (self.revision(), H::KNOWN.revision());
+        Some(result_between::<Q>(result, Role::Client, way, policy))
+    }
+
+    /// What a request of 2026-07-28 says of its client, by the names that it has there (`basic`, "Per-Request Protocol
+    /// Fields").
+    fn what_is_known_of_the_client(&self) -> JsonObject {
+        let client = self.client();
+        let mut meta = JsonObject::new();
+        let capabilities = client.capabilities.clone();
+        meta.insert("io.modelcontextprotocol/clientCapabilities", capabilities);
+        if let Some(info) = &client.info {
+            meta.insert("io.modelcontextprotocol/clientInfo", info.clone());
+        }
+        meta
+    }
+}
+
+impl<C> Notified<C> {
+    /// The notification at home.
+    ///
+    /// # Errors
+    /// As [`Incoming::at`]; notifications are never answered.
+    pub fn at<H: Home>(
+        &self,
+        policy: LossPolicy,
+    ) -> Result<Converted<<H::FromClient as Direction>::Notification>, PeerError> {
+        let root = Root {
+            kind: MessageKind::Notification,
+            method: self.method(),
+            sender: Role::Client,
+        };
+        let way = (self.revision(), H::KNOWN.revision());
+        let call = converted_call(root, &self.call, way, Context::new(), policy)?;
+        call.map(|call| ClientNotifications::decode::<H>(&message::notification(call)))
+    }
+}
+
+impl Heard {
+    /// The notification at home.
+    ///
+    /// # Errors
+    /// As [`Incoming::at`]; notifications are never answered.
+    pub fn at<H: Home>(
+        &self,
+        policy: LossPolicy,
+    ) -> Result<Converted<<H::FromServer as Direction>::Notification>, PeerError> {
+        let root = Root {
+            kind: MessageKind::Notification,
+            method: self.method(),
+            sender: Role::Server,
+        };
+        let way = (self.revision(), H::KNOWN.revision());
+        let call = converted_call(root, &self.call, way, Context::new(), policy)?;
+        call.map(|call| ServerNotifications::decode::<H>(&message::notification(call)))
+    }
+}
+
+impl Asked {
+    /// The parameters of the question at home, when it is the question `Q`.
+    ///
+    /// # Errors
+    /// The error to answer with: it is another question, the parameters do not fit, the home revision cannot say them, or
+    /// the policy refuses what would change.
+    pub fn at<H: Home, Q: Request>(
+        &self,
+        policy: LossPolicy,
+    ) -> Result<Converted<Q::Params>, PeerError>
+    where
+        Q::Params: Decode,
+    {
+        if self.method() != Q::METHOD {
+            return Err(PeerError::method_not_found(self.method()));
+        }
+        let root = Root {
+            kind: MessageKind::Request,
+            method: Q::METHOD,
+            sender: Role::Server,
+        };
+        let way = (self.revision(), H::KNOWN.revision());
+        let text = self.params().map(JsonObject::text);
+        let params = converted(root, text, way, Context::new(), policy)?;
+        params.map(|text| decoded(text.as_deref().unwrap_or("{}")))
+    }
+
+    /// An answer at home, in the revision that the question speaks.
+    ///
+    /// # Errors
+    /// The error to answer with instead: the other revision cannot say it, or the policy refuses what would change.
+    pub fn answer_at<H: Home>(
+        &self,
+        result: &impl Encode,
+        policy: LossPolicy,
+    ) -> Result<Converted<RawResult>, PeerError> {
+        let root = Root {
+            kind: MessageKind::Result,
+            method: self.method(),
+            sender: Role::Client,
+        };
+        let way = (H::KNOWN.revision(), self.revision());
+        let text = to_string(result);
+        let result = converted(root, Some(&text), way, Context::new(), policy)?;
+        result.map(|text| Ok(RawResult::from(object(text)?)))
+    }
+}
+
+impl RawResult {
+    /// The result of the request `Q` of a client, at home. `revision` is the one that was agreed with the server.
+    ///
+    /// # Errors
+    /// When it does not fit, the home revision cannot say it, or the policy refuses what would change.
+    pub fn at<H: Home, Q: Request>(
+        &self,
+        revision: Revision,
+        policy: LossPolicy,
+    ) -> Result<Converted<Q::Result>, PeerError>
+    where
+        Q::Result: Decode,
+    {
+        let way = (revision, H::KNOWN.revision());
+        result_between::<Q>(self, Role::Server, way, policy)
+    }
+}
+
+impl Client {
+    /// Sends a request at home, in the revision that was agreed.
+    ///
+    /// # Errors
+    /// [`SendError`] as for [`Client::request`], and when the agreed revision cannot say it or the policy refuses what would
+    /// change.
+    pub fn request_at<H: Home, Q: Request>(
+        &mut self,
+        params: Option<&Q::Params>,
+        options: CallOptions,
+        policy: LossPolicy,
+        now: Time,
+    ) -> Result<Converted<RequestKey>, SendError>
+    where
+        Q::Params: Encode,
+    {
+        let revision = self.agreed().map(|agreed| agreed.revision);
+        let way = (H::KNOWN.revision(), revision.unwrap_or(H::REVISION));
+        let root = Root {
+            kind: MessageKind::Request,
+            method: Q::METHOD,
+            sender: Role::Client,
+        };
+        let text = params.map(|params| to_string(params));
+        let refused = |error: PeerError| SendError::Params {
+            method: Q::METHOD.to_owned(),
+            reason: error.message().to_owned(),
+        };
+        let params = converted(root, text.as_deref(), way, Context::new(), policy);
+        let Converted { value, losses } = params.map_err(refused)?;
+        let params = value.map(|text| object(Some(text))).transpose();
+        let value = self.request(Q::METHOD, params.map_err(refused)?, options, now)?;
+        Ok(Converted { value, losses })
+    }
+}
+
+fn result_between<Q: Request>(
+    result: &RawResult,
+    sender: Role,
+    way: (Revision, Revision),
+    policy: LossPolicy,
+) -> Result<Converted<Q::Result>, PeerError>
+where
+    Q::Result: Decode,
+{
+    let root = Root {
+        kind: MessageKind::Result,
+        method: Q::METHOD,
+        sender,
+    };
+    let text = Some(result.object().text());
+    let result = converted(root, text, way, Context::new(), policy)?;
+    result.map(|text| decoded(text.as_deref().unwrap_or_default()))
+}
+
+/// A message with its parameters in the other revision; what else stands in it stays.
+fn converted_call(
+    root: Root<'_>,
+    call: &Call,
+    way: (Revision, Revision),
+    cx: Context,
+    policy: LossPolicy,
+) -> Result<Converted<Call>, PeerError> {
+    let text = call.params.as_ref().map(JsonObject::text);
+    let params = converted(root, text, way, cx, policy)?;
+    params.map(|text| {
+        let mut call = call.clone();
+        call.params = text.map(|text| object(Some(text))).transpose()?;
+        Ok(call)
+    })
+}
+
+fn converted(
+    root: Root<'_>,
+    text: Option<&str>,
+    (from, to): (Revision, Revision),
+    mut cx: Context,
+    policy: LossPolicy,
+) -> Result<Converted<Option<String>>, PeerError> {
+    let known = |revision: Revision| {
+        let unknown = || PeerError::internal(format!("revision {revision} is not compiled in"));
+        KnownRevision::parse(revision.as_str()).ok_or_else(unknown)
+    };
+    let value = convert(root, text, known(from)?, known(to)?, &mut cx);
+    let value = value.map_err(|refused| refusal(&refused))?;
+    let value = value.map(std::borrow::Cow::into_owned);
+    if policy == LossPolicy::Refuse
+        && let Some(loss) = cx.losses().iter().find(|loss| loss.kind.is_lossy())
+    {
+        return Err(at(&loss.pointer, loss.to_string()));
+    }
+    let losses = match policy {
+        LossPolicy::Accept => Vec::new(),
+        LossPolicy::Refuse | LossPolicy::Report => cx.into_losses(),
+    };
+    Ok(Converted { value, losses })
+}
+
+fn refusal(refused: &Refused) -> PeerError {
+    at(refused.pointer(), refused.to_string())
+}
+
+fn at(pointer: &str, words: String) -> PeerError {
+    let data = JsonObject::from_iter([("pointer", Json::string(pointer))]);
+    PeerError::invalid_params(words).with_data(data)
+}
+
+fn object(text: Option<String>) -> Result<JsonObject, PeerError> {
+    decoded(text.as_deref().unwrap_or("{}"))
+}
+
+fn decoded<T: Decode>(text: &str) -> Result<T, PeerError> {
+    from_str(text).map_err(|error| at(error.pointer(), error.to_string()))
+}
