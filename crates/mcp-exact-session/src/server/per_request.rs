@@ -372,12 +372,6 @@ impl<C> Server<C> {
         self.answer(key, message::result(&id, result), 200);
     }
 
-    /// Over HTTP a `cancelled` that is posted means nothing to requests without a session: ids of callers collide.
-    pub(super) fn may_cancel(&self, _on: StreamId, key: RequestKey) -> bool {
-        let serving = self.served.get(key);
-        serving.is_some_and(|serving| serving.scope.is_none())
-    }
-
     /// The end of a stream cancels the requests that were sent without a session.
     pub(super) fn stream_closed(&mut self, stream: StreamId) {
         let on_it = self.served.iter().filter(|(_, s)| s.scope == Some(stream));

@@ -50,7 +50,7 @@ impl<C> Server<C> {
         match message {
             Message::Request(request) => self.request(on, batch, request, with),
             Message::Notification(call) => {
-                self.notification(on, call, with);
+                self.notification(call, with);
                 self.accepted(on, batch);
             }
             Message::Result(ResultMessage { id, result, .. }) => {
@@ -372,9 +372,9 @@ impl<C> Server<C> {
         }
     }
 
-    fn notification(&mut self, on: StreamId, call: Call, with: &Arc<Inbound<C>>) {
+    fn notification(&mut self, call: Call, with: &Arc<Inbound<C>>) {
         match call.method.as_str() {
-            "notifications/cancelled" => self.cancelled(on, &call),
+            "notifications/cancelled" => self.cancelled(&call),
             "notifications/initialized" => self.initialized(),
             _ => match self
                 .rate
@@ -405,13 +405,13 @@ impl<C> Server<C> {
 
     /// The client does not want an answer any more. Unknown and answered requests are ignored, malformed notifications
     /// too (`basic/utilities/cancellation`, "Error Handling").
-    fn cancelled(&mut self, on: StreamId, call: &Call) {
+    fn cancelled(&mut self, call: &Call) {
         let Some(cancel) = Cancel::of(call) else {
             return self.violation(Violation::Notification(call.method.clone()));
         };
-        let scope = None;
-        let key = self.served.find(scope, &cancel.id);
-        let key = key.filter(|key| self.may_cancel(on, *key));
+        // Requests of their own stream are in a scope of their own: over HTTP a `cancelled` that is posted means nothing to
+        // them, because the ids of callers collide.
+        let key = self.served.find(None, &cancel.id);
         if let Some(key) = key {
             self.stop(key, cancel.reason);
         }

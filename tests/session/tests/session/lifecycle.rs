@@ -294,6 +294,11 @@ fn what_a_configuration_lacks_is_said_before_a_session_starts() {
 fn std_eof_exits() {
     let mut server = RawServer::begun(config(), "2025-06-18", json!({}));
     server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    let key = server.request().key;
+    let reply = server
+        .machine
+        .reply(key, PeerError::internal("x"), server.now);
+    reply.expect("it waits");
     server
         .machine
         .closed(StreamId::DUPLEX, Closed::Clean, server.now);

@@ -182,3 +182,18 @@ fn streams_have_a_bound() {
         Err(SendError::Limit(Limit::Streams))
     );
 }
+
+#[test]
+fn requests_between_two_rounds_count_too() {
+    let mut config = client_config(&["2026-07-28"]);
+    config.limits.sent = 1;
+    let mut client = RawClient::begun(config, "2026-07-28", json!({ "tools": {} }));
+    let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
+    let requests = json!({ "q": { "method": "roots/list" } });
+    let body = json!({ "resultType": "input_required", "inputRequests": requests });
+    client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
+    let more = client
+        .machine
+        .request("tools/list", None, CallOptions::default(), client.now);
+    assert_eq!(more, Err(SendError::Limit(Limit::Sent)));
+}

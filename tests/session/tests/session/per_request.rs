@@ -646,6 +646,22 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
         assert_eq!(request.with().cx, caller);
         keys.push((stream, request.key));
     }
+    // One that is posted is accepted and means nothing.
+    let post = server.open(StreamKind::Post).expect("a stream");
+    let posted = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    let received = server.receive(
+        post,
+        posted.to_string().as_bytes(),
+        Inbound::new(9),
+        Time::ZERO,
+    );
+    received.expect("open");
+    let accepted = Transmit::Status {
+        stream: post,
+        status: 202,
+    };
+    assert_eq!(server.poll_transmit(&mut Vec::new()), Some(accepted));
+    assert!(server.poll_event().is_none());
     server.closed(keys[0].0, Closed::Lost, Time::ZERO);
     assert!(
         matches!(server.poll_event(), Some(ServerEvent::Cancelled { key, .. }) if key == keys[0].1)
