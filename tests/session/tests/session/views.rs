@@ -103,3 +103,85 @@ fn questions_and_answers_are_typed() {
         .expect("it waits");
     check_message("2025-06-18", true, Some("roots/list"), &client.drain()[0]);
 }
+
+/// Home is 2025-06-18; the client speaks what the test says.
+type Home = mcp::V2025_06_18;
+
+#[test]
+fn a_handler_at_home_serves_requests_of_every_revision() {
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let (mut server, request) = called(revision, json!({ "name": "echo", "x-more": [1] }));
+        let home = request.at::<Home>(LossPolicy::Refuse).expect("it fits");
+        assert_eq!(home.value.id, *request.id());
+        let mcp::ClientRequest::CallTool(call) = &home.value.request else {
+            panic!("{revision}: {home:?}");
+        };
+        assert_eq!(call.params.name, "echo");
+        assert!(call.params.extra.get("x-more").is_some());
+        let result = mcp::CallToolResult {
+            structured_content: Some(JsonObject::new()),
+            ..mcp::CallToolResult::new(vec![mcp::TextContent::new("{}").into()])
+        };
+        let reply = request.reply_at::<Home>(&result, LossPolicy::Report);
+        let Converted { value, losses } = reply.expect("convertible");
+        let older = ["2024-11-05", "2025-03-26"].contains(&revision);
+        assert_eq!(losses.len(), usize::from(older), "{revision}: {losses:?}");
+        server
+            .machine
+            .reply(request.key, value, server.now)
+            .expect("it waits");
+        let answer = server.drain().remove(0);
+        assert_eq!(answer["result"]["content"][0]["text"], "{}", "{answer}");
+        assert_eq!(answer["result"].get("structuredContent").is_none(), older);
+        check_message(revision, true, Some("tools/call"), &answer);
+    }
+}
+
+#[test]
+fn what_home_cannot_say_is_refused_or_told_as_the_program_wants() {
+    let (_, request) = called("2025-11-25", json!({ "name": "echo", "task": { "ttl": 5 } }));
+    let told = request.at::<Home>(LossPolicy::Report).expect("convertible");
+    let dropped = told.losses.iter().filter(|loss| loss.kind == LossKind::Dropped);
+    let dropped: Vec<&str> = dropped.map(|loss| loss.pointer.as_str()).collect();
+    assert_eq!(dropped, ["/task"]);
+    let refused = request.at::<Home>(LossPolicy::Refuse).expect_err("lossy");
+    assert_eq!(refused.code(), Some(-32602));
+    let data = refused.data().map(|data| data.text().to_owned());
+    assert_eq!(data.as_deref(), Some("{\"pointer\":\"/task\"}"));
+    let quiet = request.at::<Home>(LossPolicy::Accept).expect("convertible");
+    assert!(quiet.losses.is_empty());
+    let (_, bad) = called("2024-11-05", json!({ "name": 5 }));
+    let error = bad.at::<Home>(LossPolicy::Accept).expect_err("a number");
+    assert_eq!(error.code(), Some(-32602));
+}
+
+#[test]
+fn a_client_at_home_talks_to_a_server_of_every_revision() {
+    for revision in ["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        let mut pair = Pair::new(client_config(&[revision]), server_config(&[revision]));
+        pair.run();
+        let params = mcp::CallToolRequestParams {
+            arguments: Some(JsonObject::from_iter([("text", Json::string("hi"))])),
+            ..mcp::CallToolRequestParams::new("echo")
+        };
+        let now = pair.now;
+        let sent = pair.client.request_at::<Home, mcp::CallToolRequest>(
+            Some(&params),
+            CallOptions::default(),
+            LossPolicy::Report,
+            now,
+        );
+        let key = sent.expect("it leaves").value;
+        pair.run();
+        let raw = pair.heard.iter().find_map(|event| match event {
+            ClientEvent::Done(done, Outcome::Result(raw)) if *done == key => Some(raw.clone()),
+            _ => None,
+        });
+        let raw = raw.unwrap_or_else(|| panic!("{revision}: {:?}", pair.heard));
+        let agreed = pair.client.agreed().expect("agreed").revision;
+        let home = raw.at::<Home, mcp::CallToolRequest>(agreed, LossPolicy::Report);
+        let home = home.expect("it fits").value;
+        assert!(matches!(home.content[0], mcp::ContentBlock::Text(_)), "{revision}");
+        assert!(home.extra.is_empty(), "{revision}: {home:?}");
+    }
+}
