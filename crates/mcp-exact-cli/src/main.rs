@@ -4,6 +4,7 @@
 //! away ends the program quietly.
 
 mod check;
+mod convert;
 mod jsonl;
 mod list;
 mod message;
@@ -30,6 +31,8 @@ enum Command {
     Revisions(list::Arguments),
     /// Check documents against a revision.
     Check(check::Arguments),
+    /// Convert documents from one revision to another.
+    Convert(convert::Arguments),
 }
 
 /// How a command ended that did what it was asked to do.
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Revisions(arguments) => list::run(arguments),
         Command::Check(arguments) if arguments.jsonl => jsonl::run(),
         Command::Check(arguments) => check::run(arguments),
+        Command::Convert(arguments) => convert::run(arguments),
     };
     match ended {
         Ok(Outcome::Valid) => ExitCode::SUCCESS,

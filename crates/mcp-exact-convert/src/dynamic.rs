@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use mcp_exact_wire::DecodeError;
+use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, from_str};
 
 use crate::generated::{KnownRevision, REVISIONS};
 use crate::loss::{Refused, Severity};
-use crate::rows::{EdgeRow, MethodRow, RevisionRow};
+use crate::rows::{EdgeRow, MethodRow, RevisionRow, TypeRow};
 use crate::step::Step;
 use crate::{Context, LossKind, error};
 
@@ -115,6 +115,50 @@ pub fn convert_type<'t>(
     let types = way.counterparts(name, cx)?;
     let types: Vec<_> = types.into_iter().map(Some).collect();
     way.run(&types, text, cx)
+}
+
+/// Whether a text is what [`convert`] takes, for callers that let no text pass unseen: where it is the same in both
+/// revisions, [`convert`] does not look at it.
+///
+/// # Errors
+/// [`Refused`] when the text is not JSON or not of its type, or has to be there and is not; the pointer leads into `text`.
+pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), Refused> {
+    let cx = Context::new();
+    let way = Way::new(of, of, &cx)?;
+    let row = match root.kind {
+        MessageKind::Error => None,
+        _ => way.methods(&root, &cx)?.map(|rows| rows[0]),
+    };
+    let Some(text) = text else {
+        return match root.kind {
+            MessageKind::Result => Err(cx.refused("a result has to be there")),
+            MessageKind::Error => Err(cx.refused("an error has to be there")),
+            _ if row.is_some_and(|row| row.params_required) => {
+                Err(cx.refused("params have to be there"))
+            }
+            _ => Ok(()),
+        };
+    };
+    let part = row.and_then(|row| match root.kind {
+        MessageKind::Result => row.result,
+        _ => row.params,
+    });
+    match (root.kind, part) {
+        (MessageKind::Error, _) => decodes::<ErrorObject>("Error", text),
+        (_, Some(at)) => way.rows[0].types[at].check(text),
+        (_, None) => decodes::<Json>("JSON", text),
+    }
+}
+
+/// Whether a text is a value of a type of a revision: what [`check`] is to [`convert`], for [`convert_type`].
+///
+/// # Errors
+/// [`Refused`] when there is no such type, or the text is not of that type; the pointer leads into `text`.
+pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refused> {
+    let cx = Context::new();
+    let way = Way::new(of, of, &cx)?;
+    let at = way.counterparts(name, &cx)?[0];
+    way.rows[0].types[at].check(text)
 }
 
 /// What a definition of `from` is called in `to`; `None` when it has no counterpart there, or one of the revisions between
@@ -255,6 +299,20 @@ impl Way {
             cx.refused(format!("`{name}` has no counterpart in {there}"))
         })
     }
+}
+
+impl TypeRow {
+    fn check(&self, text: &str) -> Step<()> {
+        let decoded = (self.decode)(text);
+        decoded
+            .map(drop)
+            .map_err(|error| not_of_type(self.name, &error))
+    }
+}
+
+fn decodes<T: Decode>(name: &str, text: &str) -> Step<()> {
+    let decoded = from_str::<T>(text);
+    decoded.map(drop).map_err(|error| not_of_type(name, &error))
 }
 
 fn not_of_type(name: &str, error: &DecodeError) -> Refused {

@@ -12,6 +12,8 @@
 //!   untouched and undecoded.
 //! - [`convert_type`]: the same for any type by its name.
 //!
+//! Text that passes unseen can be checked before: [`check`] and [`check_type`].
+//!
 #![cfg_attr(
     feature = "2024-11-05",
     doc = r#"
@@ -45,7 +47,7 @@ mod rows;
 mod step;
 
 pub use context::{Context, Newer};
-pub use dynamic::{MessageKind, Role, Root, convert, convert_type, counterpart};
+pub use dynamic::{MessageKind, Role, Root, check, check_type, convert, convert_type, counterpart};
 pub use error::convert_error;
 pub use generated::KnownRevision;
 pub use loss::{Loss, LossKind, Refused};
