@@ -72,18 +72,21 @@ impl Envelope<'_> {
     }
 
     fn single<'t>(&self, text: &'t str, remarks: &mut Remarks) -> Result<Cow<'t, str>, Problem> {
-        check_type(MESSAGE, text, self.job.from)?;
         let look = Look::at(text).map_err(not_json)?;
+        if look.kind == LookKind::Other {
+            let reason = "not a message; say what it is with `type`, or with `kind` and `method`";
+            return Err(problem("", reason.to_owned()));
+        }
+        check_type(MESSAGE, text, self.job.from)?;
         let method = look.method.as_deref();
         let (kind, name, part) = match (look.kind, look.result) {
             (LookKind::Request, _) => (Kind::Request, "params", look.params),
             (LookKind::Notification, _) => (Kind::Notification, "params", look.params),
             (LookKind::Response, Some(result)) => (Kind::Result, "result", Some(result)),
             (LookKind::Response, None) => (Kind::Error, "error", look.error),
+            // The check above lets no array in an array pass.
             (LookKind::Batch | LookKind::Other, _) => {
-                let reason =
-                    "not a message; say what it is with `type`, or with `kind` and `method`";
-                return Err(problem("", reason.to_owned()));
+                return Err(problem("", "a batch has no batches in it".to_owned()));
             }
         };
         let mut remarks_here = Remarks::default();
@@ -99,12 +102,21 @@ impl Envelope<'_> {
         remarks.add(remarks_here, &format!("/{name}"));
         if converted.as_deref() == part {
             // Nothing inside changed; the envelope may still not be one there.
-            check_type(MESSAGE, text, self.job.to)?;
+            self.check_target(text)?;
             return Ok(Cow::Borrowed(text));
         }
         let message = with_part(text, name, converted.as_deref())?;
-        check_type(MESSAGE, &message, self.job.to)?;
+        self.check_target(&message)?;
         Ok(Cow::Owned(message))
+    }
+
+    /// What the envelope may be differs too: up to 2025-06-18 no error is without an id.
+    fn check_target(&self, message: &str) -> Result<(), Problem> {
+        let to = self.job.to;
+        check_type(MESSAGE, message, to).map_err(|refused| {
+            let reason = format!("in {to} it is {}", refused.reason());
+            problem(refused.pointer(), reason)
+        })
     }
 
     fn part_of<'m>(&self, kind: Kind, method: &'m str) -> Part<'m> {

@@ -3,6 +3,8 @@
 //! Each test starts its own process and looks only at what it prints and how it ends.
 
 mod check;
+mod convert;
+mod convert_jsonl;
 mod jsonl;
 mod program;
 mod revisions;
