@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use mcp_exact_convert::Loss;
-use mcp_exact_wire::{JsonObject, RequestId, from_str};
+use mcp_exact_wire::{Decode, JsonObject, RequestId, from_str};
 use serde::Serialize;
 
 use crate::check::{explained, print_line, read, read_once};
 use crate::jsonl::utf8;
 use crate::message::Direction;
 use crate::{Outcome, report};
-use job::{Answer, Job, Kind, Wishes};
+use job::{Answer, Job, Kind, Unfit, Wishes};
 
 /// The arguments of `mcp-exact convert`.
 #[derive(Args)]
@@ -35,7 +35,8 @@ Exit code: 0 all converted, 1 something was refused, 2 wrong usage or a file tha
 With --jsonl, each line of standard input is an object {\"from\", \"to\", \"type\", \"json\"}: `json` is the document as a \
 string; `method`, `direction`, `kind`, `strict`, `keep_newer`, `id`, `meta` and `uri` mean what the flags mean, `id` and \
 `meta` being JSON. Each line gets one line as its answer: {\"json\", \"losses\": [{\"pointer\", \"kind\", \"reason\"}], \
-\"error\"}, where `json` is a string, or null with an `error`. The exit code is 0.")]
+\"error\"}, where `json` is a string, or null with an `error`; a `note` is added when neither revision knows the method. The \
+exit code is 0.")]
 pub struct Arguments {
     /// The revision of the documents, such as 2025-06-18.
     #[arg(long, value_name = "R", required_unless_present = "jsonl")]
@@ -94,12 +95,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.jsonl {
         return jsonl::run();
     }
-    let job = arguments.wishes().job().map_err(|unknown| {
-        if unknown.known.is_empty() {
-            anyhow!(unknown.problem)
-        } else {
-            explained(unknown)
-        }
+    let job = arguments.wishes().job().map_err(|unfit| match unfit {
+        Unfit::Name(unknown) => explained(unknown),
+        Unfit::Together(problem) => anyhow!(problem),
     })?;
     read_once(&arguments.files)?;
     let mut outcome = Outcome::Valid;
@@ -109,7 +107,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-fn decoded<T: mcp_exact_wire::Decode>(text: &str) -> Result<T, String> {
+fn decoded<T: Decode>(text: &str) -> Result<T, String> {
     from_str(text).map_err(|error| error.detail().to_owned())
 }
 

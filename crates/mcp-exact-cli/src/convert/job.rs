@@ -60,6 +60,15 @@ pub struct Wishes<'a> {
     pub uri: Option<&'a str>,
 }
 
+/// Why wishes make no job.
+#[derive(Debug, Clone)]
+pub enum Unfit {
+    /// A name is not known.
+    Name(Unknown),
+    /// They do not go together.
+    Together(&'static str),
+}
+
 /// What is asked for, when it makes sense.
 #[derive(Debug, Clone)]
 pub struct Job<'a> {
@@ -127,15 +136,12 @@ pub struct Remarks {
 
 impl<'a> Wishes<'a> {
     /// The job, if the names are known and the wishes go together.
-    pub fn job(&self) -> Result<Job<'a>, Unknown> {
-        let from = names::revision(self.from)?;
-        let to = names::revision(self.to)?;
-        let subject = self.subject().map_err(|problem| Unknown {
-            problem: problem.to_owned(),
-            known: String::new(),
-        })?;
+    pub fn job(&self) -> Result<Job<'a>, Unfit> {
+        let from = names::revision(self.from).map_err(Unfit::Name)?;
+        let to = names::revision(self.to).map_err(Unfit::Name)?;
+        let subject = self.subject().map_err(Unfit::Together)?;
         if let Subject::Definition(name) = subject {
-            names::definition(name, from)?;
+            names::definition(name, from).map_err(Unfit::Name)?;
         }
         let mut context = Context::new();
         if self.keep_newer {
@@ -189,7 +195,7 @@ impl Job<'_> {
     pub fn answer(&self, text: &str) -> Answer {
         if let Err(error) = Look::at(text) {
             let place = place(text.as_bytes(), error.offset());
-            return Answer::failed(format!("not JSON: {}{place}", error.detail()));
+            return Answer::failed(format!("{}{place}", error.detail()));
         }
         let mut remarks = Remarks::default();
         match self.converted(text, &mut remarks) {
@@ -207,7 +213,7 @@ impl Job<'_> {
             losses,
             error: refused.then(|| {
                 let losses = if lossy == 1 { "loss" } else { "losses" };
-                format!("refused because of {lossy} {losses}; leave `strict` out to allow them")
+                format!("refused because of {lossy} {losses}; leave `strict` out to allow losses")
             }),
             note,
         }

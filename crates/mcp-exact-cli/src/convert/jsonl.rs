@@ -1,7 +1,7 @@
 //! `mcp-exact convert --jsonl`: one conversion for each line of standard input, so that one process serves a whole test
 //! run in any language.
 //!
-//! Every answer has the same three members. A line that is not a question gets an error with its number, and the rest
+//! Every answer has the same three members, and a note when neither revision knows the method. A line that is not a question gets an error with its number, and the rest
 //! goes on.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use mcp_exact_wire::{JsonObject, RequestId};
 use serde::Deserialize;
 
-use super::job::{Answer, Kind, Wishes};
+use super::job::{Answer, Kind, Unfit, Wishes};
 use crate::Outcome;
 use crate::jsonl::{answer_lines, question};
 use crate::message::Direction;
@@ -70,6 +70,9 @@ fn answer(line: &[u8]) -> Result<Answer, String> {
         meta: question.meta.as_ref(),
         uri: question.uri.as_deref(),
     };
-    let job = wishes.job().map_err(|unknown| unknown.problem)?;
+    let job = wishes.job().map_err(|unfit| match unfit {
+        Unfit::Name(unknown) => unknown.problem,
+        Unfit::Together(problem) => problem.to_owned(),
+    })?;
     Ok(job.answer(&question.json))
 }

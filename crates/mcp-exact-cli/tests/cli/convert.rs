@@ -231,12 +231,12 @@ fn what_the_session_knows_goes_into_meta() {
         arguments,
         params,
         expect![[r#"
-        exit 1
-        err: -: rewritten at "/_meta": an empty object says what absence says
-        err: -: defaulted at "/_meta/io.modelcontextprotocol~1clientCapabilities": each request says the capabilities of its client since 2026-07-28; none are known
-        err: -: defaulted at "/_meta/io.modelcontextprotocol~1protocolVersion": each request says its revision since 2026-07-28
-        err: -: refused because of 2 losses; leave `strict` out to allow them
-    "#]],
+            exit 1
+            err: -: rewritten at "/_meta": an empty object says what absence says
+            err: -: defaulted at "/_meta/io.modelcontextprotocol~1clientCapabilities": each request says the capabilities of its client since 2026-07-28; none are known
+            err: -: defaulted at "/_meta/io.modelcontextprotocol~1protocolVersion": each request says its revision since 2026-07-28
+            err: -: refused because of 2 losses; leave `strict` out to allow losses
+        "#]],
     );
 }
 
@@ -262,20 +262,20 @@ fn strict_refuses_losses() {
         arguments,
         TOOL,
         expect![[r#"
-        exit 1
-        err: -: dropped at "/icons": a member of 2025-11-25 and later
-        err: -: rewritten at "/title": the title stands in annotations.title
-        err: -: rewritten at "/annotations/title": the title stands in annotations.title
-        err: -: refused because of 1 loss; leave `strict` out to allow them
-    "#]],
+            exit 1
+            err: -: dropped at "/icons": a member of 2025-11-25 and later
+            err: -: rewritten at "/title": the title stands in annotations.title
+            err: -: rewritten at "/annotations/title": the title stands in annotations.title
+            err: -: refused because of 1 loss; leave `strict` out to allow losses
+        "#]],
     );
     check(
         &format!("{arguments} --json"),
         TOOL,
         expect![[r#"
-        exit 1
-        out: {"file":"-","json":null,"losses":[{"pointer":"/icons","kind":"dropped","reason":"a member of 2025-11-25 and later"},{"pointer":"/title","kind":"rewritten","reason":"the title stands in annotations.title"},{"pointer":"/annotations/title","kind":"rewritten","reason":"the title stands in annotations.title"}],"error":"refused because of 1 loss; leave `strict` out to allow them"}
-    "#]],
+            exit 1
+            out: {"file":"-","json":null,"losses":[{"pointer":"/icons","kind":"dropped","reason":"a member of 2025-11-25 and later"},{"pointer":"/title","kind":"rewritten","reason":"the title stands in annotations.title"},{"pointer":"/annotations/title","kind":"rewritten","reason":"the title stands in annotations.title"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
+        "#]],
     );
     check(
         &format!("{arguments} --keep-newer"),
@@ -605,25 +605,25 @@ fn what_is_no_json_is_told_with_its_place() {
         arguments,
         "",
         expect![[r#"
-        exit 1
-        err: -: not JSON: the text ends too early, line 1 column 1
-    "#]],
+            exit 1
+            err: -: the text ends too early, line 1 column 1
+        "#]],
     );
     check(
         arguments,
         "{\n  \"name\": x}",
         expect![[r#"
-        exit 1
-        err: -: not JSON: the text is not JSON, line 2 column 11
-    "#]],
+            exit 1
+            err: -: the text is not JSON, line 2 column 11
+        "#]],
     );
     check(
         &format!("{arguments} --json"),
         "{} {}",
         expect![[r#"
-        exit 1
-        out: {"file":"-","json":null,"losses":[],"error":"not JSON: the text is not JSON, line 1 column 4"}
-    "#]],
+            exit 1
+            out: {"file":"-","json":null,"losses":[],"error":"the text is not JSON, line 1 column 4"}
+        "#]],
     );
     check_bytes(
         arguments,
@@ -639,7 +639,7 @@ fn what_is_no_json_is_told_with_its_place() {
 fn a_file_that_fails_does_not_stop_the_others() {
     let directory = TempDir::new().expect("a directory for the test");
     fs::write(directory.path().join("good.json"), "\"user\"").expect("a file for the test");
-    fs::write(directory.path().join("bad.json"), "\"usr\"").expect("a file for the test");
+    fs::write(directory.path().join("bad.json"), "5").expect("a file for the test");
     let words = "convert --from 2025-06-18 --to 2025-03-26 --type Role";
     let transcript = |more: &str| {
         let words: Vec<&str> = words.split(' ').chain(more.split(' ')).collect();
@@ -647,14 +647,14 @@ fn a_file_that_fails_does_not_stop_the_others() {
     };
     expect![[r#"
         exit 2
-        out: "usr"
         out: "user"
+        err: bad.json: refused at "": no `Role`: expected a string
         err: error: cannot read gone.json: No such file or directory (os error 2)
     "#]]
     .assert_eq(&transcript("bad.json gone.json good.json"));
     expect![[r#"
         exit 2
-        out: {"file":"bad.json","json":"\"usr\"","losses":[],"error":null}
+        out: {"file":"bad.json","json":null,"losses":[],"error":"refused at \"\": no `Role`: expected a string"}
         out: {"file":"gone.json","json":null,"losses":[],"error":"cannot read gone.json: No such file or directory (os error 2)"}
         out: {"file":"good.json","json":"\"user\"","losses":[],"error":null}
     "#]].assert_eq(&transcript("--json bad.json gone.json good.json"));

@@ -57,9 +57,9 @@ fn flags_are_members() {
     check(
         &with(tool.clone(), json!({"strict": true})),
         expect![[r#"
-        exit 0
-        out: {"json":null,"losses":[{"pointer":"/icons","kind":"dropped","reason":"a member of 2025-11-25 and later"}],"error":"refused because of 1 loss; leave `strict` out to allow them"}
-    "#]],
+            exit 0
+            out: {"json":null,"losses":[{"pointer":"/icons","kind":"dropped","reason":"a member of 2025-11-25 and later"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
+        "#]],
     );
     check(
         &with(tool.clone(), json!({"strict": true, "keep_newer": true})),
@@ -176,14 +176,14 @@ fn refusals_are_answers() {
         &question("2025-03-26", "2024-11-05", "Tool", "{"),
         expect![[r#"
             exit 0
-            out: {"json":null,"losses":[],"error":"not JSON: the text ends too early, line 1 column 2"}
+            out: {"json":null,"losses":[],"error":"the text ends too early, line 1 column 2"}
         "#]],
     );
     check(
         &question("2025-03-26", "2024-11-05", "Tool", ""),
         expect![[r#"
             exit 0
-            out: {"json":null,"losses":[],"error":"not JSON: the text ends too early, line 1 column 1"}
+            out: {"json":null,"losses":[],"error":"the text ends too early, line 1 column 1"}
         "#]],
     );
 }
