@@ -358,7 +358,7 @@ mod tests {
         refuses(Request, call, number, reason);
         let reason = "no `Error`: missing member `code` at \"\"";
         refuses(Error, call, Some(r#"{"message":"a"}"#), reason);
-        let reason = "no `JSON`: expected a JSON value at \"\"";
+        let reason = "no `JSON`: the text is not JSON at \"\"";
         refuses(Notification, "vendor/x", Some("nonsense"), reason);
     }
 
