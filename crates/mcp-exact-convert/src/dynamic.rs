@@ -219,14 +219,15 @@ impl Way {
             (MessageKind::Result, Role::Server) => Role::Client,
             (_, sender) => sender,
         };
-        let find = |row: &&'static RevisionRow| {
-            row.methods
-                .iter()
-                .find(|method| method.method == root.method && method.request == is_request)
-        };
         let sent = |row: &MethodRow| match sender {
             Role::Client => row.from_client,
             Role::Server => row.from_server,
+        };
+        // Each side can have a definition of its own: `notifications/cancelled` of 2026-07-28.
+        let find = |row: &&'static RevisionRow| {
+            let named = row.methods.iter();
+            let named = named.filter(|row| row.method == root.method && row.request == is_request);
+            named.max_by_key(|row| sent(row))
         };
         let all: Vec<_> = self.rows.iter().map(find).collect();
         let (first, last) = (all[0], all[all.len() - 1]);
@@ -360,6 +361,21 @@ mod tests {
         refuses(Error, call, Some(r#"{"message":"a"}"#), reason);
         let reason = "no `JSON`: the text is not JSON at \"\"";
         refuses(Notification, "vendor/x", Some("nonsense"), reason);
+    }
+
+    #[test]
+    fn both_sides_send_what_has_a_definition_for_each_side() {
+        let text = Some(r#"{"requestId":1}"#);
+        for sender in [Role::Client, Role::Server] {
+            let root = Root {
+                kind: MessageKind::Notification,
+                method: "notifications/cancelled",
+                sender,
+            };
+            let (new, mut cx) = (KnownRevision::V2026_07_28, Context::new());
+            assert!(convert(root, text, OF, new, &mut cx).is_ok(), "{sender:?}");
+            assert!(convert(root, text, new, OF, &mut cx).is_ok(), "{sender:?}");
+        }
     }
 
     #[test]

@@ -361,6 +361,22 @@ fn a_whole_notification_is_converted() {
 }
 
 #[test]
+fn a_cancellation_is_converted_whoever_sends_it() {
+    let cancelled =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    for direction in ["", " --direction client", " --direction server"] {
+        check(
+            &format!("--from 2026-07-28 --to 2025-11-25{direction}"),
+            cancelled,
+            expect![[r#"
+                exit 0
+                out: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+            "#]],
+        );
+    }
+}
+
+#[test]
 fn a_whole_result_needs_the_method_that_it_answers() {
     let result = format!(r#"{{"jsonrpc":"2.0","id":"a","result":{{"tools":[{TOOL}]}}}}"#);
     check(
