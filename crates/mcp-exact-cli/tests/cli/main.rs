@@ -5,6 +5,7 @@
 mod check;
 mod convert;
 mod convert_jsonl;
+mod convert_message;
 mod jsonl;
 mod program;
 mod revisions;
