@@ -137,6 +137,10 @@ fn apply(schema: &mut Schema, erratum: &Erratum, pointer: &str) -> Result<()> {
             "the erratum finds {found} where it expects {wanted}"
         )));
     }
+    if let (Some(place), false) = (schema.root.pointer_mut(pointer), erratum.absent) {
+        *place = put;
+        return Ok(());
+    }
     let Some((parent, name)) = split(&mut schema.root, pointer) else {
         let problem = "the erratum points at no member of an object that exists";
         return Err(Error::new(&schema.revision, pointer, problem, &*remedy));

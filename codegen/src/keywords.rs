@@ -37,6 +37,7 @@ const UNDERSTOOD: &[&str] = &[
     "minimum",
     "oneOf",
     "properties",
+    "propertyNames",
     "required",
     "type",
 ];
@@ -121,6 +122,13 @@ impl<'s> Walk<'s> {
                 let remedy = "teach the generator what it means, or correct it by an erratum";
                 return Err(self.schema.error(&pointer, problem, remedy));
             }
+            if key == "pattern" {
+                let problem = "a string is restricted by a regular expression, and regular expressions differ \
+                               between languages";
+                let remedy = "the schema has to say it with `format` or `enum`; or take `pattern` out by an erratum, \
+                              with the prose that the type then leaves to its user";
+                return Err(self.schema.error(&pointer, problem, remedy));
+            }
             if !UNDERSTOOD.contains(&key.as_str()) {
                 let problem = format!("the keyword `{key}` is not understood");
                 let remedy = "teach the generator what it means, or correct it by an erratum";
@@ -181,14 +189,25 @@ impl<'s> Walk<'s> {
                 let remedy = "write it without a fraction, and below 4294967296";
                 Err(self.schema.error(pointer, problem, remedy))
             }
+            "propertyNames"
+                if value["type"] == "string" && value.as_object().map_or(0, Map::len) == 1 =>
+            {
+                Ok(())
+            }
+            "propertyNames" => {
+                let problem = "`propertyNames` asks for more than that names are strings";
+                let remedy = "take it out by an erratum, with the prose that the type then leaves to its user";
+                Err(self.schema.error(pointer, problem, remedy))
+            }
             "additionalProperties" if value != &Value::Bool(false) => {
                 self.schema(value, pointer, depth + 1)
             }
             "additionalProperties" => {
-                let remedy = "teach the generator closed objects, or correct it by an erratum";
-                Err(self
-                    .schema
-                    .error(pointer, "closed objects are not supported", remedy))
+                let problem =
+                    "this object is closed, so that no later revision could add a member to it";
+                let remedy = "objects of the protocol are open: the schema has to say `{}` here; correct it by an \
+                              erratum, with the prose or the TypeScript source as its proof";
+                Err(self.schema.error(pointer, problem, remedy))
             }
             _ => Ok(()),
         }

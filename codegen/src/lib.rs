@@ -5,9 +5,11 @@
 mod build;
 mod convert;
 mod dispatch;
+mod embed;
 mod emit;
 mod errata;
 mod error;
+mod extension;
 mod format;
 pub mod ir;
 mod keywords;
@@ -18,15 +20,21 @@ mod names;
 mod normalise;
 mod outcomes;
 mod recursion;
+mod tables;
 #[cfg(test)]
 mod testing;
 mod wiring;
 
 use std::collections::BTreeMap;
 
-pub use convert::{FOLDER as CONVERSIONS_FOLDER, conversions};
+pub use convert::{FOLDER as CONVERSIONS_FOLDER, conversions, undecided as undecided_conversions};
+pub use embed::{EMBEDDED, embed};
 pub use error::{Error, Result};
-pub use load::{Revision, revisions, sha256};
+pub use extension::{
+    Extended, Extension, corrected_extension, emit_extension, represent_extension,
+};
+pub use load::{Listed, Revision, extensions, revisions, sha256};
+pub use tables::check_tables;
 pub use wiring::{Wired, files as wired_files, wire};
 
 /// What the generator works from besides the schema files: the text of the tables beside them.
@@ -47,14 +55,24 @@ pub type Files = BTreeMap<String, String>;
 /// For any input that the generator does not understand, with revision, pointer and remedy.
 pub fn represent(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<ir::Ir> {
     let mut schema = corrected_schema(revision, schema, tables)?;
-    keywords::check(&schema)?;
-    normalise::normalise(&mut schema)?;
-    let lifted = lift::lift(&mut schema, &lift::names(tables.names)?)?;
-    names::check(&schema, &lifted)?;
+    let lifted = name_everything(&mut schema, tables)?;
     let mut ir = build::build(&schema, &lifted)?;
     model::model(&schema)?.box_members(&mut ir);
     recursion::close_cycles(&schema, &mut ir)?;
     Ok(ir)
+}
+
+/// The passes up to where every type has a name.
+fn name_everything(schema: &mut load::Schema, tables: Tables<'_>) -> Result<Vec<lift::Lifted>> {
+    name_all(schema, &lift::names(tables.names)?)
+}
+
+fn name_all(schema: &mut load::Schema, names: &[lift::Name]) -> Result<Vec<lift::Lifted>> {
+    keywords::check(schema)?;
+    normalise::normalise(schema)?;
+    let lifted = lift::lift(schema, names)?;
+    names::check(schema, &lifted)?;
+    Ok(lifted)
 }
 
 /// The crate of one revision.
@@ -62,15 +80,26 @@ pub fn represent(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Resu
 /// # Errors
 /// As [`represent`].
 pub fn generate(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<Files> {
-    emit(&represent(revision, schema, tables)?, revision)
+    emit(
+        &represent(revision, schema, tables)?,
+        revision,
+        schema,
+        tables,
+    )
 }
 
 /// The crate of one revision that has been represented.
 ///
 /// # Errors
 /// When an emitter writes something that is not Rust: a defect of the generator.
-pub fn emit(ir: &ir::Ir, revision: &Revision) -> Result<Files> {
-    emit::emit(ir, revision)
+pub fn emit(ir: &ir::Ir, revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<Files> {
+    let corrected = corrected_schema(revision, schema, tables)?;
+    let mut lifted = corrected.clone();
+    name_everything(&mut lifted, tables)?;
+    let mut files = emit::emit(ir, revision, None)?;
+    let schemas = emit::schemas::emit(ir, revision, &corrected, &lifted, None)?;
+    files.extend(schemas);
+    Ok(files)
 }
 
 /// The official schema of one revision with its errata applied: what the generated types are held against.

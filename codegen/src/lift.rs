@@ -176,6 +176,7 @@ impl Pass {
             };
             self.visit(property, &below);
         }
+        let words = member_words(at["anyOf"].as_array().map_or(&[], Vec::as_slice));
         for (index, member) in at
             .get_mut("anyOf")
             .and_then(Value::as_array_mut)
@@ -183,7 +184,7 @@ impl Pass {
             .flatten()
             .enumerate()
         {
-            let below = place.below(&member_word(member), &format!("anyOf/{index}"), false);
+            let below = place.below(&words[index], &format!("anyOf/{index}"), false);
             self.union_member(member, &below);
         }
     }
@@ -267,9 +268,18 @@ impl Pass {
             }
         }
         for group in self.groups.values_mut() {
-            let given = wanted
+            let mut given = wanted
                 .iter()
-                .find(|name| group.pointers.contains(&name.pointer));
+                .filter(|name| group.pointers.contains(&name.pointer));
+            let (given, second) = (given.next(), given.next());
+            if let (Some(given), Some(second)) = (given, second) {
+                let problem = format!(
+                    "`{}` names what `{}` at {} names already: equal schemas share one name",
+                    second.name, given.name, given.pointer
+                );
+                let remedy = "take one of the two out of schema/names.toml";
+                return Err(schema.error(&second.pointer, problem, remedy));
+            }
             group.name = match given {
                 Some(name) => name.name.clone(),
                 None => shortest(&group.proposals),
@@ -307,16 +317,24 @@ fn meaning(schema: &Value, own: &str) -> String {
     format!("{own}{schema}")
 }
 
-/// A word for an anonymous member of a union: the value of its constant.
-fn member_word(member: &Value) -> String {
-    let properties = member["properties"].as_object().into_iter().flatten();
-    let constants = properties.map(|(_, property)| &property["const"]);
-    std::iter::once(&member["const"])
-        .chain(constants)
-        .filter_map(Value::as_str)
-        .map(variant)
-        .next()
-        .unwrap_or_default()
+/// A word for each anonymous member of a union: the value of a constant, one that the others do not have if there is one.
+fn member_words(members: &[Value]) -> Vec<String> {
+    let constants = |member: &Value| -> Vec<(String, String)> {
+        let own = member["const"].as_str().map(|value| ("", value));
+        let properties = member["properties"].as_object().into_iter().flatten();
+        let inner = properties.filter_map(|(name, p)| Some((name.as_str(), p["const"].as_str()?)));
+        let all = own.into_iter().chain(inner);
+        all.map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    };
+    let all: Vec<Vec<(String, String)>> = members.iter().map(constants).collect();
+    let count = |constant: &(String, String)| all.iter().filter(|c| c.contains(constant)).count();
+    let word = |constants: &Vec<(String, String)>| {
+        let own = constants.iter().find(|constant| count(constant) == 1);
+        let word = own.or(constants.first());
+        word.map_or_else(String::new, |(_, value)| variant(value))
+    };
+    all.iter().map(word).collect()
 }
 
 fn is_liftable(at: &Value, required: bool) -> bool {

@@ -44,6 +44,35 @@ pub fn revisions(text: &str) -> Result<Vec<Revision>> {
     Ok(list.revision)
 }
 
+/// One entry of `schema/extensions.toml`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Listed {
+    /// What is said of a revision, said of the extension.
+    #[serde(flatten)]
+    pub revision: Revision,
+    /// The revision that it extends.
+    pub extends: String,
+}
+
+#[derive(Deserialize)]
+struct Extensions {
+    #[serde(default)]
+    extension: Vec<Listed>,
+}
+
+/// The entries of `schema/extensions.toml`.
+///
+/// # Errors
+/// When the text is not such a list.
+pub fn extensions(text: &str) -> Result<Vec<Listed>> {
+    let list: Extensions = toml::from_str(text).map_err(|error| {
+        let remedy =
+            "give each extension an id, a status, a sha256 and the revision that it extends";
+        Error::new("schema/extensions.toml", "", error.message(), remedy)
+    })?;
+    Ok(list.extension)
+}
+
 /// The schema of one revision.
 #[derive(Debug, Clone)]
 pub struct Schema {
@@ -98,6 +127,16 @@ pub fn sha256(bytes: &[u8]) -> String {
 /// # Errors
 /// When the hash differs, or the bytes are not a JSON Schema document with definitions of the protocol.
 pub fn load(revision: &Revision, bytes: &[u8]) -> Result<Schema> {
+    let schema = load_extension(revision, bytes)?;
+    check_protocol(&schema)?;
+    Ok(schema)
+}
+
+/// Reads the schema file of an extension, which has no messages of the protocol of its own.
+///
+/// # Errors
+/// When the hash differs, or the bytes are not a JSON Schema document with definitions.
+pub fn load_extension(revision: &Revision, bytes: &[u8]) -> Result<Schema> {
     let found = sha256(bytes);
     if found != revision.sha256 {
         let problem = format!(
@@ -109,7 +148,6 @@ pub fn load(revision: &Revision, bytes: &[u8]) -> Result<Schema> {
     }
     let schema = parse(&revision.id, bytes)?;
     check_dialect(&schema)?;
-    check_protocol(&schema)?;
     Ok(schema)
 }
 

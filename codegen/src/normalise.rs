@@ -77,6 +77,9 @@ impl Pass<'_> {
         let Value::Object(mut object) = at else {
             return Ok(json!({}));
         };
+        // Neither says anything: a definition's dialect is its document's, and names are always strings.
+        object.remove("$schema");
+        object.remove("propertyNames");
         if let Some(any) = object.remove("oneOf")
             && object.insert("anyOf".into(), any).is_some()
         {
@@ -115,7 +118,7 @@ impl Pass<'_> {
             }
             self.distinct(any, pointer)?;
         }
-        Ok(Value::Object(object))
+        Ok(Value::Object(in_one(object)))
     }
 
     fn distinct(&self, any: &[Value], pointer: &str) -> Result<()> {
@@ -145,14 +148,65 @@ impl Pass<'_> {
         let mut merged = beside;
         for (index, member) in all.into_iter().enumerate() {
             let pointer = format!("{pointer}/allOf/{index}");
-            let resolved = self.resolve(member, &pointer, seen)?;
-            merged = self.merge(merged, as_object(resolved), &pointer)?;
+            let resolved = as_object(self.resolve(member, &pointer, seen)?);
+            merged = match (merged.remove("anyOf"), resolved.get("anyOf").is_some()) {
+                (None, false) => self.merge(merged, resolved, &pointer)?,
+                (None, true) => self.distribute(resolved, merged, &pointer, seen)?,
+                (Some(any), false) => {
+                    merged.insert("anyOf".into(), any);
+                    self.distribute(merged, resolved, &pointer, seen)?
+                }
+                (Some(_), true) => {
+                    let problem = "two unions are in one `allOf`";
+                    let remedy = "say which of their members go together by an erratum";
+                    return Err(self.schema.error(&pointer, problem, remedy));
+                }
+            };
         }
         match description {
             Some(description) => merged.insert("description".into(), description),
             None => merged.remove("description"),
         };
         Ok(merged)
+    }
+
+    /// A union in an `allOf` is a union whose members say all the rest as well.
+    fn distribute(
+        &mut self,
+        mut union: Map<String, Value>,
+        rest: Map<String, Value>,
+        pointer: &str,
+        seen: &mut BTreeSet<String>,
+    ) -> Result<Map<String, Value>> {
+        let annotation = |(key, _): &(&String, &Value)| is_annotation(key);
+        let (words, mut rest): (Map<String, Value>, Map<String, Value>) = rest
+            .into_iter()
+            .partition(|(key, value)| annotation(&(key, value)));
+        let members = match union.remove("anyOf") {
+            Some(Value::Array(members)) => members,
+            _ => Vec::new(),
+        };
+        let (mut kept, beside): (Map<String, Value>, Map<String, Value>) = union
+            .into_iter()
+            .partition(|(key, value)| annotation(&(key, value)));
+        rest = self.merge(rest, beside, pointer)?;
+        let mut distributed = Vec::new();
+        for member in members {
+            let member = as_object(self.resolve(member, pointer, seen)?);
+            if member.contains_key("anyOf") {
+                let problem = "a union inside a union is in an `allOf`";
+                let remedy = "write the members of both as one union by an erratum";
+                return Err(self.schema.error(pointer, problem, remedy));
+            }
+            let merged = self.merge(member, rest.clone(), pointer)?;
+            self.count(&Value::Object(merged.clone()), pointer)?;
+            distributed.push(Value::Object(merged));
+        }
+        for (key, value) in words {
+            kept.entry(key).or_insert(value);
+        }
+        kept.insert("anyOf".into(), Value::Array(distributed));
+        Ok(kept)
     }
 
     fn resolve(
@@ -235,6 +289,9 @@ impl Pass<'_> {
                 Some(from_a) if is_open(&from_a) => with_description(from_b, &from_a),
                 Some(from_a) if is_open(&from_b) => from_a,
                 Some(from_a) if narrows(&from_b, &from_a) => with_description(from_b, &from_a),
+                Some(from_a) if is_any_object(&from_a) && is_objects(&from_b) => {
+                    with_description(from_b, &from_a)
+                }
                 Some(from_a) => {
                     Value::Object(self.merge(as_object(from_a), as_object(from_b), &pointer)?)
                 }
@@ -243,6 +300,45 @@ impl Pass<'_> {
         }
         Ok(Value::Object(merged))
     }
+}
+
+/// A union that is one value with a few words more: constants are an enum, a type and null are a type or null.
+fn in_one(mut object: Map<String, Value>) -> Map<String, Value> {
+    let Some(Value::Array(any)) = object.get("anyOf") else {
+        return object;
+    };
+    let constant = |member: &Value| {
+        let only = member
+            .as_object()?
+            .keys()
+            .all(|k| k == "const" || k == "type");
+        let value = member["const"].as_str()?;
+        (only && member["type"] == "string").then(|| value.to_owned())
+    };
+    let constants: Option<Vec<String>> = any.iter().map(constant).collect();
+    let or_null = match &any[..] {
+        [one, null] if *null == json!({"type": "null"}) => one.as_object(),
+        _ => None,
+    };
+    let one = if let Some(constants) = constants {
+        json!({"type": "string", "enum": constants})
+    } else if let Some(one) = or_null.filter(|one| {
+        one["type"].is_string()
+            && !one.contains_key("const")
+            && !one.contains_key("enum")
+            && !one.contains_key("properties")
+    }) {
+        let mut one = one.clone();
+        one.insert("type".into(), json!([one["type"], "null"]));
+        Value::Object(one)
+    } else {
+        return object;
+    };
+    object.remove("anyOf");
+    for (key, value) in as_object(one) {
+        object.entry(key).or_insert(value);
+    }
+    object
 }
 
 /// Whether `a` is a constant of the type that `b` asks for.
@@ -259,6 +355,20 @@ fn narrows(a: &Value, b: &Value) -> bool {
             Value::String(_) => wanted == Some("string"),
             _ => false,
         }
+}
+
+/// Whether every object will do, and nothing else.
+fn is_any_object(schema: &Value) -> bool {
+    let open = |(key, value): (&String, &Value)| {
+        key == "type" || is_annotation(key) || (key == "additionalProperties" && is_open(value))
+    };
+    schema["type"] == "object" && schema.as_object().is_some_and(|s| s.iter().all(open))
+}
+
+/// Whether this is a union of objects.
+fn is_objects(schema: &Value) -> bool {
+    let members = schema["anyOf"].as_array();
+    members.is_some_and(|members| members.iter().all(|member| member["type"] == "object"))
 }
 
 fn with_description(mut schema: Value, from: &Value) -> Value {

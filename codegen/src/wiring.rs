@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::emit::marker_name;
+use crate::emit::{library, marker_name};
 use crate::error::{Error, Result};
 use crate::ir::{Ir, Shape};
 use crate::load::Revision;
@@ -18,6 +18,8 @@ pub struct Wired<'r> {
     pub revision: &'r Revision,
     /// Its representation.
     pub ir: &'r Ir,
+    /// The revision that it stands on, when it is an extension and no revision.
+    pub extends: Option<&'r str>,
 }
 
 /// The files with regions, from the root of the workspace.
@@ -29,14 +31,22 @@ pub fn files() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// When a mark is missing or there twice; the error names the file.
-pub fn wire(path: &str, text: &str, revisions: &[Wired<'_>]) -> Result<String> {
+pub fn wire(path: &str, text: &str, wired: &[Wired<'_>]) -> Result<String> {
     let file = FILES.iter().find(|file| file.path == path).ok_or_else(|| {
         let problem = "no region of this file is known";
         Error::new(path, "", problem, "list its regions in the generator")
     })?;
     let mut text = text.to_owned();
+    let (extensions, revisions): (Vec<Wired<'_>>, Vec<Wired<'_>>) =
+        wired.iter().partition(|wired| wired.extends.is_some());
     for (region, write) in file.regions {
-        text = replace(file, region, &text, &write(revisions))?;
+        let of_extensions = region.starts_with("extension ");
+        let wired = if of_extensions {
+            &extensions
+        } else {
+            &revisions
+        };
+        text = replace(file, region, &text, &write(wired))?;
     }
     Ok(text)
 }
@@ -54,13 +64,17 @@ const FILES: &[File] = &[
     File {
         path: "Cargo.toml",
         comment: ("# ", ""),
-        regions: &[("revision dependencies", workspace_dependencies)],
+        regions: &[
+            ("revision dependencies", workspace_dependencies),
+            ("extension dependencies", workspace_dependencies),
+        ],
     },
     File {
         path: "README.md",
         comment: ("<!-- ", " -->"),
         regions: &[
             ("revision table", readme_table),
+            ("extension table", extension_table),
             ("revision list", readme_list),
         ],
     },
@@ -88,12 +102,67 @@ const FILES: &[File] = &[
     File {
         path: "tests/agreement/Cargo.toml",
         comment: ("# ", ""),
-        regions: &[("revision dependencies", test_dependencies)],
+        regions: &[
+            ("revision dependencies", test_dependencies),
+            ("extension dependencies", test_dependencies),
+        ],
     },
     File {
         path: "tests/agreement/tests/agreement/revisions.rs",
         comment: ("// ", ""),
-        regions: &[("revision types", test_types)],
+        regions: &[
+            ("revision types", |revisions| {
+                test_types("REVISIONS", revisions)
+            }),
+            ("extension types", |extensions| {
+                test_types("EXTENSIONS", extensions)
+            }),
+        ],
+    },
+    File {
+        path: "tests/fuzz/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[("revision dependencies", plain_dependencies)],
+    },
+    File {
+        path: "tests/fuzz/src/lib.rs",
+        comment: ("// ", ""),
+        regions: &[("revision messages", fuzz_messages)],
+    },
+    File {
+        path: "tests/serde/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[("revision dependencies", test_dependencies)],
+    },
+    File {
+        path: "tests/serde/tests/serde/types.rs",
+        comment: ("// ", ""),
+        regions: &[("revision types", serde_types)],
+    },
+    File {
+        path: "benches/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[("revision dependencies", bench_dependencies)],
+    },
+    File {
+        path: "benches/codec/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[("revision dependencies", plain_dependencies)],
+    },
+    File {
+        path: "benches/codec/src/revisions.rs",
+        comment: ("// ", ""),
+        regions: &[("revision crates", crate_list)],
+    },
+    File {
+        path: "benches/compile/mcp-revisions/Cargo.toml",
+        comment: ("# ", ""),
+        regions: &[("revision dependencies", plain_dependencies)],
+    },
+    File {
+        path: "benches/compile/mcp-revisions/src/main.rs",
+        comment: ("// ", ""),
+        regions: &[("revision crates", crate_list)],
     },
 ];
 
@@ -149,7 +218,7 @@ fn workspace_dependencies(revisions: &[Wired<'_>]) -> String {
 fn readme_table(revisions: &[Wired<'_>]) -> String {
     let mut text =
         "| revision | crate | definitions | official schema |\n|---|---|---|---|\n".to_owned();
-    for Wired { revision, ir } in revisions {
+    for Wired { revision, ir, .. } in revisions {
         let id = &revision.id;
         let definitions = ir.definitions.iter().filter(|d| d.official).count();
         let unpublished = if revision.is_draft() {
@@ -166,12 +235,38 @@ fn readme_table(revisions: &[Wired<'_>]) -> String {
     text
 }
 
+fn extension_table(extensions: &[Wired<'_>]) -> String {
+    let mut text =
+        "| extension | to revision | crate | definitions | schema |\n|---|---|---|---|---|\n"
+            .to_owned();
+    for Wired {
+        revision,
+        ir,
+        extends,
+    } in extensions
+    {
+        let id = &revision.id;
+        let definitions = ir.definitions.iter().filter(|d| d.official).count();
+        let unpublished = if revision.is_draft() {
+            " (draft, not published)"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "| {id} | {} | `mcp-{id}`{unpublished} | {definitions} | [schema/{id}](schema/{id}/schema.json) |",
+            extends.unwrap_or_default()
+        );
+    }
+    text
+}
+
 /// What `mcp-exact revisions` prints.
 fn readme_list(revisions: &[Wired<'_>]) -> String {
     let mut text = "```text\n$ mcp-exact revisions\n\
                     revision    status   definitions  requests  notifications\n"
         .to_owned();
-    for Wired { revision, ir } in revisions.iter().filter(|w| !w.revision.is_draft()) {
+    for Wired { revision, ir, .. } in revisions.iter().filter(|w| !w.revision.is_draft()) {
         let definitions = ir.definitions.iter().filter(|d| d.official).count();
         let methods = |request: bool| {
             let sent = ir.methods.iter().filter(|m| m.from_client || m.from_server);
@@ -229,20 +324,20 @@ fn cli_table(revisions: &[Wired<'_>]) -> String {
         let (library, marker) = (library(id), marker_name(id));
         format!(
             "    #[cfg(feature = \"{id}\")]\n    \
-             Compiled::of::<{library}::{marker}>(\"release\", {library}::DEFINITIONS),"
+             Compiled::of::<{library}::{marker}>(\"release\", {library}::DEFINITIONS, include_str!(\"../data/{id}.json\")),"
         )
     })
 }
 
 fn test_dependencies(revisions: &[Wired<'_>]) -> String {
     lines(ids(revisions), |id| {
-        format!("mcp-{id} = {{ workspace = true, features = [\"registry\"] }}")
+        format!("mcp-{id} = {{ workspace = true, features = [\"registry\", \"schemars1\"] }}")
     })
 }
 
-fn test_types(revisions: &[Wired<'_>]) -> String {
-    let mut text = "types! {\n".to_owned();
-    for Wired { revision, ir } in revisions {
+fn test_types(table: &str, revisions: &[Wired<'_>]) -> String {
+    let mut text = format!("types! {{ {table}\n");
+    for Wired { revision, ir, .. } in revisions {
         let id = &revision.id;
         let unions = ir.definitions.iter();
         let unions = unions.filter(|definition| matches!(definition.shape, Shape::Union(_)));
@@ -250,6 +345,43 @@ fn test_types(revisions: &[Wired<'_>]) -> String {
         let _ = write!(text, "    \"{id}\" {} {{\n{unions}    }}\n", library(id));
     }
     text + "}\n"
+}
+
+fn plain_dependencies(revisions: &[Wired<'_>]) -> String {
+    lines(ids(revisions), |id| format!("mcp-{id}.workspace = true"))
+}
+
+fn bench_dependencies(revisions: &[Wired<'_>]) -> String {
+    lines(ids(revisions), |id| {
+        format!("mcp-{id} = {{ path = \"../crates/mcp-{id}\" }}")
+    })
+}
+
+fn fuzz_messages(revisions: &[Wired<'_>]) -> String {
+    lines(ids(revisions), |id| {
+        let library = library(id);
+        format!(
+            "    frame::<{library}::FromClient, {library}::FromServer>(bytes);\n    \
+             frame::<{library}::FromServer, {library}::FromClient>(bytes);"
+        )
+    })
+}
+
+/// The definitions of the schemas, as the tables of the crates list them.
+fn serde_types(revisions: &[Wired<'_>]) -> String {
+    let mut text = "revisions! {\n".to_owned();
+    for Wired { revision, ir, .. } in revisions {
+        let (id, library) = (&revision.id, library(&revision.id));
+        let official = ir.definitions.iter().filter(|d| d.official);
+        let names = wrapped(official.map(|definition| definition.name.as_str()));
+        let _ = write!(text, "    \"{id}\" {library} {{\n{names}    }}\n");
+    }
+    text + "}\n"
+}
+
+fn crate_list(revisions: &[Wired<'_>]) -> String {
+    let list = lines(ids(revisions), |id| format!("    \"{id}\" {}", library(id)));
+    format!("revisions! {{\n{list}}}\n")
 }
 
 /// Words in lines of at most 120 characters.
@@ -272,14 +404,6 @@ fn wrapped<'w>(words: impl Iterator<Item = &'w str>) -> String {
         width += word.len();
     }
     text + "\n"
-}
-
-/// The name of a crate as it stands in paths.
-fn library(id: &str) -> String {
-    format!(
-        "mcp_{}",
-        id.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
-    )
 }
 
 #[cfg(test)]

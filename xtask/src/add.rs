@@ -65,6 +65,13 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         schemas.revisions.iter().all(|revision| revision.id != id),
         "revision {id} is there with other bytes; run `cargo xtask schema remove {id}` first"
     );
+    ensure!(
+        schemas
+            .extensions
+            .iter()
+            .all(|listed| listed.revision.id != id),
+        "{id} is an extension; give the revision another name"
+    );
     let revision = Revision {
         id: id.to_owned(),
         status: if draft { "draft" } else { "release" }.to_owned(),
@@ -84,7 +91,16 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     prove(root, id)?;
     undo.keep();
     println!("\nadded {id}: {}", review::summary(&ir, lines));
-    for line in review::review(&ir, previous(&schemas, id).as_ref()) {
+    let previous = previous(&schemas, id);
+    let mut lines = review::review(&ir, previous.as_ref());
+    if let Some(previous) = previous.filter(|_| !draft) {
+        lines.extend(codegen::undecided_conversions(
+            &previous,
+            &ir,
+            &schemas.conversions,
+        )?);
+    }
+    for line in lines {
         println!("  look at {line}");
     }
     println!(
@@ -111,9 +127,13 @@ pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
             undo.remove(&folder)?;
         }
     }
+    undo.remove_file(&format!("{}/{id}.json", codegen::EMBEDDED))?;
     cargo(root, &["metadata", "--format-version", "1", "--quiet"], &[])?;
     undo.keep();
-    println!("removed {id}; entries of schema/errata.toml and schema/names.toml stay");
+    println!(
+        "removed {id}; take it out of schema/errata.toml and schema/names.toml where an entry names it, \
+         which `cargo xtask codegen` checks"
+    );
     Ok(())
 }
 
@@ -195,11 +215,13 @@ fn prove(root: &Path, id: &str) -> anyhow::Result<()> {
         &["test", "--quiet", "--package", &package, "--all-features"],
         &[],
     )?;
-    cargo(
-        root,
-        &["test", "--quiet", "--package", "mcp-exact-tests-agreement"],
-        &[("MCP_EXACT_REVISION", id)],
-    )?;
+    for tests in ["mcp-exact-tests-agreement", "mcp-exact-tests-convert"] {
+        cargo(
+            root,
+            &["test", "--quiet", "--package", tests],
+            &[("MCP_EXACT_REVISION", id)],
+        )?;
+    }
     rustfmt(root, &format!("crates/{package}/src/lib.rs"))
 }
 

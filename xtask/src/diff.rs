@@ -8,42 +8,35 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args};
 use codegen::Tables;
 use codegen::ir::{Ir, diff, diff_with_descriptions, render};
 
-/// The arguments of `cargo xtask diff`.
+/// The arguments of `cargo xtask diff`, the same as those of `mcp-exact diff`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("form").args(["markdown", "json", "html"]))]
 pub struct Arguments {
     /// The older revision, such as 2025-03-26.
-    #[arg(required_unless_present = "html", conflicts_with = "html")]
+    #[arg(required_unless_present = "html", requires = "to")]
     from: Option<String>,
     /// The newer revision.
-    #[arg(required_unless_present = "html", conflicts_with = "html")]
+    #[arg(required_unless_present = "html")]
     to: Option<String>,
-    /// How the differences are written.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// Print Markdown, for a changelog.
+    #[arg(long)]
+    markdown: bool,
+    /// Print JSON, for tools.
+    #[arg(long)]
+    json: bool,
+    /// Write one page over the two revisions and those between them, or over all of them.
+    #[arg(long, value_name = "FILE", conflicts_with = "descriptions")]
+    html: Option<PathBuf>,
     /// List the descriptions that were worded anew, too.
     #[arg(long)]
     descriptions: bool,
-    /// Write one page over all revisions to this file.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "descriptions"])]
-    html: Option<PathBuf>,
     /// Schema folders to read instead of the one of the workspace; their revisions follow one another.
     #[arg(long, value_name = "DIR", hide = true)]
     schemas: Vec<PathBuf>,
-}
-
-/// How differences are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For a terminal.
-    Text,
-    /// For a changelog.
-    Markdown,
-    /// For tools.
-    Json,
 }
 
 /// Prints the differences that the arguments ask for, or writes the page.
@@ -57,32 +50,45 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         arguments.schemas.clone()
     };
     let revisions = represent(&folders)?;
-    if let Some(file) = &arguments.html {
-        fs::write(file, render::html(&revisions))
-            .with_context(|| format!("cannot write {}", file.display()))?;
-        println!("{}: {} revisions", file.display(), revisions.len());
-        return Ok(());
-    }
-    let (Some(from), Some(to)) = (&arguments.from, &arguments.to) else {
-        bail!("name two revisions, or a file after --html");
+    let ends = match (&arguments.from, &arguments.to) {
+        (Some(from), Some(to)) => Some((find(&revisions, from)?, find(&revisions, to)?)),
+        _ => None,
     };
-    let (from, to) = (find(&revisions, from)?, find(&revisions, to)?);
+    match (&arguments.html, ends) {
+        (Some(file), ends) => {
+            let (from, to) = ends.unwrap_or((0, revisions.len().saturating_sub(1)));
+            let shown = &revisions[from.min(to)..=from.max(to)];
+            fs::write(file, render::html(shown))
+                .with_context(|| format!("cannot write {}", file.display()))?;
+            println!("{}: {} revisions", file.display(), shown.len());
+            Ok(())
+        }
+        (None, Some((from, to))) => print(arguments, &revisions[from], &revisions[to]),
+        (None, None) => bail!("name two revisions, or a file after --html"),
+    }
+}
+
+fn print(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
     let differences = if arguments.descriptions {
         diff_with_descriptions(from, to)
     } else {
         diff(from, to)
     };
-    let text = match arguments.format {
-        Format::Text => render::text(&differences, std::io::stdout().is_terminal()),
-        Format::Markdown => render::markdown(&differences),
-        Format::Json => render::json(&differences)? + "\n",
+    let mut out = std::io::stdout().lock();
+    let text = if arguments.json {
+        render::json(&differences)? + "\n"
+    } else if arguments.markdown {
+        render::markdown(&differences)
+    } else {
+        render::text(&differences, out.is_terminal())
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    out.write_all(text.as_bytes())?;
     Ok(())
 }
 
-fn find<'i>(revisions: &'i [Ir], id: &str) -> anyhow::Result<&'i Ir> {
-    let found = revisions.iter().find(|ir| ir.revision == id);
+/// The place of a revision.
+fn find(revisions: &[Ir], id: &str) -> anyhow::Result<usize> {
+    let found = revisions.iter().position(|ir| ir.revision == id);
     found.with_context(|| {
         let known: Vec<&str> = revisions.iter().map(|ir| ir.revision.as_str()).collect();
         format!(

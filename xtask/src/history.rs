@@ -35,7 +35,7 @@ pub fn run(root: &Path, clone: &Path) -> anyhow::Result<()> {
         };
         let generated = schemas
             .represent_bytes(&revision, &bytes)
-            .and_then(|ir| Ok(codegen::emit(&ir, &revision)?));
+            .and_then(|ir| Ok(codegen::emit(&ir, &revision, &bytes, schemas.tables())?));
         let place = format!("{} {}", &version.commit[..8], version.path);
         match generated {
             Ok(files) => println!("ok      {place} ({} files)", files.len()),

@@ -10,6 +10,7 @@ pub mod codegen;
 pub mod diff;
 pub mod history;
 pub mod index;
+pub mod interop;
 pub mod origin;
 pub mod review;
 pub mod schema;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
-use xtask::{add, codegen, diff, history, schema, test, watch, workspace_root};
+use xtask::{add, codegen, diff, history, interop, schema, test, watch, workspace_root};
 
 /// The commands that build this workspace.
 #[derive(Parser)]
@@ -31,6 +31,8 @@ enum Task {
     },
     /// Say what changed between two revisions, or write one page over all of them.
     Diff(diff::Arguments),
+    /// Run the stdio examples against the official SDKs, in both directions.
+    Interop(interop::Arguments),
     /// Bring or check the official schemas.
     Schema {
         #[command(subcommand)]
@@ -122,6 +124,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         },
         Task::Codegen { check } => codegen::run(&root, check),
         Task::Diff(arguments) => diff::run(&root, &arguments),
+        Task::Interop(arguments) => interop::run(&root, &arguments),
         Task::Schema {
             action: SchemaAction::Add(arguments),
         } => add::add(&root, &arguments),

@@ -15,14 +15,23 @@ use crate::source::{self, Source};
 
 /// The file with one entry a revision.
 const INDEX: &str = "revisions.toml";
+/// The file with one entry an extension.
+const EXTENSIONS: &str = "extensions.toml";
 /// The only file of a revision's directory.
 const FILE: &str = "schema.json";
 
 /// What this task needs of schema/revisions.toml; the generator reads the rest.
 #[derive(Debug, Deserialize)]
 struct Index {
+    /// Extensions follow the revisions: their files are kept in the same way.
     #[serde(rename = "revision")]
     revisions: Vec<Revision>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Extensions {
+    #[serde(default)]
+    extension: Vec<Revision>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,8 +106,14 @@ fn load(directory: &Path) -> anyhow::Result<Index> {
             path.display()
         )
     })?;
-    let index: Index = toml::from_str(&text)
+    let mut index: Index = toml::from_str(&text)
         .with_context(|| format!("cannot understand {}; correct it", path.display()))?;
+    let path = directory.join(EXTENSIONS);
+    if let Ok(text) = fs::read_to_string(&path) {
+        let extensions: Extensions = toml::from_str(&text)
+            .with_context(|| format!("cannot understand {}; correct it", path.display()))?;
+        index.revisions.extend(extensions.extension);
+    }
     let mut seen = BTreeSet::new();
     for revision in &index.revisions {
         let plain = revision
@@ -299,6 +314,26 @@ mod tests {
         let tree = tree();
         fs::remove_dir_all(tree.path().join("a")).expect("removed");
         assert!(complaint(&tree).contains("revision a: cannot read a/schema.json"));
+    }
+
+    #[test]
+    fn extensions_are_kept_like_revisions() {
+        let tree = tree();
+        fs::create_dir(tree.path().join("ext-x")).expect("directory");
+        fs::write(tree.path().join("ext-x").join(FILE), BYTES).expect("file");
+        let listed = |id: &str| {
+            let text = format!(
+                "[[extension]]\nid = \"{id}\"\nsha256 = \"{}\"\n",
+                sha256(BYTES)
+            );
+            fs::write(tree.path().join(EXTENSIONS), text).expect("list");
+        };
+        listed("ext-x");
+        verify(tree.path()).expect("no problem");
+        fs::write(tree.path().join("ext-x").join(FILE), b"{}").expect("file");
+        assert!(complaint(&tree).contains("ext-x/schema.json has sha256"));
+        listed("a");
+        assert!(complaint(&tree).contains("revision a is listed twice"));
     }
 
     #[test]

@@ -85,6 +85,19 @@ impl Undo {
         fs::remove_dir(&folder).with_context(|| format!("cannot remove {path}"))
     }
 
+    /// Removes a file, after remembering it; one that is not there is no error.
+    ///
+    /// # Errors
+    /// When it cannot be read or removed.
+    pub fn remove_file(&mut self, path: &str) -> anyhow::Result<()> {
+        self.remember(path)?;
+        let file = self.root.join(path);
+        if file.exists() {
+            fs::remove_file(&file).with_context(|| format!("cannot remove {path}"))?;
+        }
+        Ok(())
+    }
+
     /// Lets everything stay as it is now.
     pub fn keep(mut self) {
         self.files.clear();
@@ -168,8 +181,11 @@ mod tests {
         fs::write(root.path().join("b/c/d"), "old").expect("a file");
         let mut undo = Undo::new(root.path());
         undo.remove("b").expect("removed");
-        assert!(!root.path().join("b").exists());
+        undo.remove_file("a").expect("removed");
+        undo.remove_file("not-there").expect("nothing to remove");
+        assert_eq!(fs::read_dir(root.path()).expect("a folder").count(), 0);
         drop(undo);
+        assert_eq!(fs::read(root.path().join("a")).expect("a file"), b"old");
         assert_eq!(fs::read(root.path().join("b/c/d")).expect("a file"), b"old");
     }
 

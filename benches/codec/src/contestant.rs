@@ -66,14 +66,19 @@ pub trait Contestant {
 /// All libraries, in the order of the columns.
 pub fn all() -> Vec<Box<dyn Contestant>> {
     vec![
-        Box::new(Taking::<value::Untyped>(PhantomData)),
-        Box::new(Taking::<mcp_exact::Typed>(PhantomData)),
-        Box::new(Taking::<look::Look>(PhantomData)),
-        Box::new(Taking::<raw::Envelope>(PhantomData)),
-        Box::new(Taking::<rmcp::Rmcp>(PhantomData)),
-        Box::new(Taking::<rust_mcp_schema::RustMcpSchema>(PhantomData)),
-        Box::new(Taking::<codex::Codex>(PhantomData)),
+        taking::<value::Untyped>(),
+        taking::<mcp_exact::Typed>(),
+        taking::<look::Look>(),
+        taking::<raw::Envelope>(),
+        taking::<rmcp::Rmcp>(),
+        taking::<rust_mcp_schema::RustMcpSchema>(),
+        taking::<codex::Codex>(),
     ]
+}
+
+/// A library that takes part.
+pub fn taking<L: Library>() -> Box<dyn Contestant> {
+    Box::new(Taking::<L>(PhantomData))
 }
 
 struct Taking<L>(PhantomData<L>);

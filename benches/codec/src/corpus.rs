@@ -60,6 +60,45 @@ pub fn corpus() -> Vec<Entry> {
     entries
 }
 
+/// The messages in the usual layout, each also with what 2026-07-28 demands of every request and result.
+pub fn with_metadata() -> Vec<[Entry; 2]> {
+    let drafts = drafts().into_iter().filter(|draft| !draft.batch);
+    drafts
+        .map(|draft| {
+            let plain = draft.entry(Layout::Usual);
+            let node = metadata(draft.node.clone());
+            [plain, Draft { node, ..draft }.entry(Layout::Usual)]
+        })
+        .collect()
+}
+
+/// Adds to the parameters of a request and to a result (2026-07-28, "basic", "lifecycle").
+fn metadata(message: Node) -> Node {
+    let client = object([
+        (
+            "io.modelcontextprotocol/protocolVersion",
+            "2026-07-28".into(),
+        ),
+        ("io.modelcontextprotocol/clientCapabilities", object([])),
+    ]);
+    let is_request = message.get("method").is_some() && message.get("id").is_some();
+    if is_request {
+        let params = message.get("params").cloned();
+        let params = params.unwrap_or_else(|| object([])).with("_meta", client);
+        return message.set("params", params);
+    }
+    match message.get("result").cloned() {
+        None => message,
+        Some(result) => {
+            let result = result
+                .with("resultType", "complete")
+                .with("ttlMs", 60_000)
+                .with("cacheScope", "private");
+            message.set("result", result)
+        }
+    }
+}
+
 fn drafts() -> Vec<Draft> {
     let mut drafts = requests::drafts();
     drafts.extend(results::drafts());

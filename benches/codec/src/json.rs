@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::compare::{Operation, Run};
-use crate::measure::{Figures, Row};
+use crate::measure::{Figures as Measured, Row};
+use crate::revisions::Figures;
 use crate::threshold::Verdict;
 
 /// The document.
-pub fn document(run: &Run, verdicts: &[Verdict]) -> Value {
+pub fn document(run: &Run, verdicts: &[Verdict], revisions: &[Figures]) -> Value {
     let libraries: Vec<Value> = (0..run.libraries.len())
         .map(|index| library(run, index))
         .collect();
@@ -29,7 +30,17 @@ pub fn document(run: &Run, verdicts: &[Verdict]) -> Value {
         "sampleMicroseconds": u64::try_from(run.effort.sample.as_micros()).unwrap_or(u64::MAX),
         "libraries": libraries,
         "messages": messages,
+        "revisions": revisions.iter().map(revision).collect::<Vec<Value>>(),
         "mustShow": must_show,
+    })
+}
+
+fn revision(figures: &Figures) -> Value {
+    json!({
+        "revision": figures.revision,
+        "messages": figures.messages,
+        "decodeToValue": figures.decode,
+        "encodeToValue": figures.encode,
     })
 }
 
@@ -66,7 +77,7 @@ fn message(run: &Run, row: &Row) -> Value {
     })
 }
 
-fn figures(figures: &Figures) -> Value {
+fn figures(figures: &Measured) -> Value {
     json!({
         "decodeNs": figures.decode.min,
         "decodeMedianNs": figures.decode.median,

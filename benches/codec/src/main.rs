@@ -7,10 +7,14 @@ mod corpus;
 mod date;
 mod entry;
 mod heap;
+mod instructions;
 mod json;
 mod libraries;
+mod machine;
+mod markdown;
 mod measure;
 mod report;
+mod revisions;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -27,12 +31,16 @@ use measure::Effort;
 static ALLOCATOR: heap::Counting = heap::Counting;
 
 const USAGE: &str = "\
-usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE]
+usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE] [--markdown FILE] [--instructions]
 
   --quick      few short samples: to see that it works, not to quote
   --only NAME  only messages whose name contains NAME; may be given again
   --json FILE  write everything that was measured to FILE
-  --svg FILE   write a bar chart of the geometric means to FILE";
+  --svg FILE   write a bar chart of the geometric means to FILE
+  --markdown FILE
+               write the report to FILE as a page of the documentation
+  --instructions
+               count instructions with valgrind instead, for eight messages or those of --only";
 
 const FULL: Effort = Effort {
     samples: 15,
@@ -49,6 +57,8 @@ struct Arguments {
     only: Vec<String>,
     json: Option<PathBuf>,
     svg: Option<PathBuf>,
+    markdown: Option<PathBuf>,
+    instructions: bool,
 }
 
 fn main() -> ExitCode {
@@ -57,7 +67,16 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    let done = parse(&mut given).and_then(|arguments| run(&arguments));
+    let all: Vec<String> = std::env::args().skip(1).collect();
+    let done = match all
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
+        ["--repeat", name, who, work, times] => instructions::repeat(name, who, work, times),
+        _ => parse(&mut given).and_then(|arguments| run(&arguments)),
+    };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -73,6 +92,8 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
         only: Vec::new(),
         json: None,
         svg: None,
+        markdown: None,
+        instructions: false,
     };
     while let Some(argument) = given.next() {
         let mut value = || {
@@ -81,10 +102,12 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
                 .ok_or(format!("{argument} needs a value\n\n{USAGE}"))
         };
         match argument.as_str() {
+            "--instructions" => arguments.instructions = true,
             "--quick" => arguments.effort = QUICK,
             "--only" => arguments.only.push(value()?),
             "--json" => arguments.json = Some(value()?.into()),
             "--svg" => arguments.svg = Some(value()?.into()),
+            "--markdown" => arguments.markdown = Some(value()?.into()),
             _ => return Err(format!("unknown argument {argument}\n\n{USAGE}")),
         }
     }
@@ -94,6 +117,14 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
 fn run(arguments: &Arguments) -> Result<(), String> {
     if cfg!(debug_assertions) {
         eprintln!("warning: this is a debug build; its numbers mean nothing");
+    }
+    if arguments.instructions {
+        let table = instructions::table(&arguments.only)?;
+        print!("{table}");
+        return match &arguments.markdown {
+            Some(path) => write(path, &markdown::instructions(&date::today(), &table)),
+            None => Ok(()),
+        };
     }
     let libraries = contestant::all();
     let mut entries = corpus::corpus();
@@ -106,13 +137,22 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let run = Run::new(date::today(), arguments.effort, &libraries, rows);
     let verdicts = threshold::verdicts(&run);
-    print!("{}{}", report::text(&run), threshold::text(&verdicts));
+    let revisions = if arguments.only.is_empty() {
+        revisions::figures(arguments.effort)
+    } else {
+        Vec::new()
+    };
+    let report = report::text(&run) + &revisions::text(&revisions);
+    print!("{report}{}", threshold::text(&verdicts));
     if let Some(path) = &arguments.json {
-        let document = json::document(&run, &verdicts);
+        let document = json::document(&run, &verdicts, &revisions);
         write(path, &format!("{document:#}\n"))?;
     }
     if let Some(path) = &arguments.svg {
         write(path, &svg::chart(&run))?;
+    }
+    if let Some(path) = &arguments.markdown {
+        write(path, &markdown::page(&run, &verdicts, &report))?;
     }
     Ok(())
 }

@@ -19,6 +19,14 @@ pub fn text(run: &Run) -> String {
     out
 }
 
+/// The report for a block of code: without spaces at the ends of lines.
+pub fn fenced(report: &str) -> String {
+    report
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
+}
+
 fn heading(run: &Run) -> String {
     format!(
         "mcp-exact codec benchmark, {}\n\

@@ -29,23 +29,30 @@ pub fn verdicts(run: &Run) -> Vec<Verdict> {
 pub fn text(verdicts: &[Verdict]) -> String {
     let mut out = String::from("\nMust show\n");
     for verdict in verdicts {
-        let word = match (verdict.measured, verdict.ok) {
-            (None, _) => "n/a ",
-            (_, true) => "ok  ",
-            (_, false) => "MISS",
-        };
-        let measured = match verdict.measured {
-            Some(value) if value >= 100.0 => format!("{value:.0}"),
-            Some(value) => format!("{value:.3}"),
-            None => "-".to_owned(),
-        };
-        let _ = writeln!(
-            out,
-            "  {word}  {:<66} {measured:>8}  {}",
-            verdict.demand, verdict.note
-        );
+        let [word, demand, measured, note] = cells(verdict);
+        let _ = writeln!(out, "  {word:<4}  {demand:<66} {measured:>8}  {note}");
     }
     out
+}
+
+/// A verdict in words: whether it holds, the demand, what was measured, and more about it.
+pub fn cells(verdict: &Verdict) -> [String; 4] {
+    let word = match (verdict.measured, verdict.ok) {
+        (None, _) => "n/a",
+        (_, true) => "ok",
+        (_, false) => "MISS",
+    };
+    let measured = match verdict.measured {
+        Some(value) if value >= 100.0 => format!("{value:.0}"),
+        Some(value) => format!("{value:.3}"),
+        None => "-".to_owned(),
+    };
+    [
+        word.to_owned(),
+        verdict.demand.clone(),
+        measured,
+        verdict.note.clone(),
+    ]
 }
 
 fn at_most(demand: impl Into<String>, limit: f64, measured: Option<(f64, String)>) -> Verdict {

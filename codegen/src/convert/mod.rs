@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::format::format;
 use crate::ir::{Ir, Type};
 use plan::Plan;
-use steps::Step;
+use steps::{EffectKind, Step};
 use table::Table;
 
 /// The folder of the generated files.
@@ -48,6 +48,7 @@ pub fn conversions(irs: &[&Ir], table: &str) -> Result<Files> {
     };
     add("mod", tables::index_module(irs))?;
     add("revisions", tables::revisions(irs))?;
+    add("methods", tables::methods(irs, &plans))?;
     add("chains", tables::chains(irs, &plans))?;
     for (at, ir) in irs.iter().enumerate() {
         let older = at.checked_sub(1).map(|at| &plans[at]);
@@ -66,6 +67,33 @@ pub fn conversions(irs: &[&Ir], table: &str) -> Result<Files> {
     table.all_used(&ids)?;
     files.insert(PAGE.to_owned(), page.finish());
     Ok(files)
+}
+
+/// What a person should look at in the conversions between two neighbours: one line for each part that is refused, and how
+/// many types are converted.
+///
+/// # Errors
+/// When the table has another form.
+pub fn undecided(older: &Ir, newer: &Ir, table: &str) -> Result<Vec<String>> {
+    let table = Table::read(table)?;
+    let plan = Plan::new(older, newer);
+    let (_, effects) = neighbours(&plan, &table);
+    let (older, newer) = (&older.revision, &newer.revision);
+    let mut lines = vec![format!(
+        "the conversions {older} ↔ {newer}: {} types, see {PAGE}; a choice belongs into schema/conversions.toml",
+        plan.pairs.len()
+    )];
+    let ways = [(older, newer), (newer, older)];
+    for ((from, to), effects) in ways.into_iter().zip(&effects) {
+        let refused = effects
+            .iter()
+            .filter(|effect| effect.kind == EffectKind::Refused);
+        lines.extend(refused.map(|effect| {
+            let (definition, part, reason) = (&effect.definition, &effect.part, &effect.reason);
+            format!("{from} → {to} refuses `{definition}.{part}`: {reason}")
+        }));
+    }
+    Ok(lines)
 }
 
 /// What the steps up and down do.

@@ -641,24 +641,27 @@ impl Members<'_, '_, '_> {
             let reason = format!("a member of {} and later", self.step.source().revision);
             self.note(member, EffectKind::Dropped, &reason);
         }
-        let gone = |value: TokenStream| match default {
-            None => quote!(cx.gone(#name, &#value, &mut extra, #rule);),
-            Some((text, reason, false)) => quote! {
-                if !cx.stripped(#name, &#value, #text, silent, #reason) {
-                    cx.gone(#name, &#value, &mut extra, #rule);
-                }
-            },
-            Some((text, reason, true)) => quote! {
-                if !cx.stripped(#name, &#value, #text, silent, #reason) {
-                    cx.gone_or_refused(#name, &#value, &mut extra, #rule)?;
-                }
-            },
-        };
-        if member.required {
-            gone(quote!(#local))
+        let place = if member.required {
+            quote!(#local)
         } else {
-            let gone = gone(quote!(value));
-            quote!(if let Some(value) = #local { #gone })
+            quote!(value)
+        };
+        let (gone, said) = match default {
+            None => (quote!(cx.gone(#name, &#place, &mut extra, #rule);), None),
+            Some((text, reason, decides)) => (
+                if decides {
+                    quote!(cx.gone_or_refused(#name, &#place, &mut extra, #rule)?;)
+                } else {
+                    quote!(cx.gone(#name, &#place, &mut extra, #rule);)
+                },
+                Some(quote!(!cx.stripped(#name, &#place, #text, silent, #reason))),
+            ),
+        };
+        match (member.required, said) {
+            (true, None) => gone,
+            (true, Some(said)) => quote!(if #said { #gone }),
+            (false, None) => quote!(if let Some(value) = #local { #gone }),
+            (false, Some(said)) => quote!(if let Some(value) = #local && #said { #gone }),
         }
     }
 

@@ -82,31 +82,73 @@ pub fn types(ir: &Ir, older: Option<&Plan<'_>>, newer: Option<&Plan<'_>>) -> Tok
         let official = definition.official;
         quote!(TypeRow::of::<#library::#name>(#text, #official, #newer, #older))
     });
-    let methods = ir.methods.iter().map(|method| method_row(ir, method));
     quote! {
-        use crate::rows::{MethodRow, TypeRow};
+        use crate::rows::TypeRow;
         pub static TYPES: &[TypeRow] = &[#(#rows),*];
-        pub static METHODS: &[MethodRow] = &[#(#methods),*];
     }
 }
 
-fn method_row(ir: &Ir, method: &Method) -> TokenStream {
-    let name = &method.method;
-    let place = |name: &str| position(ir, name);
-    let params = index(match &method.params {
-        Some(Type::Ref { name, .. }) => place(name),
-        _ => None,
+/// The methods of all revisions.
+pub fn methods(irs: &[&Ir], plans: &[Plan<'_>]) -> TokenStream {
+    let names: BTreeSet<(&str, bool)> = irs
+        .iter()
+        .flat_map(|ir| ir.methods.iter().map(|m| (m.method.as_str(), m.request)))
+        .collect();
+    let rows = names.into_iter().map(|(name, request)| {
+        let found: Vec<Option<&Method>> = irs
+            .iter()
+            .map(|ir| {
+                let mut methods = ir.methods.iter();
+                methods.find(|m| m.method == name && m.request == request)
+            })
+            .collect();
+        let entries = found.iter().enumerate().map(|(at, method)| match method {
+            None => quote!(None),
+            Some(method) => {
+                let next = plans.get(at).zip(found.get(at + 1).copied().flatten());
+                let entry = method_in(irs[at], method, next);
+                quote!(Some(#entry))
+            }
+        });
+        quote!(MethodRow { method: #name, request: #request, revisions: &[#(#entries),*] })
     });
-    let result = index(method.result.as_deref().and_then(place));
-    let (request, required) = (method.request, method.params_required);
+    quote! {
+        use crate::rows::{MethodIn, MethodRow};
+        /// Sorted by method; the revisions in the order of `KnownRevision::ALL`.
+        pub static METHODS: &[MethodRow] = &[#(#rows),*];
+    }
+}
+
+fn method_in(ir: &Ir, method: &Method, next: Option<(&Plan<'_>, &Method)>) -> TokenStream {
+    let place = |name: &str| index(position(ir, name));
+    let name = |method: &Method| match &method.params {
+        Some(Type::Ref { name, .. }) => Some(name.clone()),
+        _ => None,
+    };
+    let params = name(method).map_or(quote!(None), |name| place(&name));
+    let result = method.result.as_deref().map_or(quote!(None), place);
+    let same = |old: Option<String>, new: Option<String>| match next.map(|(plan, _)| plan) {
+        Some(plan) => match (old, new) {
+            (Some(old), Some(new)) => plan.same_by_name(&old, &new),
+            (None, None) => true,
+            _ => false,
+        },
+        None => false,
+    };
+    let params_same = same(name(method), next.and_then(|(_, method)| name(method)));
+    let result_same = same(
+        method.result.clone(),
+        next.and_then(|(_, method)| method.result.clone()),
+    );
+    let required = method.params_required;
     let (client, server) = (method.from_client, method.from_server);
     quote! {
-        MethodRow {
-            method: #name,
-            request: #request,
+        MethodIn {
             params: #params,
             params_required: #required,
+            params_same: #params_same,
             result: #result,
+            result_same: #result_same,
             from_client: #client,
             from_server: #server,
         }
@@ -233,16 +275,17 @@ pub fn index_module(irs: &[&Ir]) -> TokenStream {
             RevisionRow {
                 revision: KnownRevision::#names,
                 types: #modules::TYPES,
-                methods: #modules::METHODS,
                 to_newer: #edges,
             },
         )*
     };
     quote! {
         mod chains;
+        mod methods;
         mod revisions;
         #(#[cfg(feature = #ids)] mod #modules;)*
         #(#step_modules)*
+        pub use methods::METHODS;
         pub use revisions::KnownRevision;
         use crate::rows::RevisionRow;
         /// The revisions that are compiled in, oldest first and without gaps.

@@ -8,11 +8,10 @@ use super::Context;
 use super::types::{ident, rust_type};
 use crate::ir::Method;
 
-/// The trait implementations of all methods, and the revision's marker.
+/// The trait implementations of all methods.
 pub fn emit(cx: &Context<'_>) -> TokenStream {
     let methods = cx.ir.methods.iter().map(method);
-    let marker = marker(cx);
-    quote!(#marker #(#methods)*)
+    quote!(#(#methods)*)
 }
 
 fn method(method: &Method) -> TokenStream {
@@ -49,7 +48,8 @@ fn method(method: &Method) -> TokenStream {
     }
 }
 
-fn marker(cx: &Context<'_>) -> TokenStream {
+/// The revision's marker: its types by direction.
+pub fn marker(cx: &Context<'_>) -> TokenStream {
     let revision = &cx.ir.revision;
     let marker = ident(&marker_name(revision));
     let docs = format!(" The types of revision {revision}, by direction.");

@@ -7,12 +7,13 @@ mod enums;
 mod manifest;
 mod methods;
 mod registry;
+pub mod schemas;
 mod structs;
 mod types;
 mod unions;
 mod validate;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -25,6 +26,15 @@ use crate::load::Revision;
 
 pub use methods::marker_name;
 pub use types::ident;
+
+/// The revision that an extension stands on.
+#[derive(Clone, Copy)]
+pub struct Base<'b> {
+    /// Its identifier.
+    pub id: &'b str,
+    /// The definitions that are its types.
+    pub shared: &'b BTreeSet<String>,
+}
 
 /// What all emitters need to know.
 pub struct Context<'i> {
@@ -51,7 +61,7 @@ impl Context<'_> {
 ///
 /// # Errors
 /// When an emitter writes something that is not Rust.
-pub fn emit(ir: &Ir, revision: &Revision) -> Result<Files> {
+pub fn emit(ir: &Ir, revision: &Revision, base: Option<Base<'_>>) -> Result<Files> {
     let cx = Context {
         ir,
         draft: revision.is_draft(),
@@ -60,27 +70,39 @@ pub fn emit(ir: &Ir, revision: &Revision) -> Result<Files> {
     let root = format!("crates/mcp-{}", revision.id);
     let header = header(revision);
     let mut files = Files::new();
-    files.insert(format!("{root}/Cargo.toml"), manifest::cargo_toml(revision));
-    files.insert(format!("{root}/README.md"), manifest::readme(revision));
+    files.insert(
+        format!("{root}/Cargo.toml"),
+        manifest::cargo_toml(revision, base),
+    );
+    files.insert(
+        format!("{root}/README.md"),
+        manifest::readme(revision, base),
+    );
     files.insert(
         format!("{root}/src/lib.rs"),
-        manifest::lib_rs(ir, revision)?,
+        manifest::lib_rs(ir, revision, base)?,
     );
     let mut modules: BTreeMap<&str, TokenStream> = BTreeMap::new();
-    for definition in &ir.definitions {
+    let own = |definition: &&Definition| base.is_none_or(|b| !b.shared.contains(&definition.name));
+    for definition in ir.definitions.iter().filter(own) {
         let tokens = emit_definition(&cx, definition);
         modules
             .entry(module(&definition.name))
             .or_default()
             .extend(tokens);
     }
-    let (methods, directions) = (methods::emit(&cx), directions::emit(&cx));
-    modules.insert("methods", quote!(#methods #directions));
+    let methods = methods::emit(&cx);
+    // Who sends what is for the revision to say.
+    let (marker, directions) = match base {
+        None => (methods::marker(&cx), directions::emit(&cx)),
+        Some(_) => Default::default(),
+    };
+    modules.insert("methods", quote!(#marker #methods #directions));
     modules.insert("registry", registry::emit(ir));
     let names: Vec<&str> = modules.keys().copied().collect();
     files.insert(
         format!("{root}/src/generated/mod.rs"),
-        format(&revision.id, &header, root_module(&names))?,
+        format(&revision.id, &header, root_module(&names, base))?,
     );
     for (name, tokens) in modules {
         let imports = if name == "registry" {
@@ -117,6 +139,14 @@ fn module(name: &str) -> &'static str {
     }
 }
 
+/// The name of a crate as it stands in paths.
+pub fn library(id: &str) -> String {
+    format!(
+        "mcp_{}",
+        id.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+    )
+}
+
 /// Whether a crate needs a name for something else than a definition.
 pub fn is_taken(name: &str) -> bool {
     let reexported = |text: &&str| text.rsplit(' ').next() == Some(name);
@@ -151,6 +181,7 @@ const IMPORTED: &[&str] = &[
     "DocumentView",
     "Encode",
     "Extra",
+    "Failed",
     "Format",
     "Integer",
     "Json",
@@ -161,6 +192,7 @@ const IMPORTED: &[&str] = &[
     "Never",
     "Nullable",
     "Number",
+    "ObjectReader",
     "Path",
     "Probe",
     "Read",
@@ -181,26 +213,40 @@ fn imports() -> TokenStream {
     quote! {
         #[allow(unused_imports)]
         use mcp_exact_wire::{
-            check_format, check_max_items, check_maximum, check_min_items, check_minimum, #(#names),*
+            check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys, #(#names),*
         };
         #[allow(unused_imports)]
         use super::*;
     }
 }
 
-fn root_module(names: &[&str]) -> TokenStream {
+fn root_module(names: &[&str], base: Option<Base<'_>>) -> TokenStream {
     let names: Vec<_> = names
         .iter()
         .filter(|name| **name != "registry")
         .map(|name| types::ident(name))
         .collect();
+    let shared = base.map(|base| {
+        let library = types::ident(&library(base.id));
+        let names = base.shared.iter().map(|name| types::ident(name));
+        quote!(#[doc(no_inline)] pub use #library::{#(#names),*};)
+    });
+    let named: Vec<_> = names
+        .iter()
+        .filter(|name| base.is_none() || **name != "methods")
+        .collect();
     quote! {
         #(mod #names;)*
         #[cfg(feature = "registry")]
         mod registry;
-        #(pub use #names::*;)*
+        #[cfg(feature = "schemars1")]
+        mod schemas;
+        #(pub use #named::*;)*
         #[cfg(feature = "registry")]
         pub use registry::DEFINITIONS;
+        #[cfg(feature = "schemars1")]
+        pub use schemas::JSON_SCHEMAS;
+        #shared
     }
 }
 

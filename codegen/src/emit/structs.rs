@@ -181,6 +181,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         .filter(|(_, member)| member.required)
         .fold(0_u64, |bits, (index, _)| bits | 1 << index);
     let required = proc_macro2::Literal::u64_unsuffixed(required);
+    let count = proc_macro2::Literal::usize_unsuffixed(members.len());
     let locals = fields(members).map(|(member, _)| local(member));
     let arms = arms(members);
     let needed: Vec<_> = fields(members)
@@ -191,7 +192,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
     let unpack = match needed.as_slice() {
         [] => TokenStream::new(),
         [one] => quote!(let Some(#one) = #one #incomplete),
-        _ => quote!(let (#(Some(#needed)),*) = (#(#needed),*) #incomplete),
+        _ => quote!(#(let Some(#needed) = #needed #incomplete)*),
     };
     let all = fields(members).map(|(member, _)| {
         let (field, local) = (ident(&member.field), local(member));
@@ -202,11 +203,22 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         }
     });
     quote! {
-        static SHAPE: Shape = Shape { members: <#name as Members>::MEMBERS, required: #required };
-        let mut object = r.object(&SHAPE)?;
+        static SHAPE: Shape = Shape {
+            members: <#name as Members>::MEMBERS,
+            keys: &keys::<#count>(<#name as Members>::MEMBERS),
+            required: #required,
+        };
+        let mut object = ObjectReader::of(&SHAPE);
         #(let mut #locals = None;)*
-        while let Some(member) = object.next(r)? {
-            #arms
+        loop {
+            let read = match object.step(r) {
+                #arms
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         #unpack
         Ok(Self { #(#all,)* extra: object.extra() })
@@ -216,39 +228,30 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
 /// The variable that holds a member until all are there: named as the field, but for names that `decode` needs itself.
 fn local(member: &Member) -> Ident {
     match member.field.as_str() {
-        taken @ ("member" | "object" | "r") => ident(&format!("{taken}_")),
+        taken @ ("object" | "r" | "read") => ident(&format!("{taken}_")),
         free => ident(free),
     }
 }
 
 fn arms(members: &[Member]) -> TokenStream {
-    let last = members.len().saturating_sub(1);
-    let steps: Vec<TokenStream> = members.iter().map(step).collect();
-    if let [only] = steps.as_slice() {
-        return quote!(debug_assert_eq!(member, 0); #only;);
-    }
-    let arms = steps.iter().enumerate().map(|(index, step)| {
-        let index_literal = proc_macro2::Literal::usize_unsuffixed(index);
-        if index == last {
-            quote!(_ => { #step })
-        } else {
-            quote!(#index_literal => { #step })
-        }
+    let arms = members.iter().map(step).enumerate().map(|(index, step)| {
+        let index = proc_macro2::Literal::usize_unsuffixed(index);
+        quote!(#index => #step,)
     });
-    quote!(match member { #(#arms)* })
+    quote!(#(#arms)*)
 }
 
 fn step(member: &Member) -> TokenStream {
     match &member.value {
-        MemberValue::ConstString(value) => quote!(r.constant(#value)?),
+        MemberValue::ConstString(value) => quote!(r.constant(#value)),
         MemberValue::ConstInteger(value) => {
             let words = value.to_string();
             let value = proc_macro2::Literal::i64_unsuffixed(*value);
-            quote!(r.constant_integer(#value, #words)?)
+            quote!(r.constant_integer(#value, #words))
         }
         MemberValue::Type(_) => {
             let local = local(member);
-            quote!(#local = Some(Decode::decode(r)?))
+            quote!(r.member(&mut #local))
         }
     }
 }

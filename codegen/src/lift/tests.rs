@@ -249,3 +249,21 @@ fn several_types_are_a_union_but_null_is_not() {
     "##]],
     );
 }
+
+#[test]
+fn members_of_a_union_are_called_by_what_tells_them_apart() {
+    let member = |status: &str| {
+        json!({
+            "type": "object",
+            "properties": {
+                "kind": { "type": "string", "const": "same" },
+                "status": { "type": "string", "const": status }
+            },
+            "required": ["kind", "status"]
+        })
+    };
+    let members = [member("on"), member("off")];
+    assert_eq!(member_words(&members), ["On", "Off"]);
+    assert_eq!(member_words(&members[..1]), ["Same"]);
+    assert_eq!(member_words(&[json!({ "type": "string" })]), [""]);
+}

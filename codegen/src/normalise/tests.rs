@@ -307,3 +307,154 @@ fn steps_from_copy_to_copy_are_bounded() {
     "#]],
     );
 }
+
+#[test]
+fn a_union_in_all_of_says_the_rest_in_each_member() {
+    let tagged = |tag: &str| {
+        object(
+            json!({ "kind": { "type": "string", "const": tag } }),
+            &["kind"],
+        )
+    };
+    let union = json!({ "anyOf": [{ "$ref": "#/definitions/A" }, tagged("b")] });
+    let base = object(json!({ "x": { "type": "string" } }), &["x"]);
+    check(
+        json!({
+            "A": tagged("a"),
+            "Base": base,
+            "Union": union,
+            "Thing": { "description": "Both.", "allOf": [{ "$ref": "#/definitions/Base" }, { "$ref": "#/definitions/Union" }] },
+        }),
+        expect![[r#"
+            {
+              "anyOf": [
+                {
+                  "properties": {
+                    "kind": {
+                      "const": "a",
+                      "type": "string"
+                    },
+                    "x": {
+                      "type": "string"
+                    }
+                  },
+                  "required": [
+                    "kind",
+                    "x"
+                  ],
+                  "type": "object"
+                },
+                {
+                  "properties": {
+                    "kind": {
+                      "const": "b",
+                      "type": "string"
+                    },
+                    "x": {
+                      "type": "string"
+                    }
+                  },
+                  "required": [
+                    "kind",
+                    "x"
+                  ],
+                  "type": "object"
+                }
+              ],
+              "description": "Both."
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn two_unions_in_all_of_are_refused() {
+    let union = json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }] });
+    check(
+        json!({ "Thing": { "allOf": [union, union] } }),
+        expect![[r#"
+            test at /definitions/Thing/allOf/1: two unions are in one `allOf`; say which of their members go together by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn constants_are_an_enum_and_a_type_and_null_are_one() {
+    let constant = |value: &str| json!({ "type": "string", "const": value });
+    check(
+        json!({ "Thing": object(
+            json!({
+                "status": { "description": "How it is.", "anyOf": [constant("on"), constant("off")] },
+                "until": { "anyOf": [{ "type": "number" }, { "type": "null" }] },
+                "names": { "type": "object", "propertyNames": { "type": "string" } },
+            }),
+            &[],
+        ) }),
+        expect![[r#"
+            {
+              "properties": {
+                "names": {
+                  "type": "object"
+                },
+                "status": {
+                  "description": "How it is.",
+                  "enum": [
+                    "on",
+                    "off"
+                  ],
+                  "type": "string"
+                },
+                "until": {
+                  "type": [
+                    "number",
+                    "null"
+                  ]
+                }
+              },
+              "required": [],
+              "type": "object"
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn a_union_of_objects_is_narrower_than_any_object() {
+    let any = json!({ "type": "object", "additionalProperties": {}, "description": "Any." });
+    let union = json!({ "anyOf": [object(json!({ "a": {} }), &["a"]), object(json!({ "b": {} }), &["b"])] });
+    let said = |params: &Value| object(json!({ "params": params }), &[]);
+    check(
+        json!({ "Thing": { "allOf": [said(&any), said(&union)] } }),
+        expect![[r#"
+            {
+              "properties": {
+                "params": {
+                  "anyOf": [
+                    {
+                      "properties": {
+                        "a": {}
+                      },
+                      "required": [
+                        "a"
+                      ],
+                      "type": "object"
+                    },
+                    {
+                      "properties": {
+                        "b": {}
+                      },
+                      "required": [
+                        "b"
+                      ],
+                      "type": "object"
+                    }
+                  ],
+                  "description": "Any."
+                }
+              },
+              "required": [],
+              "type": "object"
+            }
+        "#]],
+    );
+}

@@ -34,7 +34,7 @@ fn one_that_fits() {
         "/definitions/Thing/properties/a/minimum",
         "expect = '0'\nput = '1'",
         &expect![[r#"
-            accepted: 10 files
+            accepted: 12 files
         "#]],
     );
 }
@@ -106,12 +106,19 @@ fn one_that_points_nowhere() {
 }
 
 #[test]
-fn one_that_points_into_a_list() {
+fn an_item_of_a_list_is_replaced_and_none_is_added() {
+    check(
+        "/definitions/Thing/required/1",
+        "absent = true\nput = '\"b\"'",
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/required/1: the erratum points at no member of an object that exists; look at what upstream changed and amend erratum `it`
+        "#]],
+    );
     check(
         "/definitions/Thing/required/0",
         "expect = '\"a\"'\nput = '\"b\"'",
         &expect![[r#"
-            2000-01-01 at /definitions/Thing/required/0: the erratum points at no member of an object that exists; look at what upstream changed and amend erratum `it`
+            2000-01-01 at /definitions/Thing: the required member `b` is not described; describe it by an erratum
         "#]],
     );
 }

@@ -1,6 +1,6 @@
 //! Names that cannot be Rust's, or would be taken twice: each is refused; what only looks dangerous is not.
 
-use codegen::Tables;
+use codegen::{Tables, check_tables};
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
 
@@ -86,14 +86,14 @@ fn definitions_called_as_what_generated_code_does_not_name() {
             "Notification",
         ],
         &expect![[r#"
-            accepted: 10 files
-            accepted: 10 files
-            accepted: 10 files
-            accepted: 10 files
-            accepted: 9 files
-            accepted: 10 files
-            accepted: 10 files
-            accepted: 10 files
+            accepted: 12 files
+            accepted: 12 files
+            accepted: 12 files
+            accepted: 12 files
+            accepted: 11 files
+            accepted: 12 files
+            accepted: 12 files
+            accepted: 12 files
         "#]],
     );
 }
@@ -337,6 +337,63 @@ fn a_table_of_names_of_another_form() {
         2 | pointer = 5
           |           ^
         invalid type: integer `5`, expected a string; give each entry revisions, a pointer and a name
+    "#]],
+    );
+}
+
+#[test]
+fn two_names_of_one_schema() {
+    check_names(
+        r#"
+        [[name]]
+        revisions = ["2000-01-01"]
+        pointer = "/definitions/Thing/properties/part"
+        name = "Part"
+
+        [[name]]
+        revisions = ["2000-01-01"]
+        pointer = "/definitions/Thing/properties/part"
+        name = "Piece"
+        "#,
+        &expect![[r#"
+            2000-01-01 at /definitions/Thing/properties/part: `Piece` names what `Part` at /definitions/Thing/properties/part names already: equal schemas share one name; take one of the two out of schema/names.toml
+        "#]],
+    );
+}
+
+#[test]
+fn a_revision_that_is_not_listed() {
+    let check = |errata: &str, names: &str, expected: Expect| {
+        let said = check_tables(Tables { errata, names }, &["2000-01-01", "2000-02-02"]);
+        expected.assert_eq(&said.map_or_else(|error| format!("{error}\n"), |()| "fine\n".into()));
+    };
+    let erratum = |revision: &str| {
+        format!(
+            "[[erratum]]\nid = \"slip\"\nrevisions = [\"2000-01-01\", \"{revision}\"]\npointer = \"/a\"\nput = \"1\"\nreason = \"x\"\nproof = \"y\"\n"
+        )
+    };
+    let name = |revision: &str| {
+        format!("[[name]]\nrevisions = [\"{revision}\"]\npointer = \"/a\"\nname = \"Part\"\n")
+    };
+    check(
+        &erratum("2000-02-02"),
+        &name("2000-01-01"),
+        expect![[r#"
+        fine
+    "#]],
+    );
+    check(
+        &erratum("2000-02-20"),
+        "",
+        expect![[r#"
+        schema/errata.toml: erratum `slip` is for the revision 2000-02-20, which is not listed; correct it or take it out; schema/revisions.toml and schema/extensions.toml list 2000-01-01, 2000-02-02
+    "#]],
+    );
+    check(
+        "",
+        &name("2001-01-01"),
+        expect![[r#"
+        schema/names.toml: the name `Part` is for the revision 2001-01-01, which is not listed; correct it or take it out; schema/revisions.toml and schema/extensions.toml list 2000-01-01, 2000-02-02
     "#]],
     );
 }

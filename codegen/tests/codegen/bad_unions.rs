@@ -166,9 +166,9 @@ fn null_among_several() {
         "#]],
     );
     check_thing(
-        json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }),
+        json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }, { "type": "null" }] }),
         &expect![[r#"
-            2000-01-01 at /definitions/Thing/anyOf/1: null among several types is not supported; teach the generator
+            2000-01-01 at /definitions/Thing/anyOf/2: null among several types is not supported; teach the generator
         "#]],
     );
 }
@@ -240,8 +240,8 @@ fn two_hundred_members_are_fine() {
     check(
         Value::Object(definitions),
         &expect![[r#"
-        accepted: 10 files
-    "#]],
+            accepted: 12 files
+        "#]],
     );
 }
 
@@ -306,6 +306,6 @@ fn unions_of_objects_that_contain_the_union() {
             object: of(union),
         });
         let said = words(run(definitions, NO_TABLES));
-        assert_eq!(said, "accepted: 10 files\n", "{union} of {object}");
+        assert_eq!(said, "accepted: 12 files\n", "{union} of {object}");
     }
 }

@@ -7,5 +7,6 @@ mod bad_names;
 mod bad_shapes;
 mod bad_unions;
 mod determinism;
+mod extensions;
 mod golden;
 mod input;

@@ -13,6 +13,9 @@
 //! [`from_slice`], [`from_str`], [`to_vec`] and [`to_string`] are exact in text. Every type implements serde's traits too,
 //! exactly through serde_json's own (de)serialisers and as far as they kept the value through layers that buffer.
 //!
+//! The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, word for word as the schema has it, and
+//! `registry` adds the table of definitions by name.
+//!
 //! [`V2025_03_26`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.
 //!
 //! `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a

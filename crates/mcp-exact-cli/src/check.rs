@@ -7,13 +7,13 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use clap::Args;
 use mcp_exact_wire::Definition;
 use serde::Serialize;
 
 use crate::message::{self, Direction};
-use crate::registry::{Entry, Registry, Unknown};
+use crate::registry::{Entry, Registry};
 use crate::verdict::{Finding, Verdict};
 use crate::{Outcome, report};
 
@@ -82,9 +82,9 @@ struct ErrorLine<'a> {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let registry = Registry::new();
     let id = arguments.revision.as_deref().unwrap_or_default();
-    let entry = registry.revision(id).map_err(explained)?;
+    let entry = registry.revision(id)?;
     let subject = match &arguments.definition {
-        Some(name) => Subject::Definition(entry.definition(name).map_err(explained)?),
+        Some(name) => Subject::Definition(entry.definition(name)?),
         None => Subject::Message(arguments.direction),
     };
     read_once(&arguments.files)?;
@@ -93,11 +93,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         outcome = outcome.max(check_file(arguments, entry, subject, file)?);
     }
     Ok(outcome)
-}
-
-/// A name that is not there, as the program says it before it ends.
-pub fn explained(unknown: Unknown) -> anyhow::Error {
-    anyhow!("{}\n  {}", unknown.problem, unknown.known)
 }
 
 /// Refuses a list that names standard input twice.

@@ -17,7 +17,7 @@ use mcp_exact_convert::Loss;
 use mcp_exact_wire::{Decode, JsonObject, RequestId, from_str};
 use serde::Serialize;
 
-use crate::check::{explained, print_line, read, read_once};
+use crate::check::{print_line, read, read_once};
 use crate::jsonl::utf8;
 use crate::message::Direction;
 use crate::{Outcome, report};
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         return jsonl::run();
     }
     let job = arguments.wishes().job().map_err(|unfit| match unfit {
-        Unfit::Name(unknown) => explained(unknown),
+        Unfit::Name(unknown) => unknown.into(),
         Unfit::Together(problem) => anyhow!(problem),
     })?;
     read_once(&arguments.files)?;

@@ -5,6 +5,7 @@
 
 mod check;
 mod convert;
+mod diff;
 mod jsonl;
 mod list;
 mod message;
@@ -33,6 +34,8 @@ enum Command {
     Check(check::Arguments),
     /// Convert documents from one revision to another.
     Convert(convert::Arguments),
+    /// Say what changed between two revisions, or write one page over all of them.
+    Diff(diff::Arguments),
 }
 
 /// How a command ended that did what it was asked to do.
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) if arguments.jsonl => jsonl::run(),
         Command::Check(arguments) => check::run(arguments),
         Command::Convert(arguments) => convert::run(arguments),
+        Command::Diff(arguments) => diff::run(arguments),
     };
     match ended {
         Ok(Outcome::Valid) => ExitCode::SUCCESS,

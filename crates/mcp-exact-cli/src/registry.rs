@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use anyhow::Context;
+use mcp_exact_model::Ir;
 use mcp_exact_wire::{Definition, Direction, RevisionTypes};
 
 use crate::revisions::COMPILED;
@@ -25,6 +27,8 @@ pub struct Compiled {
     pub server: Methods,
     /// Its definitions, sorted by name.
     pub definitions: &'static [Definition],
+    /// What it says, as the JSON text of `mcp_exact_model::Ir`.
+    model: &'static str,
 }
 
 /// The methods of one direction, each list sorted.
@@ -66,6 +70,7 @@ impl Compiled {
     pub const fn of<R: RevisionTypes>(
         status: &'static str,
         definitions: &'static [Definition],
+        model: &'static str,
     ) -> Self {
         Self {
             id: R::REVISION.as_str(),
@@ -73,7 +78,18 @@ impl Compiled {
             client: Methods::of::<R::FromClient>(),
             server: Methods::of::<R::FromServer>(),
             definitions,
+            model,
         }
+    }
+
+    /// What the revision says, for comparisons.
+    pub fn model(&self) -> anyhow::Result<Ir> {
+        serde_json::from_str(self.model).with_context(|| {
+            format!(
+                "the data of {} is damaged; build the program again",
+                self.id
+            )
+        })
     }
 }
 
@@ -84,6 +100,12 @@ impl Methods {
             requests: D::REQUESTS,
             notifications: D::NOTIFICATIONS,
         }
+    }
+}
+
+impl From<Unknown> for anyhow::Error {
+    fn from(unknown: Unknown) -> Self {
+        anyhow::anyhow!("{}\n  {}", unknown.problem, unknown.known)
     }
 }
 

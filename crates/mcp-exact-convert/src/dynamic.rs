@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, from_str};
 
-use crate::generated::{KnownRevision, REVISIONS};
+use crate::generated::{KnownRevision, METHODS, REVISIONS};
 use crate::loss::{Refused, Severity};
-use crate::rows::{EdgeRow, MethodRow, RevisionRow, TypeRow};
+use crate::rows::{EdgeRow, MethodIn, RevisionRow, TypeRow};
 use crate::step::Step;
 use crate::{Context, LossKind, error};
 
@@ -69,34 +69,116 @@ pub fn convert<'t>(
         let text = text.ok_or_else(|| cx.refused("an error has to be there"))?;
         return error::convert_text(root.method, text, from, to, cx).map(Some);
     }
-    let way = Way::new(from, to, cx)?;
-    let rows = way.methods(&root, cx)?;
-    let Some(rows) = rows else {
+    let Some(method) = Found::new(&root, from, to, cx)? else {
         return Ok(text.map(Cow::Borrowed));
     };
-    let last = rows.len() - 1;
-    let needs_params = root.kind != MessageKind::Result && rows[last].params_required;
+    let needs_text = root.kind == MessageKind::Result || method.last.params_required;
     let text = match text {
+        Some(text) if method.is_same() => return Ok(Some(Cow::Borrowed(text))),
         Some(text) => text,
         None if root.kind == MessageKind::Result => {
             return Err(cx.refused("a result has to be there"));
         }
-        None if !needs_params => return Ok(None),
+        None if !needs_text => return Ok(None),
         None => {
-            let reason = "params have to be there";
-            cx.lost_here(LossKind::Rewritten, reason);
+            cx.lost_here(LossKind::Rewritten, "params have to be there");
             "{}"
         }
     };
-    let part = |row: &MethodRow| match root.kind {
-        MessageKind::Result => row.result,
-        _ => row.params,
-    };
-    let types: Vec<Option<usize>> = rows.iter().map(|row| part(row)).collect();
-    let converted = way.run(&types, text, cx)?;
-    let is_optional = root.kind != MessageKind::Result && !rows[last].params_required;
-    let said_nothing = is_optional && converted == "{}" && text != "{}";
+    let way = Way::new(from, to, cx)?;
+    let converted = way.run(&method.types(cx)?, text, cx)?;
+    let said_nothing = !needs_text && converted == "{}" && text != "{}";
     Ok((!said_nothing).then_some(converted))
+}
+
+/// A method in all revisions from one to another.
+struct Found {
+    method: &'static str,
+    /// Oldest first.
+    revisions: &'static [Option<MethodIn>],
+    up: bool,
+    is_result: bool,
+    /// What it is in the revision that is converted to.
+    last: &'static MethodIn,
+}
+
+impl Found {
+    /// Nothing when neither end knows the method.
+    fn new(
+        root: &Root<'_>,
+        from: KnownRevision,
+        to: KnownRevision,
+        cx: &Context,
+    ) -> Step<Option<Self>> {
+        let wanted = (root.method, root.kind != MessageKind::Notification);
+        let Ok(at) = METHODS.binary_search_by(|row| (row.method, row.request).cmp(&wanted)) else {
+            return Ok(None);
+        };
+        let (from_at, to_at) = (from.place(), to.place());
+        let all = METHODS[at].revisions;
+        if all[from_at].is_none() && all[to_at].is_none() {
+            return Ok(None);
+        }
+        let is_result = root.kind == MessageKind::Result;
+        let client = (root.sender == Role::Client) != is_result;
+        let sent = |row: &MethodIn| {
+            if client {
+                row.from_client
+            } else {
+                row.from_server
+            }
+        };
+        for (at, revision) in [(from_at, from), (to_at, to)] {
+            if !all[at].as_ref().is_some_and(sent) {
+                let side = if client { "client" } else { "server" };
+                let reason = format!("in {revision} no {side} sends `{}`", root.method);
+                return Err(cx.refused(reason));
+            }
+        }
+        let Some(last) = &all[to_at] else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            method: METHODS[at].method,
+            revisions: &all[from_at.min(to_at)..=from_at.max(to_at)],
+            up: from_at < to_at,
+            is_result,
+            last,
+        }))
+    }
+
+    /// Whether the text of one end is the text of the other.
+    fn is_same(&self) -> bool {
+        let but_the_newest = &self.revisions[..self.revisions.len() - 1];
+        but_the_newest.iter().all(|row| {
+            row.as_ref().is_some_and(|row| {
+                if self.is_result {
+                    row.result_same
+                } else {
+                    row.params_same
+                }
+            })
+        })
+    }
+
+    /// The types in the order of the conversion; `None` where a revision leaves them open.
+    fn types(&self, cx: &Context) -> Step<Vec<Option<usize>>> {
+        let types = self.revisions.iter().map(|row| {
+            let row = row.as_ref()?;
+            Some(if self.is_result {
+                row.result
+            } else {
+                row.params
+            })
+        });
+        let types: Option<Vec<_>> = types.collect();
+        let mut types = types
+            .ok_or_else(|| cx.refused(format!("a revision in between has no `{}`", self.method)))?;
+        if !self.up {
+            types.reverse();
+        }
+        Ok(types)
+    }
 }
 
 /// Converts a value of a type by its name in `from`: a definition of the schema. What is lost is in `cx`.
@@ -124,28 +206,27 @@ pub fn convert_type<'t>(
 /// [`Refused`] when the text is not JSON or not of its type, or has to be there and is not; the pointer leads into `text`.
 pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), Refused> {
     let cx = Context::new();
-    let way = Way::new(of, of, &cx)?;
-    let row = match root.kind {
+    let found = match root.kind {
         MessageKind::Error => None,
-        _ => way.methods(&root, &cx)?.map(|rows| rows[0]),
+        _ => Found::new(&root, of, of, &cx)?,
     };
     let Some(text) = text else {
-        return match root.kind {
-            MessageKind::Result => Err(cx.refused("a result has to be there")),
-            MessageKind::Error => Err(cx.refused("an error has to be there")),
-            _ if row.is_some_and(|row| row.params_required) => {
+        return match (root.kind, &found) {
+            (MessageKind::Result, _) => Err(cx.refused("a result has to be there")),
+            (MessageKind::Error, _) => Err(cx.refused("an error has to be there")),
+            (_, Some(found)) if found.last.params_required => {
                 Err(cx.refused("params have to be there"))
             }
             _ => Ok(()),
         };
     };
-    let part = row.and_then(|row| match root.kind {
-        MessageKind::Result => row.result,
-        _ => row.params,
-    });
+    let part = match &found {
+        Some(found) => found.types(&cx)?.pop().flatten(),
+        None => None,
+    };
     match (root.kind, part) {
         (MessageKind::Error, _) => decodes::<ErrorObject>("Error", text),
-        (_, Some(at)) => way.rows[0].types[at].check(text),
+        (_, Some(at)) => Way::new(of, of, &cx)?.rows[0].types[at].check(text),
         (_, None) => decodes::<Json>("JSON", text),
     }
 }
@@ -209,51 +290,6 @@ impl Way {
             })?);
         }
         Ok(types)
-    }
-
-    /// The rows of the method in each revision; nothing when neither end knows it.
-    fn methods(&self, root: &Root<'_>, cx: &Context) -> Step<Option<Vec<&'static MethodRow>>> {
-        let is_request = root.kind != MessageKind::Notification;
-        let sender = match (root.kind, root.sender) {
-            (MessageKind::Result, Role::Client) => Role::Server,
-            (MessageKind::Result, Role::Server) => Role::Client,
-            (_, sender) => sender,
-        };
-        let sent = |row: &MethodRow| match sender {
-            Role::Client => row.from_client,
-            Role::Server => row.from_server,
-        };
-        // Each side can have a definition of its own: `notifications/cancelled` of 2026-07-28.
-        let find = |row: &&'static RevisionRow| {
-            let named = row.methods.iter();
-            let named = named.filter(|row| row.method == root.method && row.request == is_request);
-            named.max_by_key(|row| sent(row))
-        };
-        let all: Vec<_> = self.rows.iter().map(find).collect();
-        let (first, last) = (all[0], all[all.len() - 1]);
-        if first.is_none() && last.is_none() {
-            return Ok(None);
-        }
-        let ends = [
-            (first, self.rows[0]),
-            (last, self.rows[self.rows.len() - 1]),
-        ];
-        for (found, row) in ends {
-            if !found.is_some_and(sent) {
-                let (method, revision) = (root.method, row.revision);
-                let side = match sender {
-                    Role::Client => "client",
-                    Role::Server => "server",
-                };
-                let reason = format!("in {revision} no {side} sends `{method}`");
-                return Err(cx.refused(reason));
-            }
-        }
-        let all: Option<Vec<_>> = all.into_iter().collect();
-        all.map(Some).ok_or_else(|| {
-            let method = root.method;
-            cx.refused(format!("a revision in between has no `{method}`"))
-        })
     }
 
     /// Takes all steps. A type that a revision leaves open is only ever followed by open ones.

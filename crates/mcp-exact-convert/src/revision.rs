@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use mcp_exact_wire::{Revision, RevisionTypes};
 
-use crate::generated::{KnownRevision, REVISIONS};
+use crate::generated::{KnownRevision, METHODS, REVISIONS};
 use crate::rows::RevisionRow;
 
 /// How sessions begin.
@@ -72,14 +72,30 @@ impl KnownRevision {
         self.row().is_some()
     }
 
-    /// Its methods, sorted; empty when the revision is not compiled in.
+    /// Its methods, sorted.
     pub fn methods(self) -> impl Iterator<Item = MethodInfo> {
-        let rows = self.row().map_or(&[][..], |row| row.methods);
-        rows.iter().map(|row| MethodInfo {
+        METHODS.iter().filter_map(move |row| {
+            let found = row.revisions[self.place()].as_ref()?;
+            Some(MethodInfo {
+                method: row.method,
+                request: row.request,
+                from_client: found.from_client,
+                from_server: found.from_server,
+            })
+        })
+    }
+
+    /// A method by its name.
+    pub fn method(self, method: &str, request: bool) -> Option<MethodInfo> {
+        let found =
+            METHODS.binary_search_by(|row| (row.method, row.request).cmp(&(method, request)));
+        let row = &METHODS[found.ok()?];
+        let found = row.revisions[self.place()].as_ref()?;
+        Some(MethodInfo {
             method: row.method,
-            request: row.request,
-            from_client: row.from_client,
-            from_server: row.from_server,
+            request,
+            from_client: found.from_client,
+            from_server: found.from_server,
         })
     }
 

@@ -12,7 +12,6 @@ use crate::{Context, ConvertTo, Refused};
 pub struct RevisionRow {
     pub revision: KnownRevision,
     pub types: &'static [TypeRow],
-    pub methods: &'static [MethodRow],
     /// The steps between this revision and the next one.
     pub to_newer: &'static [EdgeRow],
 }
@@ -28,13 +27,23 @@ pub struct TypeRow {
     pub older: Option<usize>,
 }
 
-/// A method. Indices are places in the table of types.
+/// A method of any revision.
 pub struct MethodRow {
     pub method: &'static str,
     pub request: bool,
+    /// What it is in each known revision, oldest first.
+    pub revisions: &'static [Option<MethodIn>],
+}
+
+/// A method in one revision. Indices are places in the table of its types.
+pub struct MethodIn {
     pub params: Option<usize>,
     pub params_required: bool,
+    /// Whether the next revision has the same params, all the way down.
+    pub params_same: bool,
     pub result: Option<usize>,
+    /// Whether the next revision has the same result, all the way down.
+    pub result_same: bool,
     pub from_client: bool,
     pub from_server: bool,
 }

@@ -1,7 +1,8 @@
 //! Dispatch of unions of objects, by static tables and one function.
 //!
 //! Takes a reader at an object and looks ahead: which member it is is decided by its discriminant and by which members
-//! are there, never by what decodes. Leaves the reader where it was; reads each member at most once.
+//! are there, never by what decodes. Leaves the reader where it was; reads each member at most once, and only as far as it
+//! has to: the object is decoded afterwards, which finds what is not JSON.
 
 use std::borrow::Cow;
 
@@ -101,7 +102,8 @@ impl<'a> Reader<'a> {
         Ok(picked)
     }
 
-    /// The value of a discriminant of the next object, when it is there.
+    /// The value of a discriminant of the next object, when it is there. What stands before it is not checked to be JSON:
+    /// whoever decodes the object does that.
     pub fn tag(&mut self, name: &'static str) -> Read<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
@@ -114,7 +116,7 @@ impl<'a> Reader<'a> {
                 tag = Some(self.str()?);
                 break;
             }
-            self.skip()?;
+            self.leap()?;
         }
         self.rewind(start, depth);
         Ok(tag)
@@ -155,7 +157,7 @@ impl<'a> Reader<'a> {
             if found.tag.is_none() && !choice.tag.is_empty() && member == choice.tag {
                 found.tag = Some(self.str()?);
             } else {
-                self.skip()?;
+                self.leap()?;
             }
         }
         self.rewind(start, depth);
@@ -174,7 +176,7 @@ impl<'a> Reader<'a> {
         while !has && self.next_member(&mut first)?.is_some() {
             has = self.name()? == name;
             self.colon()?;
-            self.skip()?;
+            self.leap()?;
         }
         self.rewind(start, depth);
         Ok(has)

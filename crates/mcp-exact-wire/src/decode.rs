@@ -12,6 +12,7 @@ use crate::message::{
     DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Message, MessageError,
     MessageErrorKind, RESPONSE, ResultMessage,
 };
+use crate::object::ObjectReader;
 use crate::reader::Reader;
 use crate::traits::Decode;
 use crate::{Nullable, RequestId};
@@ -101,110 +102,192 @@ fn outside(error: DecodeError) -> MessageError {
     }
 }
 
+#[inline]
 fn message<'m, D: Direction>(
     text: &str,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Result<Message<D>, MessageError> {
     let mut r = Reader::new(text);
-    match decode_whole(&mut r, answers) {
-        Ok(message) => Ok(message),
-        Err(Failed) => Err(explain::<D>(text, r, answers)),
+    // Written so that a message, which is large, is moved once: `?` would move it again and again.
+    match telling::<D>(&mut r) {
+        Ok(Telling::Request) => {
+            if let Ok(request) = D::Request::decode(&mut r)
+                && finish::<D>(&mut r).is_ok()
+            {
+                return Ok(Message::Request(request));
+            }
+        }
+        Ok(Telling::Notification) => {
+            if let Ok(notification) = D::Notification::decode(&mut r)
+                && finish::<D>(&mut r).is_ok()
+                && r.envelope_without_id().is_ok()
+            {
+                return Ok(Message::Notification(notification));
+            }
+        }
+        Ok(Telling::Response(beginning)) => {
+            if let Ok(message) = response(&mut r, &beginning, answers)
+                && r.end().is_ok()
+            {
+                return Ok(message);
+            }
+        }
+        Err(Failed) => {}
     }
-}
-
-fn decode_whole<'m, D: Direction>(
-    r: &mut Reader<'_>,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<Message<D>> {
-    let message = decode_one(r, answers)?;
-    r.end()?;
-    Ok(message)
+    Err(explain::<D>(text, r, answers))
 }
 
 /// What the members of a message say that it is.
 enum Telling {
     Request,
     Notification,
-    Response,
+    Response(Beginning),
 }
 
-fn decode_one<'m, D: Direction>(
-    r: &mut Reader<'_>,
-    answers: &dyn Fn(&RequestId) -> Option<&'m str>,
-) -> Read<Message<D>> {
-    match telling::<D>(r)? {
-        Telling::Request => {
-            let request = D::Request::decode(r)?;
-            finish::<D>(r)?;
-            Ok(Message::Request(request))
-        }
-        Telling::Notification => {
-            let notification = D::Notification::decode(r)?;
-            finish::<D>(r)?;
-            r.envelope_without_id()?;
-            Ok(Message::Notification(notification))
-        }
-        Telling::Response => response(r, answers),
-    }
+/// What was read of a message.
+struct Beginning {
+    /// Where the message begins.
+    start: usize,
+    /// Where the values of its id and its version are.
+    id: Option<usize>,
+    version: Option<usize>,
 }
 
-/// Checks `jsonrpc` where the type leaves it to the envelope.
+/// Checks `jsonrpc` where the type leaves it to the envelope, and that nothing follows.
 fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
-    if D::ENVELOPE_INSIDE {
-        return Ok(());
+    if !D::ENVELOPE_INSIDE {
+        r.envelope_version()?;
     }
-    r.envelope_version()
+    r.end()
 }
 
-/// Reads up to the member that tells what a message is. Where nothing but the envelope stands before a known method,
-/// what follows goes on from there; otherwise the message is read again from its beginning.
+/// Reads up to the member that tells what a message is. Where nothing but the envelope stands before it, what follows goes
+/// on from there; otherwise the message is read again from its beginning.
 fn telling<D: Direction>(r: &mut Reader<'_>) -> Read<Telling> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;
-    let mut first = true;
-    let (mut id, mut version, mut only_envelope) = (None, None, !D::ENVELOPE_INSIDE);
-    while r.next_member(&mut first)?.is_some() {
-        let name = r.name()?;
-        r.colon()?;
-        match &*name {
-            "method" => {
-                let method = r.str()?;
-                let Some(telling) = known_method::<D>(&method) else {
-                    return unknown_method(r, start, depth);
-                };
-                // A method with escape sequences cannot be hinted at: the union has to find it once more.
-                if only_envelope && matches!(method, Cow::Borrowed(_)) {
-                    r.resume_envelope(start, id, version);
-                } else {
-                    r.rewind(start, depth);
-                    r.expect_envelope();
+    let (mut id, mut version, mut only_envelope) = (None, None, true);
+    // As nearly everybody begins a message.
+    let mut first = !r.literal(b"\"jsonrpc\":\"2.0\"");
+    if !first {
+        version = Some(r.at() - 5);
+    }
+    while let Some(name_at) = r.next_member(&mut first)? {
+        match envelope_name(r)? {
+            EnvelopeName::Version => {
+                only_envelope &= version.replace(r.peek_at()).is_none();
+                if !r.literal(b"\"2.0\"") {
+                    r.skip()?;
                 }
-                if let Cow::Borrowed(method) = method {
-                    let at = r.peek_at();
-                    r.give_hint(at, method);
-                }
-                return Ok(telling);
             }
-            "result" | "error" => {
+            EnvelopeName::Id => {
+                only_envelope &= id.replace(r.peek_at()).is_none();
+                if r.small_integer().is_none() {
+                    r.skip()?;
+                }
+            }
+            EnvelopeName::Method => {
+                let resume = only_envelope && !D::ENVELOPE_INSIDE;
+                let resume = resume.then_some((id, version));
+                return called::<D>(r, (start, depth), resume);
+            }
+            EnvelopeName::Answer if only_envelope => {
+                r.set_at(name_at);
+                return Ok(Telling::Response(Beginning { start, id, version }));
+            }
+            EnvelopeName::Answer => {
                 r.rewind(start, depth);
-                return Ok(Telling::Response);
+                r.open_object()?;
+                return Ok(Telling::Response(Beginning {
+                    start,
+                    id: None,
+                    version: None,
+                }));
             }
-            "id" => only_envelope &= id.replace(r.peek_at()).is_none(),
-            "jsonrpc" => only_envelope &= version.replace(r.peek_at()).is_none(),
-            _ => only_envelope = false,
+            EnvelopeName::Other => {
+                only_envelope = false;
+                r.leap()?;
+            }
         }
-        r.skip()?;
     }
     Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("method")))
 }
 
+/// A name of JSON-RPC's envelope.
+enum EnvelopeName {
+    Version,
+    Id,
+    Method,
+    /// `result` or `error`
+    Answer,
+    Other,
+}
+
+/// Takes a name and its colon: at once in the spelling that nearly everybody uses.
+#[inline(always)]
+fn envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
+    if r.literal(b"\"jsonrpc\":") {
+        return Ok(EnvelopeName::Version);
+    }
+    if r.literal(b"\"id\":") {
+        return Ok(EnvelopeName::Id);
+    }
+    if r.literal(b"\"method\":") {
+        return Ok(EnvelopeName::Method);
+    }
+    if r.literal(b"\"result\":") {
+        return Ok(EnvelopeName::Answer);
+    }
+    spelt_envelope_name(r)
+}
+
+#[inline(never)]
+fn spelt_envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
+    let name = r.name()?;
+    r.colon()?;
+    Ok(match &*name {
+        "jsonrpc" => EnvelopeName::Version,
+        "id" => EnvelopeName::Id,
+        "method" => EnvelopeName::Method,
+        "result" | "error" => EnvelopeName::Answer,
+        _ => EnvelopeName::Other,
+    })
+}
+
+/// Reads the method and says what it calls for. `resume` holds what was read when it was nothing but the envelope.
+fn called<D: Direction>(
+    r: &mut Reader<'_>,
+    (start, depth): (usize, u32),
+    resume: Option<(Option<usize>, Option<usize>)>,
+) -> Read<Telling> {
+    let method = r.str()?;
+    let Some(telling) = known_method::<D>(&method) else {
+        return unknown_method::<D>(r, start, depth);
+    };
+    match (resume, &method) {
+        (Some((id, version)), Cow::Borrowed(_)) => r.resume_envelope(start, id, version),
+        // A method with escape sequences cannot be hinted at: the union has to find it once more.
+        _ => {
+            r.rewind(start, depth);
+            r.expect_envelope(D::ENVELOPE_INSIDE);
+        }
+    }
+    if let Cow::Borrowed(method) = method {
+        let at = r.peek_at();
+        r.give_hint(at, method);
+    }
+    Ok(telling)
+}
+
 /// Notifications have names of their own, by which most requests are told from them at once.
 fn known_method<D: Direction>(method: &str) -> Option<Telling> {
-    if method.starts_with("notifications/") && D::NOTIFICATIONS.binary_search(&method).is_ok() {
+    // For a dozen names a walk that compares lengths first costs less than a search.
+    let known = |names: &[&str]| names.contains(&method);
+    if method.starts_with("notifications/") && known(D::NOTIFICATIONS) {
         Some(Telling::Notification)
-    } else if D::REQUESTS.binary_search(&method).is_ok() {
+    } else if known(D::REQUESTS) {
         Some(Telling::Request)
-    } else if D::NOTIFICATIONS.binary_search(&method).is_ok() {
+    } else if known(D::NOTIFICATIONS) {
         Some(Telling::Notification)
     } else {
         None
@@ -213,10 +296,10 @@ fn known_method<D: Direction>(method: &str) -> Option<Telling> {
 
 /// A method that the revision does not define is a request when the message has an id.
 #[cold]
-fn unknown_method(r: &mut Reader<'_>, start: usize, depth: u32) -> Read<Telling> {
+fn unknown_method<D: Direction>(r: &mut Reader<'_>, start: usize, depth: u32) -> Read<Telling> {
     r.rewind(start, depth);
     let has_id = r.has("id")?;
-    r.expect_envelope();
+    r.expect_envelope(D::ENVELOPE_INSIDE);
     Ok(if has_id {
         Telling::Request
     } else {
@@ -226,12 +309,20 @@ fn unknown_method(r: &mut Reader<'_>, start: usize, depth: u32) -> Read<Telling>
 
 fn response<'m, D: Direction>(
     r: &mut Reader<'_>,
+    beginning: &Beginning,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Read<Message<D>> {
-    let start = r.peek_at();
-    let mut object = r.object(&RESPONSE)?;
+    let start = beginning.start;
     let (mut id, mut result, mut error) = (None, None, None);
     let mut result_at = None;
+    if let Some(at) = beginning.version {
+        r.aside(at, |r| r.constant("2.0"))?;
+    }
+    if let Some(at) = beginning.id {
+        id = Some(r.aside(at, Nullable::<RequestId>::decode)?);
+    }
+    let seen = u64::from(beginning.id.is_some()) | u64::from(beginning.version.is_some()) << 1;
+    let mut object = ObjectReader::continued(&RESPONSE, start, seen);
     while let Some(member) = object.next(r)? {
         match member {
             0 => id = Some(Nullable::<RequestId>::decode(r)?),
@@ -240,7 +331,7 @@ fn response<'m, D: Direction>(
                 Some(Nullable::Value(id)) => result = Some(decode_result::<D>(r, id, answers)?),
                 _ => {
                     result_at = Some((r.peek_at(), r.depth()));
-                    r.skip()?;
+                    r.leap()?;
                 }
             },
             3 => error = Some(ErrorObject::decode(r)?),

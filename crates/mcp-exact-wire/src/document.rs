@@ -23,7 +23,7 @@ pub trait DocumentView: Decode + Encode {
 }
 
 /// A member that the protocol's schema speaks of.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct DocumentRule {
     /// Its name.
     pub name: &'static str,
@@ -34,7 +34,7 @@ pub struct DocumentRule {
 }
 
 /// What a value in a document has to be.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum DocumentValue {
     /// Anything.
     Any,

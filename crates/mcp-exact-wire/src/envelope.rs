@@ -10,11 +10,12 @@ use crate::reader::{Envelope, Reader};
 use crate::traits::Decode;
 
 impl Reader<'_> {
-    /// Says that the next object is a message.
-    pub(crate) fn expect_envelope(&mut self) {
+    /// Says that the next object is a message; `inside` says that its type holds the members of the envelope itself.
+    pub(crate) fn expect_envelope(&mut self, inside: bool) {
         let start = self.peek_at();
         *self.envelope() = Envelope {
             expected: true,
+            inside,
             start,
             ..Envelope::default()
         };
@@ -34,6 +35,7 @@ impl Reader<'_> {
             resumed: true,
             id,
             version,
+            ..Envelope::default()
         };
     }
 
@@ -83,6 +85,9 @@ impl Reader<'_> {
             let start = self.envelope().start;
             return Err(self.fault(start, DecodeErrorKind::Required, Detail::Missing("jsonrpc")));
         };
+        if self.bytes()[at..].starts_with(b"\"2.0\"") {
+            return Ok(());
+        }
         self.aside(at, |r| r.constant("2.0"))
     }
 
@@ -99,7 +104,11 @@ impl Reader<'_> {
     }
 
     /// Reads something at another place and comes back.
-    fn aside<T>(&mut self, at: usize, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+    pub(crate) fn aside<T>(
+        &mut self,
+        at: usize,
+        read: impl FnOnce(&mut Self) -> Read<T>,
+    ) -> Read<T> {
         let (end, depth) = (self.at(), self.depth());
         self.rewind(at, depth);
         let value = read(self)?;

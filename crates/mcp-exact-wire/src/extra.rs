@@ -58,9 +58,16 @@ impl<T: Members> Extra<T> {
 
     /// Hands the members over to another type: those that `U` does not know either, and those that it knows, which
     /// have to be decoded as such.
+    #[inline]
     pub fn retype<U: Members>(self) -> (Extra<U>, Vec<(Box<str>, Json)>) {
-        let all = self.0.map_or_else(Vec::new, |members| *members);
-        let (known, unknown): (Vec<_>, Vec<_>) = all
+        match self.0 {
+            None => (Extra::new(), Vec::new()),
+            Some(members) => Self::divide(*members),
+        }
+    }
+
+    fn divide<U: Members>(members: Vec<(Box<str>, Json)>) -> (Extra<U>, Vec<(Box<str>, Json)>) {
+        let (known, unknown): (Vec<_>, Vec<_>) = members
             .into_iter()
             .partition(|(name, _)| U::MEMBERS.contains(&&**name));
         let unknown = (!unknown.is_empty()).then(|| Box::new(unknown));

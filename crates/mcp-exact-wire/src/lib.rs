@@ -22,7 +22,17 @@
 //! | a number of any length | comes back in its spelling |
 //! | bytes that are not UTF-8, or a byte order mark | error `utf8` or `syntax` |
 //! | a line break between the tokens of open JSON | comes back; [`to_line`] writes a space instead |
+//!
+//! Where encoded text goes, always without a tree in between:
+//!
+//! | buffer | call |
+//! |---|---|
+//! | a new `Vec<u8>` or `String` | [`to_vec`], [`to_string`], [`to_line`] |
+//! | a `Vec<u8>` that is kept from message to message | [`encode_into`]; nothing is allocated while there is room |
+//! | an [`io::Write`](std::io::Write), such as a file or a socket | [`to_writer`], in pieces of 16 kB |
+//! | a `BytesMut` of the crate `bytes` | [`to_writer`] with `&mut buffer.writer()`, which `bytes::BufMut` offers |
 
+mod block;
 #[doc(hidden)]
 pub mod bridge;
 mod choice;
@@ -30,10 +40,14 @@ mod decode;
 mod document;
 mod envelope;
 mod error;
+mod escape;
 mod extra;
 mod format;
 mod id;
 mod json;
+#[cfg(feature = "schemars1")]
+mod json_schema;
+mod leap;
 mod locate;
 mod look;
 mod map;
@@ -50,6 +64,9 @@ mod unknown;
 mod validate;
 mod writer;
 
+#[cfg(feature = "schemars1")]
+#[doc(hidden)]
+pub use schemars1 as private_schemars;
 #[doc(hidden)]
 pub use serde as private_serde;
 
@@ -61,6 +78,8 @@ pub use extra::{Extra, KnownMember, Members};
 pub use format::Format;
 pub use id::{ProgressToken, RequestId};
 pub use json::{Json, JsonObject};
+#[cfg(feature = "schemars1")]
+pub use json_schema::{JsonSchemaType, JsonSchemas};
 pub use look::{Look, LookKind};
 pub use map::Map;
 pub use message::{
@@ -69,7 +88,7 @@ pub use message::{
 };
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};
-pub use object::{ObjectReader, Shape};
+pub use object::{ObjectReader, Shape, keys};
 pub use reader::{Kind, MAX_DEPTH, Reader};
 pub use registry::{Definition, Inspected};
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::error::{DecodeError, Read};
 use crate::extra::{Extra, Members};
-use crate::object::Shape;
+use crate::object::{Shape, keys};
 use crate::reader::Reader;
 use crate::traits::{Decode, Encode};
 use crate::validate::{Path, Validate, Violations};
@@ -76,15 +76,19 @@ impl<Q> Identified for WithId<Q> {
 }
 
 impl<Q: Decode> Decode for WithId<Q> {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         if !r.envelope().expected {
-            r.expect_envelope();
+            r.expect_envelope(false);
         }
-        let request = Q::decode(r)?;
-        Ok(Self {
-            id: r.envelope_id()?,
-            request,
-        })
+        // Without `?`, which would move a large value once more.
+        match Q::decode(r) {
+            Ok(request) => match r.envelope_id() {
+                Ok(id) => Ok(Self { id, request }),
+                Err(failed) => Err(failed),
+            },
+            Err(failed) => Err(failed),
+        }
     }
 }
 
@@ -150,26 +154,32 @@ pub struct ErrorObject {
 }
 
 impl<S> Members for ResultMessage<S> {
-    const MEMBERS: &'static [&'static str] = RESPONSE.members;
+    const MEMBERS: &'static [&'static str] = RESPONSE_MEMBERS;
 }
 
 impl Members for ErrorMessage {
-    const MEMBERS: &'static [&'static str] = RESPONSE.members;
+    const MEMBERS: &'static [&'static str] = RESPONSE_MEMBERS;
 }
 
 impl Members for ErrorObject {
-    const MEMBERS: &'static [&'static str] = ERROR_OBJECT.members;
+    const MEMBERS: &'static [&'static str] = ERROR_MEMBERS;
 }
 
 pub(crate) static RESPONSE: Shape = Shape {
-    members: &["id", "jsonrpc", "result", "error", "method"],
+    members: RESPONSE_MEMBERS,
+    keys: &keys::<5>(RESPONSE_MEMBERS),
     required: 0b10,
 };
 
+const RESPONSE_MEMBERS: &[&str] = &["id", "jsonrpc", "result", "error", "method"];
+
 static ERROR_OBJECT: Shape = Shape {
-    members: &["code", "data", "message"],
+    members: ERROR_MEMBERS,
+    keys: &keys::<3>(ERROR_MEMBERS),
     required: 0b101,
 };
+
+const ERROR_MEMBERS: &[&str] = &["code", "data", "message"];
 
 impl<S> ResultMessage<S> {
     /// The result of the request `id`.

@@ -249,7 +249,11 @@ impl TryFrom<f64> for Number {
 impl Decode for Number {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
-        r.number().map(Self::from_text)
+        r.peek();
+        match r.small_integer() {
+            Some(value) => Ok(Self(Text::Int(value))),
+            None => r.number().map(Self::from_text),
+        }
     }
 }
 

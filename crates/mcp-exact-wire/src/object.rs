@@ -8,15 +8,47 @@ use std::borrow::Cow;
 use crate::error::{DecodeErrorKind, Detail, Failed, Read};
 use crate::extra::{Extra, Members, Unknown};
 use crate::reader::Reader;
-use crate::scan;
 
 /// The members that a type knows, and which of them are required.
 #[derive(Debug)]
 pub struct Shape {
     /// Names in the order of the schema, 64 at most.
     pub members: &'static [&'static str],
+    /// Their [`keys`].
+    pub keys: &'static [u64],
     /// One bit for each required member.
     pub required: u64,
+}
+
+/// What names are looked up by: their first eight bytes, the closing quote of shorter ones included.
+pub const fn keys<const N: usize>(names: &[&str]) -> [u64; N] {
+    let mut keys = [0; N];
+    let mut at = 0;
+    while at < N {
+        let name = names[at].as_bytes();
+        let mut byte = 0;
+        while byte < 8 && byte <= name.len() {
+            let b = if byte == name.len() { b'"' } else { name[byte] };
+            keys[at] |= (b as u64) << (8 * byte);
+            byte += 1;
+        }
+        at += 1;
+    }
+    keys
+}
+
+/// The key of the name that begins at `at`; `None` at the end of the text.
+#[inline]
+fn key_at(bytes: &[u8], at: usize) -> Option<u64> {
+    const LOW: u64 = u64::from_le_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
+    let word = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
+    // The high bit of the first byte that is a quote; those above it may be wrong.
+    let no_quote = word ^ QUOTES;
+    let quote = no_quote.wrapping_sub(LOW) & !no_quote & HIGH;
+    // All bits up to that one, or all of them.
+    Some(word & (quote ^ quote.wrapping_sub(1)))
 }
 
 /// The members of one object while they are read.
@@ -26,6 +58,7 @@ pub struct ObjectReader {
     start: usize,
     seen: u64,
     guess: usize,
+    opened: bool,
     first: bool,
     envelope: bool,
     unknown: Unknown,
@@ -45,6 +78,7 @@ impl<'a> Reader<'a> {
             start: self.at() - 1,
             seen: 0,
             guess: 0,
+            opened: true,
             first: true,
             envelope,
             unknown: None,
@@ -96,16 +130,68 @@ impl<'a> Reader<'a> {
 }
 
 impl ObjectReader {
+    /// What [`step`](Self::step) gives after the object.
+    pub const END: usize = usize::MAX;
+    /// What [`step`](Self::step) gives when it failed.
+    const FAILED: usize = usize::MAX - 1;
+
+    /// The next value as an object of a known type; the first step opens it.
+    pub const fn of(shape: &'static Shape) -> Self {
+        Self {
+            shape,
+            start: 0,
+            seen: 0,
+            guess: 0,
+            opened: false,
+            first: true,
+            envelope: false,
+            unknown: None,
+        }
+    }
+
+    /// As [`next`](Self::next), for generated code, of which there is much: the index of a member, [`END`](Self::END), or a
+    /// number that is neither when the reader failed.
+    #[inline(never)]
+    pub fn step(&mut self, r: &mut Reader<'_>) -> usize {
+        if !self.opened {
+            match r.object(self.shape) {
+                Ok(opened) => *self = opened,
+                Err(Failed) => return Self::FAILED,
+            }
+        }
+        match self.next(r) {
+            Ok(Some(index)) => index,
+            Ok(None) => Self::END,
+            Err(Failed) => Self::FAILED,
+        }
+    }
+
     /// The rest of a message after its method.
     fn resumed(shape: &'static Shape, start: usize) -> Self {
-        let method = shape.members.iter().position(|name| *name == "method");
+        const METHOD: u64 = keys::<1>(&["method"])[0];
+        let method = shape.keys.iter().position(|key| *key == METHOD);
         Self {
             shape,
             start,
             seen: method.map_or(0, |index| 1 << index),
             guess: method.map_or(0, |index| index + 1),
+            opened: true,
             first: false,
             envelope: true,
+            unknown: None,
+        }
+    }
+
+    /// An object that began at `start`, whose members in the bits of `seen` were read; the name of another one is next.
+    pub(crate) fn continued(shape: &'static Shape, start: usize, seen: u64) -> Self {
+        Self {
+            shape,
+            start,
+            seen,
+            guess: 0,
+            opened: true,
+            first: true,
+            envelope: false,
             unknown: None,
         }
     }
@@ -118,10 +204,7 @@ impl ObjectReader {
             let Some(name_at) = r.next_member(&mut self.first)? else {
                 return self.close(r);
             };
-            if let Some(index) = self
-                .guessed(r, name_at)
-                .or_else(|| self.plain_member(r, name_at))
-            {
+            if let Some(index) = self.plain_member(r, name_at) {
                 r.colon()?;
                 return self.known(r, name_at, index).map(Some);
             }
@@ -166,33 +249,33 @@ impl ObjectReader {
         r.fault(self.start, DecodeErrorKind::Required, Detail::Missing(name))
     }
 
-    /// Takes the name at `name_at` when it is the one that comes next in the order of the schema.
+    /// Takes the name at `name_at` when it is spelt without escape sequences and known.
     #[inline]
-    fn guessed(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
-        let name = self.shape.members.get(self.guess)?;
-        let inside = &r.bytes()[name_at + 1..];
-        let is = inside.get(name.len()) == Some(&b'"') && inside.starts_with(name.as_bytes());
-        is.then(|| {
-            r.set_at(name_at + name.len() + 2);
-            self.guess
-        })
+    fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
+        let bytes = r.bytes();
+        let Some(key) = key_at(bytes, name_at + 1) else {
+            return self.last_member(r, name_at);
+        };
+        // Most senders keep to some order: the member after the one before is tried first.
+        let mut index = self.guess;
+        if self.shape.keys.get(index) != Some(&key) {
+            index = self.shape.keys.iter().position(|known| *known == key)?;
+        }
+        let name = self.shape.members[index].as_bytes();
+        if name.len() >= 8 && !goes_on(bytes, name_at + 9, name) {
+            return self.last_member(r, name_at);
+        }
+        r.set_at(name_at + name.len() + 2);
+        Some(index)
     }
 
-    /// Takes the name at `name_at` when it is spelt without escape sequences and known.
+    /// The same where the text ends soon or names begin alike.
     #[inline(never)]
-    fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
-        let inside = &r.bytes()[name_at + 1..];
-        let length = scan::plain_end(inside, 0);
-        if inside.get(length) != Some(&b'"') {
-            return None;
-        }
-        let name = &inside[..length];
-        let index = self
-            .shape
-            .members
-            .iter()
-            .position(|member| member.as_bytes() == name)?;
-        r.set_at(name_at + length + 2);
+    fn last_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
+        let bytes = r.bytes();
+        let named = |name: &&str| is_named(bytes, name_at + 1, name.as_bytes());
+        let index = self.shape.members.iter().position(named)?;
+        r.set_at(name_at + self.shape.members[index].len() + 2);
         Some(index)
     }
 
@@ -221,6 +304,27 @@ impl ObjectReader {
         }
         Ok(None)
     }
+}
+
+/// Whether a name whose first eight bytes are those of `name` goes on at `at` as `name` does, and ends there.
+#[inline]
+fn goes_on(bytes: &[u8], at: usize, name: &[u8]) -> bool {
+    let end = at + name.len() - 8;
+    if bytes.get(end) != Some(&b'"') {
+        return false;
+    }
+    match (name.last_chunk::<8>(), bytes.get(end - 8..end)) {
+        // The last eight bytes, which may be some of the first eight once more, are compared as one number.
+        (Some(last), Some(found)) if name.len() <= 16 => found == last,
+        _ => bytes.get(at..end) == name.get(8..),
+    }
+}
+
+/// Whether the name that begins at `at` is `name`.
+#[inline]
+fn is_named(bytes: &[u8], at: usize, name: &[u8]) -> bool {
+    let inside = bytes.get(at..).unwrap_or_default();
+    inside.get(name.len()) == Some(&b'"') && inside.starts_with(name)
 }
 
 fn check_unknown(

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::error::{DecodeError, DecodeErrorKind, Detail, Failed, Fault, Read};
 use crate::scan::{self, NotJson};
 use crate::unescape::{self, BadEscape};
-use crate::{Decode, Json};
+use crate::{Decode, Json, leap};
 
 /// How deep values of known types may be nested in each other; open JSON may be nested as deep as it likes.
 pub const MAX_DEPTH: u32 = 128;
@@ -51,6 +51,8 @@ pub(crate) struct Envelope {
     pub(crate) expected: bool,
     /// Where that message begins.
     pub(crate) start: usize,
+    /// Whether the type of the message holds them all the same: `UnknownVariant` then keeps them.
+    pub(crate) inside: bool,
     /// Whether its first members were read already.
     pub(crate) resumed: bool,
     /// The value of `id`.
@@ -111,11 +113,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A string.
-    #[inline]
     pub fn string(&mut self) -> Read<String> {
-        match self.plain_string()? {
-            Ok(text) => Ok(text.to_owned()),
-            Err(at) => self.escaped_string(at),
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a string"));
+        }
+        let start = self.at + 1;
+        let end = scan::plain_end(self.bytes(), start);
+        match self.bytes().get(end) {
+            Some(b'"') => {
+                self.at = end + 1;
+                Ok(self.text[start..end].to_owned())
+            }
+            Some(b'\\') => self.escaped_string(end),
+            _ => Err(self.not_json(end)),
         }
     }
 
@@ -218,15 +228,63 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Passes over the next value, which is decoded afterwards: nothing but quotes and brackets is looked at.
+    #[inline]
+    pub(crate) fn leap(&mut self) -> Read<()> {
+        let start = self.peek_at();
+        match leap::value_end(self.bytes(), start) {
+            Some(end) => {
+                self.at = end;
+                Ok(())
+            }
+            None => self.skip(),
+        }
+    }
+
+    /// A whole number of at most 18 digits in its usual spelling; otherwise nothing is taken.
+    #[inline]
+    pub(crate) fn small_integer(&mut self) -> Option<i64> {
+        let (value, end) = scan::small_integer(self.bytes(), self.at)?;
+        self.at = end;
+        Some(value)
+    }
+
+    /// Whether `text` comes next exactly as it is; then it is taken.
+    #[inline]
+    pub(crate) fn literal<const N: usize>(&mut self, text: &[u8; N]) -> bool {
+        let rest = self.bytes().get(self.at..).unwrap_or_default();
+        let is = rest.first_chunk() == Some(text);
+        if is {
+            self.at += N;
+        }
+        is
+    }
+
     /// An array of values of one type.
     pub fn array<T: Decode>(&mut self) -> Read<Vec<T>> {
         let mut items = Vec::new();
         let mut more = self.begin_array()?;
         while more {
-            items.push(T::decode(self)?);
+            // Without `?`, which would move a large item once more.
+            match T::decode(self) {
+                Ok(item) => items.push(item),
+                Err(failed) => return Err(failed),
+            }
             more = self.next_item()?;
         }
         Ok(items)
+    }
+
+    /// A member of an object, into the place that holds it until the object is complete.
+    #[inline]
+    pub fn member<T: Decode>(&mut self, place: &mut Option<T>) -> Read<()> {
+        match T::decode(self) {
+            Ok(value) => {
+                *place = Some(value);
+                Ok(())
+            }
+            Err(failed) => Err(failed),
+        }
     }
 
     /// Opens an array; whether it has a first item.
@@ -292,6 +350,11 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// The text from `start` to where the reader is.
+    pub(crate) fn since(&self, start: usize) -> &'a str {
+        &self.text[start..self.at]
+    }
+
     #[inline]
     pub(crate) fn set_at(&mut self, at: usize) {
         self.at = at;
@@ -334,30 +397,27 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string whose first escape sequence is at `escape`: scanned and unescaped in one pass, one allocation.
+    /// A string whose first escape sequence is at `escape`: one allocation, of the length that it has in the text.
     #[inline(never)]
     fn escaped_string(&mut self, escape: usize) -> Read<String> {
         let (bytes, start) = (self.bytes(), self.at);
-        // Room for a block more than the text needs, because whole blocks are copied and cut.
-        let room = scan::closing_quote(bytes, escape) - start + scan::BLOCK;
-        let mut out = Vec::with_capacity(room);
-        out.extend_from_slice(&bytes[start + 1..escape]);
-        let mut at = escape;
-        loop {
-            match bytes.get(at) {
-                Some(b'"') => break,
-                Some(b'\\') => {}
-                _ => return Err(self.not_json(at)),
+        let end = match leap::string_end(bytes, escape) {
+            Some(end) => end,
+            None => self.scanned(scan::string_end(bytes, escape))?,
+        };
+        let inside = bytes.get(start + 1..end).unwrap_or_default();
+        let plain = escape - start - 1;
+        match unescape::unescape(inside, plain, &bytes[start + 1..]) {
+            Ok(text) => {
+                self.at = end;
+                Ok(text)
             }
-            match unescape::escape(bytes, at, &mut out) {
-                Ok(end) => at = scan::copy_plain(bytes, end, &mut out),
-                Err(BadEscape::NotJson) => return Err(self.not_json(at)),
-                Err(BadEscape::Surrogate) => return Err(self.lone_surrogate(start)),
+            Err(BadEscape::NotJson) => {
+                let at = scan::string_end(bytes, escape).map_or_else(|NotJson(at)| at, |_| end);
+                Err(self.not_json(at))
             }
+            Err(BadEscape::Surrogate) => Err(self.lone_surrogate(start)),
         }
-        self.at = at + 1;
-        // Runs of a `str` between ASCII characters, and characters.
-        String::from_utf8(out).map_err(|_| self.not_json(at))
     }
 
     #[cold]

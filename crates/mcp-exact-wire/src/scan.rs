@@ -42,18 +42,26 @@ fn plain_length(bytes: &[u8]) -> usize {
     blocks.len() * BLOCK + plain_bytes(tail)
 }
 
-/// A long string: the end by a search that uses the widest vectors there are, then control characters before it.
+/// A long string: the end by a search that uses the widest vectors there are, then control characters before it. Piece by
+/// piece, so that the second look finds the text in the nearest cache.
 #[inline(never)]
-fn plain_length_long(bytes: &[u8], at: usize) -> usize {
-    let rest = &bytes[at..];
-    let end = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-    let run = &rest[..end];
-    // Without branches, so that the compiler compares many bytes at once.
-    if !run.iter().fold(false, |control, &b| control | (b < 0x20)) {
-        return at + end;
+fn plain_length_long(bytes: &[u8], mut at: usize) -> usize {
+    const PIECE: usize = 8 * 1024;
+    loop {
+        let rest = &bytes[at..];
+        let piece = rest.get(..PIECE).unwrap_or(rest);
+        let end = memchr::memchr2(b'"', b'\\', piece).unwrap_or(piece.len());
+        let run = &piece[..end];
+        // Without branches, so that the compiler compares many bytes at once.
+        if run.iter().fold(u8::MAX, |least, &b| least.min(b)) < 0x20 {
+            let control = run.iter().position(|&b| b < 0x20);
+            return at + control.unwrap_or(end);
+        }
+        at += end;
+        if end < PIECE {
+            return at;
+        }
     }
-    let control = run.iter().position(|&b| b < 0x20);
-    at + control.unwrap_or(end)
 }
 
 #[inline(never)]
@@ -74,48 +82,19 @@ fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sse2")]
+#[allow(unsafe_code)]
 fn first_special_sse2(block: &[u8; BLOCK]) -> Option<usize> {
     use std::arch::x86_64::{
-        _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
+        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
         _mm_set1_epi8,
     };
-    let (words, _) = block.as_chunks::<8>();
-    let bytes = _mm_set_epi64x(i64::from_le_bytes(words[1]), i64::from_le_bytes(words[0]));
+    // SAFETY: the reference is to sixteen bytes, and the load wants no alignment.
+    let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
     let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
     let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c));
     let controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
     let special = _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quotes, backslashes), controls));
     (special != 0).then(|| special.trailing_zeros() as usize)
-}
-
-/// One bit for each byte of a block that is `wanted`.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[allow(unsafe_code)]
-fn equal_bytes(block: &[u8; BLOCK], wanted: u8) -> u32 {
-    // SAFETY: SSE2 is a part of x86-64; the function reads nothing but its arguments.
-    unsafe { equal_bytes_sse2(block, wanted) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "sse2")]
-fn equal_bytes_sse2(block: &[u8; BLOCK], wanted: u8) -> u32 {
-    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
-    let (words, _) = block.as_chunks::<8>();
-    let bytes = _mm_set_epi64x(i64::from_le_bytes(words[1]), i64::from_le_bytes(words[0]));
-    let equal = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(wanted.cast_signed()));
-    _mm_movemask_epi8(equal).cast_unsigned()
-}
-
-/// One bit for each byte of a block that is `wanted`.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-fn equal_bytes(block: &[u8; BLOCK], wanted: u8) -> u32 {
-    let bits = block.iter().enumerate();
-    bits.fold(0, |bits, (index, &b)| {
-        bits | u32::from(b == wanted) << index
-    })
 }
 
 /// Where the first special byte of a block is: a word at a time. The high bit of the lowest special byte of a word is set;
@@ -146,26 +125,6 @@ const fn is_special(b: u8) -> bool {
     (b == b'"') | (b == b'\\') | (b < 0x20)
 }
 
-/// Copies the plain run of a string from `at` on; gives the position after it. Blocks are copied whole and cut, which
-/// for short runs costs less than a copy of just their length.
-#[inline]
-pub(crate) fn copy_plain(bytes: &[u8], mut at: usize, out: &mut Vec<u8>) -> usize {
-    for _ in 0..SHORT {
-        let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<BLOCK>()) else {
-            break;
-        };
-        out.extend_from_slice(block);
-        if let Some(found) = first_special(block) {
-            out.truncate(out.len() - BLOCK + found);
-            return at + found;
-        }
-        at += BLOCK;
-    }
-    let end = plain_end(bytes, at);
-    out.extend_from_slice(&bytes[at..end]);
-    end
-}
-
 /// Skips white space (RFC 8259 section 2).
 #[inline]
 pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
@@ -188,22 +147,6 @@ pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> 
     }
 }
 
-/// Where the string that `at` is inside of ends, or a little further: for the size of a buffer only. A quote after a
-/// backslash is passed over without a look at whether the backslash is escaped itself; so nothing in a block is a branch.
-pub(crate) fn closing_quote(bytes: &[u8], at: usize) -> usize {
-    let (blocks, tail) = bytes[at..].as_chunks();
-    let mut escaped = 0;
-    for (index, block) in blocks.iter().enumerate() {
-        let (quotes, backslashes) = (equal_bytes(block, b'"'), equal_bytes(block, b'\\'));
-        let closing = quotes & !(backslashes << 1 | escaped);
-        if closing != 0 {
-            return at + index * BLOCK + closing.trailing_zeros() as usize;
-        }
-        escaped = backslashes >> (BLOCK - 1);
-    }
-    bytes.len() - tail.len() + memchr::memchr(b'"', tail).unwrap_or(tail.len())
-}
-
 /// Scans one escape sequence that starts at `at`. Surrogates are not paired up here: open JSON keeps them as they are.
 fn escape_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     match bytes.get(at + 1) {
@@ -214,6 +157,26 @@ fn escape_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
         },
         _ => Err(NotJson(at)),
     }
+}
+
+/// A whole number of at most 18 digits, without a fraction or an exponent, and where it ends.
+#[inline]
+pub(crate) fn small_integer(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
+    let negative = bytes.get(at) == Some(&b'-');
+    let start = at + usize::from(negative);
+    let (mut value, mut end) = (0_i64, start);
+    while let Some(digit @ b'0'..=b'9') = bytes.get(end) {
+        if end - start == 18 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit - b'0');
+        end += 1;
+    }
+    let leading_zero = bytes.get(start) == Some(&b'0') && (negative || end > start + 1);
+    if end == start || leading_zero || matches!(bytes.get(end), Some(b'.' | b'e' | b'E')) {
+        return None;
+    }
+    Some((if negative { -value } else { value }, end))
 }
 
 /// Scans a number (RFC 8259 section 6) that starts at `at`.

@@ -1,6 +1,10 @@
 //! Escape sequences of JSON strings (RFC 8259 section 7) to text.
 //!
-//! Takes text and the position of an escape sequence; appends the character and gives the position after it.
+//! Takes the inside of a string; gives its text, in one allocation of the length that it has in JSON. Never scans for the
+//! end of the string.
+
+use crate::block::{self, BLOCK};
+use crate::scan::plain_end;
 
 /// What is wrong with an escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,25 +15,119 @@ pub(crate) enum BadEscape {
     Surrogate,
 }
 
-/// Appends the character that the escape sequence at `at` stands for; gives the position after it.
+/// What a letter after a backslash stands for; zero where that is more than one byte, or nothing.
+const MEANINGS: [u8; 256] = {
+    let mut meanings = [0; 256];
+    let known = b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
+    let mut at = 0;
+    while at < known.len() {
+        meanings[known[at] as usize] = known[at + 1];
+        at += 2;
+    }
+    meanings
+};
+
+/// The character that the escape sequence at `at` stands for, and the position after it.
 #[inline]
-pub(crate) fn escape(bytes: &[u8], at: usize, out: &mut Vec<u8>) -> Result<usize, BadEscape> {
-    let b = match bytes.get(at + 1) {
-        Some(b'n') => b'\n',
-        Some(b @ (b'"' | b'\\' | b'/')) => *b,
-        Some(b't') => b'\t',
-        Some(b'r') => b'\r',
-        Some(b'b') => 0x08,
-        Some(b'f') => 0x0c,
-        Some(b'u') => {
-            let (c, length) = code_point(&bytes[at..])?;
-            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            return Ok(at + length);
-        }
-        _ => return Err(BadEscape::NotJson),
+fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), BadEscape> {
+    let Some(&letter) = bytes.get(at + 1) else {
+        return Err(BadEscape::NotJson);
     };
-    out.push(b);
-    Ok(at + 2)
+    if letter == b'u' {
+        let (c, length) = code_point(&bytes[at..])?;
+        return Ok((c, at + length));
+    }
+    match MEANINGS[usize::from(letter)] {
+        0 => Err(BadEscape::NotJson),
+        meaning => Ok((char::from(meaning), at + 2)),
+    }
+}
+
+/// The text of a string that ends with its closing quote, whose first escape sequence is at `plain`. `further` begins as
+/// `bytes` does and may be longer: what stands behind a string lets its end be read in whole blocks.
+pub(crate) fn unescape(bytes: &[u8], plain: usize, further: &[u8]) -> Result<String, BadEscape> {
+    // No sequence is shorter than what it stands for, and whole blocks are written.
+    let mut out = vec![0; bytes.len() + 2 * BLOCK];
+    out[..plain].copy_from_slice(&bytes[..plain]);
+    let (mut at, mut length) = (plain, plain);
+    loop {
+        (at, length) = unescape_blocks(further, at, &mut out, length);
+        match further.get(at) {
+            Some(b'"') => break,
+            Some(b'\\') => {
+                let (c, end) = escape(bytes, at)?;
+                length += c.encode_utf8(&mut out[length..]).len();
+                at = end;
+            }
+            _ => {
+                let end = plain_end(bytes, at);
+                if end == at {
+                    return Err(BadEscape::NotJson);
+                }
+                let run = &bytes[at..end];
+                out[length..length + run.len()].copy_from_slice(run);
+                length += run.len();
+                at = end;
+            }
+        }
+    }
+    out.truncate(length);
+    // Runs of a `str` between ASCII characters, and characters.
+    String::from_utf8(out).map_err(|_| BadEscape::NotJson)
+}
+
+/// Unescapes block by block from `at` on into `out[length..]`. Stops at the closing quote, at what JSON does not allow, at
+/// an escape sequence of more than one letter, or where two blocks are no longer there.
+///
+/// A block is copied whole, and what follows an escape sequence is copied again, one byte closer: more bytes than needed,
+/// but with no branch that depends on how long the runs are.
+fn unescape_blocks(
+    bytes: &[u8],
+    mut at: usize,
+    out: &mut [u8],
+    mut length: usize,
+) -> (usize, usize) {
+    let window = |at: usize| bytes.get(at..)?.first_chunk::<{ 2 * BLOCK }>();
+    while let (Some(window), Some(room)) = (window(at), out.get_mut(length..)) {
+        let Some((block, _)) = window.split_first_chunk() else {
+            break;
+        };
+        let Some(room) = room.first_chunk_mut::<{ 2 * BLOCK }>() else {
+            break;
+        };
+        let marks = block::text_marks(block);
+        let escaped = block::escaped(marks.backslashes, &mut 0);
+        let starts = marks.backslashes & !escaped;
+        // A sequence that begins with the last byte is left to the next block.
+        let stops = marks.quotes & !escaped | marks.controls | starts & 1 << (BLOCK - 1);
+        let end = stops.trailing_zeros() as usize;
+        let mut starts = if stops == 0 {
+            starts
+        } else {
+            starts & ((stops & stops.wrapping_neg()) - 1)
+        };
+        room[..BLOCK].copy_from_slice(block);
+        let mut removed = 0;
+        while starts != 0 {
+            // The remainders change nothing, but the compiler sees that all indices are within bounds.
+            let start = starts.trailing_zeros() as usize % BLOCK;
+            let to = (start - removed) % BLOCK;
+            let meaning = MEANINGS[usize::from(window[start + 1])];
+            if meaning == 0 {
+                return (at + start, length + to);
+            }
+            starts &= starts - 1;
+            room[to..to + BLOCK].copy_from_slice(&window[start + 1..start + 1 + BLOCK]);
+            room[to] = meaning;
+            removed += 1;
+        }
+        at += end;
+        length += end - removed;
+        if (marks.quotes & !escaped | marks.controls) & stops & stops.wrapping_neg() != 0 {
+            break;
+        }
+    }
+    (at, length)
 }
 
 /// `\u` and four digits, or two of them that make a surrogate pair.
@@ -61,18 +159,19 @@ fn unit(bytes: &[u8], at: usize) -> Option<u32> {
 /// The inside of a scanned string as text, with U+FFFD for lone surrogates: for messages and comparisons only.
 pub(crate) fn unescape_lossy(inside: &str) -> String {
     let bytes = inside.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
+    let mut out = String::with_capacity(bytes.len());
     let mut at = 0;
-    while let Some(&b) = bytes.get(at) {
-        if b != b'\\' {
-            out.push(b);
-            at += 1;
-        } else if let Ok(end) = escape(bytes, at, &mut out) {
-            at = end;
-        } else {
-            out.extend_from_slice("\u{fffd}".as_bytes());
-            at += 6;
+    while at < bytes.len() {
+        let end = at + bytes[at..].iter().take_while(|b| **b != b'\\').count();
+        out.push_str(&inside[at..end]);
+        at = end;
+        if end == bytes.len() {
+            break;
         }
+        (_, at) = match escape(bytes, at) {
+            Ok((c, end)) => (out.push(c), end),
+            Err(_) => (out.push('\u{fffd}'), (at + 6).min(bytes.len())),
+        };
     }
-    String::from_utf8_lossy(&out).into_owned()
+    out
 }

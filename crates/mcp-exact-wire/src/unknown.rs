@@ -56,12 +56,27 @@ impl UnknownVariant {
     pub fn read(r: &mut Reader<'_>, tag: &'static str) -> Read<Self> {
         let name = r.only_tag(tag)?.unwrap_or_default().into();
         let json = if r.take_envelope() {
-            without_envelope(r)?
+            message(r)?
         } else {
             r.json()?
         };
         Ok(Self { tag: name, json })
     }
+}
+
+/// A message: as it is where its type would hold the members of its envelope, otherwise without them.
+fn message(r: &mut Reader<'_>) -> Read<Json> {
+    let start = r.peek_at();
+    let bare = without_envelope(r)?;
+    if !r.envelope().inside {
+        return Ok(bare);
+    }
+    // Nobody else looks at them.
+    r.envelope_version()?;
+    if r.envelope().id.is_some() {
+        r.envelope_id()?;
+    }
+    Ok(Json::from_checked(r.since(start)))
 }
 
 /// A message without the members of its envelope, which are noted by the reader.

@@ -6,7 +6,7 @@
 use std::io;
 
 use crate::scan::plain_end;
-use crate::{Encode, RequestId};
+use crate::{Encode, RequestId, escape};
 
 /// How much is gathered before it is passed on to an [`io::Write`].
 const PIECE: usize = 16 * 1024;
@@ -115,22 +115,11 @@ impl<'a> Writer<'a> {
         self.out.push(b'"');
         self.out.extend_from_slice(&bytes[..plain]);
         if plain < bytes.len() {
-            self.escaped(bytes, plain);
+            escape::escape(bytes, plain, self.out);
         }
         self.out.push(b'"');
         if self.watched {
             self.pass_on(PIECE);
-        }
-    }
-
-    /// Appends the rest of a string from its first character that needs escaping on.
-    #[inline(never)]
-    fn escaped(&mut self, bytes: &[u8], mut at: usize) {
-        while let Some(&b) = bytes.get(at) {
-            self.escape(b);
-            let start = at + 1;
-            at = plain_end(bytes, start);
-            self.out.extend_from_slice(&bytes[start..at]);
         }
     }
 
@@ -139,26 +128,6 @@ impl<'a> Writer<'a> {
         if self.out.last() != Some(&b'{') {
             self.out.push(b',');
         }
-    }
-
-    fn escape(&mut self, b: u8) {
-        let short = match b {
-            b'"' => b"\\\"",
-            b'\\' => b"\\\\",
-            0x08 => b"\\b",
-            b'\t' => b"\\t",
-            b'\n' => b"\\n",
-            0x0c => b"\\f",
-            b'\r' => b"\\r",
-            _ => {
-                const HEX: &[u8; 16] = b"0123456789abcdef";
-                let digits = [HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]];
-                self.out.extend_from_slice(b"\\u00");
-                self.out.extend_from_slice(&digits);
-                return;
-            }
-        };
-        self.out.extend_from_slice(short);
     }
 
     /// Passes on all but the last byte, which the next member looks at, once there is more than `limit`.

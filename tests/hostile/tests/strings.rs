@@ -138,3 +138,69 @@ fn escapes_at_every_offset_are_read_as_serde_json_reads_them() {
     }
     println!("{strings} strings");
 }
+
+/// Pieces that stand at every place of the blocks in which long strings are read and written.
+const PIECES: &[&str] = &[
+    "\n",
+    "\"",
+    "\\",
+    "\\\\\"",
+    "\u{1}",
+    "\u{1f}\u{7f}",
+    "é",
+    "😀",
+    "\t\t\t\t\"\"\\\\\n\n\r\u{8}\u{c}",
+    "/",
+];
+
+#[test]
+fn what_is_escaped_at_every_place_of_a_long_string_equals_serde_json() {
+    for piece in PIECES {
+        for length in 0..300 {
+            let text = format!(
+                "{}{piece}{}{piece}{}",
+                "a".repeat(length),
+                "b".repeat(length % 67),
+                "c".repeat(130)
+            );
+            let ours = to_string(&text);
+            assert_eq!(Some(&ours), serde_json::to_string(&text).ok().as_ref());
+            assert_eq!(from_str::<String>(&ours), Ok(text));
+        }
+    }
+    let dense: String = PIECES.concat().repeat(900);
+    let ours = to_string(&dense);
+    assert_eq!(Some(&ours), serde_json::to_string(&dense).ok().as_ref());
+    assert_eq!(from_str::<String>(&ours), Ok(dense));
+}
+
+#[test]
+fn bad_sequences_at_every_place_of_a_long_string_are_found() {
+    let bad = [
+        "\u{1}",
+        "\\x",
+        "\\u12g4",
+        "\\ud800",
+        "\\ud800\\n",
+        "\\udc00",
+        "\\\u{0}",
+    ];
+    let good = ["\\u0041", "\\ud83d\\ude00", "\\/", "\\\\\\u00e9\\\\"];
+    for length in 0..300 {
+        let around =
+            |piece: &str| format!("\"\\n{}{piece}{}\"", "a".repeat(length), "\\tb".repeat(50));
+        for piece in bad {
+            let text = around(piece);
+            assert!(from_str::<String>(&text).is_err(), "{text}");
+            assert!(serde_json::from_str::<String>(&text).is_err(), "{text}");
+        }
+        for piece in good {
+            let text = around(piece);
+            assert_eq!(
+                from_str::<String>(&text).ok(),
+                serde_json::from_str(&text).ok(),
+                "{text}"
+            );
+        }
+    }
+}

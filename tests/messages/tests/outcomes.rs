@@ -3,7 +3,9 @@
 
 use mcp_2025_11_25 as tasks;
 use mcp_2026_07_28 as rounds;
-use mcp_exact_wire::{Direction, Message, Request, RequestId, decode_message, from_str, to_string};
+use mcp_exact_wire::{
+    Direction, Identified, Message, Request, RequestId, decode_message, from_str, to_string,
+};
 
 /// Every request was a call of a tool.
 fn answers(_: &RequestId) -> Option<&'static str> {
@@ -72,4 +74,34 @@ fn new_results_are_complete_unless_they_ask_for_input() {
     );
     let input = rounds::InputRequiredResult::new();
     assert_eq!(to_string(&input), r#"{"resultType":"input_required"}"#);
+}
+
+#[test]
+fn unknown_methods_of_revisions_with_whole_requests_come_back() {
+    fn check<D: Direction>(request: &str) {
+        let message = decode_message::<D>(request.as_bytes(), &answers).expect("an open union");
+        assert_eq!(to_string(&message), request);
+        let Message::Request(request) = message else {
+            panic!("{message:?} is no request");
+        };
+        assert_eq!(request.request_id(), Some(RequestId::from(7)));
+    }
+    for request in [
+        r#"{"jsonrpc":"2.0","id":7,"method":"vendor/do","params":{"a":1}}"#,
+        r#"{"params":{"a":1},"method":"vendor/do","id":7,"jsonrpc":"2.0"}"#,
+    ] {
+        check::<tasks::FromClient>(request);
+        check::<tasks::FromServer>(request);
+        check::<rounds::FromClient>(request);
+    }
+    for bad in [
+        r#"{"id":7,"method":"vendor/do"}"#,
+        r#"{"jsonrpc":"1.0","id":7,"method":"vendor/do"}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"vendor/do"}"#,
+        r#"{"jsonrpc":"2.0","id":7,"id":7,"method":"vendor/do"}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"vendor/do","result":{}}"#,
+    ] {
+        let message = decode_message::<tasks::FromClient>(bad.as_bytes(), &answers);
+        assert!(message.is_err(), "{bad} is {message:?}");
+    }
 }

@@ -30,7 +30,25 @@ fn the_readme_lists_every_revision_and_no_other() {
     let readme = text("README.md");
     let rows: Vec<&str> = readme
         .lines()
-        .filter(|line| line.contains("/schema.json) |"))
+        .filter(|line| line.contains("/schema.json) |") && !line.starts_with("| ext-"))
         .collect();
     assert_eq!(rows, expected);
+}
+
+#[test]
+fn the_readme_lists_every_extension() {
+    let extensions = text("schema/extensions.toml");
+    let readme = text("README.md");
+    let ids = extensions
+        .lines()
+        .filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"'));
+    for id in ids {
+        let registry = text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
+        let definitions = registry.matches("Definition::of::<").count();
+        let row = readme
+            .lines()
+            .find(|line| line.starts_with(&format!("| {id} |")));
+        let end = format!("| {definitions} | [schema/{id}](schema/{id}/schema.json) |");
+        assert!(row.is_some_and(|row| row.ends_with(&end)), "{id}: {row:?}");
+    }
 }

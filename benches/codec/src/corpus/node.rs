@@ -72,6 +72,27 @@ impl Node {
         self
     }
 
+    /// A member of an object.
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        let Self::Object(members) = self else {
+            return None;
+        };
+        members
+            .iter()
+            .find_map(|(known, value)| (known == name).then_some(value))
+    }
+
+    /// The object with another value of a member, in its place.
+    pub fn set(mut self, name: &str, value: Self) -> Self {
+        if let Self::Object(members) = &mut self
+            && let Some((_, old)) = members.iter_mut().find(|(known, _)| known == name)
+        {
+            *old = value;
+            return self;
+        }
+        self.with(name, value)
+    }
+
     /// The text in one layout.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();

@@ -2,6 +2,10 @@
 //! and release), dependencies, size of the stripped program. Takes `--json FILE` and `--only NAME`; asserts no number.
 
 mod build;
+#[path = "../../../codec/src/date.rs"]
+mod date;
+#[path = "../../../codec/src/machine.rs"]
+mod machine;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -10,10 +14,12 @@ use std::process::ExitCode;
 use build::Cost;
 
 const USAGE: &str = "\
-usage: compile-bench [--only NAME] [--json FILE]
+usage: compile-bench [--only NAME] [--json FILE] [--markdown FILE]
 
   --only NAME  only libraries whose name contains NAME, and the baseline; may be given again
-  --json FILE  write the table to FILE";
+  --json FILE  write the table to FILE
+  --markdown FILE
+               write the table to FILE as a page of the documentation";
 
 /// The programs in `compile/`; the first one is what the others are compared with.
 const LIBRARIES: &[&str] = &[
@@ -36,7 +42,7 @@ fn main() -> ExitCode {
 }
 
 fn run(given: &mut dyn Iterator<Item = String>) -> Result<(), String> {
-    let (mut only, mut json) = (Vec::new(), None);
+    let (mut only, mut json, mut markdown) = (Vec::new(), None, None);
     while let Some(argument) = given.next() {
         let mut value = || {
             given
@@ -46,6 +52,7 @@ fn run(given: &mut dyn Iterator<Item = String>) -> Result<(), String> {
         match argument.as_str() {
             "--only" => only.push(value()?),
             "--json" => json = Some(PathBuf::from(value()?)),
+            "--markdown" => markdown = Some(PathBuf::from(value()?)),
             "--help" | "-h" => {
                 println!("{USAGE}");
                 return Ok(());
@@ -62,13 +69,27 @@ fn run(given: &mut dyn Iterator<Item = String>) -> Result<(), String> {
             costs.push(build::cost(&workspace, library)?);
         }
     }
-    print!("{}", table::text(&costs));
+    let verdicts = table::verdicts(&costs);
+    print!("{}{}", table::text(&costs), table::verdict_text(&verdicts));
     if let Some(path) = json {
-        let document = format!("{:#}\n", table::json(&costs));
-        std::fs::write(&path, document)
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let document = serde_json::json!({
+            "date": date::today(),
+            "libraries": table::json(&costs),
+            "mustShow": table::verdict_json(&verdicts),
+        });
+        write(&path, &format!("{document:#}\n"))?;
+    }
+    if let Some(path) = markdown {
+        write(
+            &path,
+            &table::page(&costs, &verdicts, &date::today(), &machine::name()),
+        )?;
     }
     Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 /// The directory `benches/`.

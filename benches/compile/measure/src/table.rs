@@ -37,6 +37,95 @@ pub fn text(costs: &[Cost]) -> String {
     out
 }
 
+/// One demand: in words, what was measured beside its limit, and whether it holds; `None` when a library was left out.
+#[derive(Debug, PartialEq)]
+pub struct Verdict {
+    pub demand: &'static str,
+    pub measured: Option<(f64, f64)>,
+}
+
+impl Verdict {
+    pub fn word(&self) -> &'static str {
+        match self.measured {
+            None => "n/a",
+            Some((value, limit)) if value <= limit => "ok",
+            Some(_) => "MISS",
+        }
+    }
+
+    fn numbers(&self) -> String {
+        self.measured.map_or_else(
+            || "-".to_owned(),
+            |(value, limit)| format!("{value:.2} <= {limit:.2}"),
+        )
+    }
+}
+
+/// What building on the type crates has to show. Only printed: a number of a busy machine fails nothing.
+pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
+    let cost = |library: &str| costs.iter().find(|cost| cost.library == library);
+    let base = cost("serde-json");
+    // What a library costs over the baseline.
+    let over = |library: &str, of: fn(&Cost) -> f64| Some(of(cost(library)?) - of(base?));
+    let less_than_peer =
+        |of: fn(&Cost) -> f64| Some((over("mcp-revisions", of)?, over("rust-mcp-schema", of)?));
+    vec![
+        Verdict {
+            demand: "dependencies of one type crate, itself included",
+            measured: cost("mcp-2025-06-18").map(|cost| (cost.dependencies as f64, 14.0)),
+        },
+        Verdict {
+            demand: "dev, s over serde_json: all revisions beside one of rust-mcp-schema",
+            measured: less_than_peer(|cost| cost.dev.as_secs_f64()),
+        },
+        Verdict {
+            demand: "release, s over serde_json: all revisions beside one of rust-mcp-schema",
+            measured: less_than_peer(|cost| cost.release.as_secs_f64()),
+        },
+        Verdict {
+            demand: "small stripped program of one revision, kB over serde_json",
+            measured: over("mcp-2025-06-18", |cost| cost.size as f64 / 1e3)
+                .map(|size| (size, 200.0)),
+        },
+    ]
+}
+
+/// The section of the report.
+pub fn verdict_text(verdicts: &[Verdict]) -> String {
+    let lines = verdicts.iter().map(|verdict| {
+        let (word, numbers) = (verdict.word(), verdict.numbers());
+        format!("  {word:<4}  {:<72} {numbers:>18}\n", verdict.demand)
+    });
+    "\nMust show\n".to_owned() + &lines.collect::<String>()
+}
+
+/// What was measured as a page of the documentation.
+pub fn page(costs: &[Cost], verdicts: &[Verdict], date: &str, machine: &str) -> String {
+    let rows = verdicts
+        .iter()
+        .map(|it| format!("| {} | {} | {} |\n", it.word(), it.demand, it.numbers()));
+    format!(
+        "# Building\n\n{date}, {machine}. Written by `cargo xtask bench compile`; how it measures is in \
+         [benches/README.md](../../benches/README.md).\n\n\
+         | | demand | measured |\n|---|---|--:|\n{}\n```text\n{}```\n",
+        rows.collect::<String>(),
+        text(costs),
+    )
+}
+
+/// The demands for tools.
+pub fn verdict_json(verdicts: &[Verdict]) -> Value {
+    let one = |it: &Verdict| {
+        json!({
+            "demand": it.demand,
+            "measured": it.measured.map(|(value, _)| value),
+            "limit": it.measured.map(|(_, limit)| limit),
+            "ok": it.word() == "ok",
+        })
+    };
+    verdicts.iter().map(one).collect()
+}
+
 /// The same for tools, without the differences.
 pub fn json(costs: &[Cost]) -> Value {
     costs
@@ -57,15 +146,38 @@ pub fn json(costs: &[Cost]) -> Value {
 mod tests {
     use super::*;
 
-    #[test]
-    fn differences_are_to_the_first_line() {
-        let cost = |library: &str, seconds, size| Cost {
+    fn cost(library: &str, seconds: u64, size: u64) -> Cost {
+        Cost {
             library: library.to_owned(),
             dependencies: 3,
             dev: Duration::from_secs(seconds),
             release: Duration::from_secs(2 * seconds),
             size,
+        }
+    }
+
+    #[test]
+    fn demands_compare_what_comes_on_top_of_the_baseline() {
+        let mut costs = vec![
+            cost("serde-json", 1, 400_000),
+            cost("mcp-2025-06-18", 3, 700_000),
+            cost("mcp-revisions", 5, 900_000),
+        ];
+        let words = |costs: &[Cost]| {
+            verdicts(costs)
+                .iter()
+                .map(Verdict::word)
+                .collect::<Vec<_>>()
         };
+        assert_eq!(words(&costs), ["ok", "n/a", "n/a", "MISS"]);
+        costs.push(cost("rust-mcp-schema", 6, 400_000));
+        assert_eq!(words(&costs), ["ok", "ok", "ok", "MISS"]);
+        costs[3].dev = Duration::from_secs(4);
+        assert_eq!(words(&costs), ["ok", "MISS", "ok", "MISS"]);
+    }
+
+    #[test]
+    fn differences_are_to_the_first_line() {
         let text = text(&[cost("base", 1, 400_000), cost("other", 3, 450_000)]);
         let line = text.lines().last().unwrap_or_default();
         let cells: Vec<&str> = line.split_whitespace().collect();

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -56,15 +56,21 @@ impl Decode for Annotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
+            keys: &keys::<2>(<Annotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut audience = None;
         let mut priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => audience = Some(Decode::decode(r)?),
-                _ => priority = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut audience),
+                1 => r.member(&mut priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -225,21 +231,30 @@ impl Decode for AudioContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <AudioContent as Members>::MEMBERS,
+            keys: &keys::<4>(<AudioContent as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                _ => r.constant("audio")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut data),
+                2 => r.member(&mut mime_type),
+                3 => r.constant("audio"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -316,20 +331,29 @@ impl Decode for BlobResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
+            keys: &keys::<3>(<BlobResourceContents as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut blob = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => blob = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut blob),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(blob), Some(uri)) = (blob, uri) else {
+        let Some(blob) = blob else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -413,17 +437,23 @@ impl Decode for ClientCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
+            keys: &keys::<3>(<ClientCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut experimental = None;
         let mut roots = None;
         let mut sampling = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => experimental = Some(Decode::decode(r)?),
-                1 => roots = Some(Decode::decode(r)?),
-                _ => sampling = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut experimental),
+                1 => r.member(&mut roots),
+                2 => r.member(&mut sampling),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -495,13 +525,20 @@ impl Decode for ClientCapabilitiesRoots {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
+            keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -559,18 +596,27 @@ impl Decode for CompleteRequestParamsArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => value = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(value)) = (name, value) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(value) = value else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -710,17 +756,23 @@ impl Decode for CompleteResultCompletion {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
+            keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut has_more = None;
         let mut total = None;
         let mut values = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => has_more = Some(Decode::decode(r)?),
-                1 => total = Some(Decode::decode(r)?),
-                _ => values = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut has_more),
+                1 => r.member(&mut total),
+                2 => r.member(&mut values),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(values) = values else {
@@ -972,16 +1024,22 @@ impl Decode for EmbeddedResource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
+            keys: &keys::<3>(<EmbeddedResource as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut resource = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => resource = Some(Decode::decode(r)?),
-                _ => r.constant("resource")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut resource),
+                2 => r.constant("resource"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(resource) = resource else {
@@ -1063,21 +1121,30 @@ impl Decode for ImageContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
+            keys: &keys::<4>(<ImageContent as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                _ => r.constant("image")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut data),
+                2 => r.member(&mut mime_type),
+                3 => r.constant("image"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1151,18 +1218,27 @@ impl Decode for Implementation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
+            keys: &keys::<2>(<Implementation as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut version = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => version = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut version),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(version)) = (name, version) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(version) = version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1317,13 +1393,20 @@ impl Decode for ModelHint {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
+            keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            name = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             name,
@@ -1420,19 +1503,25 @@ impl Decode for ModelPreferences {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
+            keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cost_priority = None;
         let mut hints = None;
         let mut intelligence_priority = None;
         let mut speed_priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => cost_priority = Some(Decode::decode(r)?),
-                1 => hints = Some(Decode::decode(r)?),
-                2 => intelligence_priority = Some(Decode::decode(r)?),
-                _ => speed_priority = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cost_priority),
+                1 => r.member(&mut hints),
+                2 => r.member(&mut intelligence_priority),
+                3 => r.member(&mut speed_priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1530,17 +1619,23 @@ impl Decode for Prompt {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
+            keys: &keys::<3>(<Prompt as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut arguments = None;
         let mut description = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => arguments = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut arguments),
+                1 => r.member(&mut description),
+                2 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1612,17 +1707,23 @@ impl Decode for PromptArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
+            keys: &keys::<3>(<PromptArgument as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut name = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                _ => required = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut name),
+                2 => r.member(&mut required),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1694,18 +1795,27 @@ impl Decode for PromptMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
+            keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1772,14 +1882,20 @@ impl Decode for PromptReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
+            keys: &keys::<2>(<PromptReference as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => r.constant("ref/prompt")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.constant("ref/prompt"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1846,13 +1962,20 @@ impl Decode for RequestParamsMeta {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParamsMeta as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut progress_token = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            progress_token = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut progress_token),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             progress_token,
@@ -1935,26 +2058,35 @@ impl Decode for Resource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
+            keys: &keys::<6>(<Resource as Members>::MEMBERS),
             required: 40,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut description = None;
         let mut mime_type = None;
         let mut name = None;
         let mut size = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                4 => size = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut description),
+                2 => r.member(&mut mime_type),
+                3 => r.member(&mut name),
+                4 => r.member(&mut size),
+                5 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2043,15 +2175,21 @@ impl Decode for ResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceContents as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mime_type),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2118,14 +2256,20 @@ impl Decode for ResourceReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceReference as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceReference as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ref/resource")?,
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ref/resource"),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2206,24 +2350,33 @@ impl Decode for ResourceTemplate {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
+            keys: &keys::<5>(<ResourceTemplate as Members>::MEMBERS),
             required: 24,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut description = None;
         let mut mime_type = None;
         let mut name = None;
         let mut uri_template = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => uri_template = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut description),
+                2 => r.member(&mut mime_type),
+                3 => r.member(&mut name),
+                4 => r.member(&mut uri_template),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri_template)) = (name, uri_template) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri_template) = uri_template else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2366,15 +2519,21 @@ impl Decode for Root {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
+            keys: &keys::<2>(<Root as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2447,18 +2606,27 @@ impl Decode for SamplingMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
+            keys: &keys::<2>(<SamplingMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2651,23 +2819,29 @@ impl Decode for ServerCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
+            keys: &keys::<6>(<ServerCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut completions = None;
         let mut experimental = None;
         let mut logging = None;
         let mut prompts = None;
         let mut resources = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => completions = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => logging = Some(Decode::decode(r)?),
-                3 => prompts = Some(Decode::decode(r)?),
-                4 => resources = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut completions),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut logging),
+                3 => r.member(&mut prompts),
+                4 => r.member(&mut resources),
+                5 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2754,13 +2928,20 @@ impl Decode for ServerCapabilitiesPrompts {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -2824,15 +3005,21 @@ impl Decode for ServerCapabilitiesResources {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
+            keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
         let mut subscribe = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => list_changed = Some(Decode::decode(r)?),
-                _ => subscribe = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                1 => r.member(&mut subscribe),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2899,13 +3086,20 @@ impl Decode for ServerCapabilitiesTools {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -2963,16 +3157,22 @@ impl Decode for TextContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
+            keys: &keys::<3>(<TextContent as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut text = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => text = Some(Decode::decode(r)?),
-                _ => r.constant("text")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut text),
+                2 => r.constant("text"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -3044,20 +3244,29 @@ impl Decode for TextResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
+            keys: &keys::<3>(<TextResourceContents as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mime_type = None;
         let mut text = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => mime_type = Some(Decode::decode(r)?),
-                1 => text = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mime_type),
+                1 => r.member(&mut text),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(text), Some(uri)) = (text, uri) else {
+        let Some(text) = text else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3143,22 +3352,31 @@ impl Decode for Tool {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
+            keys: &keys::<4>(<Tool as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut annotations = None;
         let mut description = None;
         let mut input_schema = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => annotations = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => input_schema = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut annotations),
+                1 => r.member(&mut description),
+                2 => r.member(&mut input_schema),
+                3 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(input_schema), Some(name)) = (input_schema, name) else {
+        let Some(input_schema) = input_schema else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3278,21 +3496,27 @@ impl Decode for ToolAnnotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolAnnotations as Members>::MEMBERS,
+            keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut destructive_hint = None;
         let mut idempotent_hint = None;
         let mut open_world_hint = None;
         let mut read_only_hint = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => destructive_hint = Some(Decode::decode(r)?),
-                1 => idempotent_hint = Some(Decode::decode(r)?),
-                2 => open_world_hint = Some(Decode::decode(r)?),
-                3 => read_only_hint = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut destructive_hint),
+                1 => r.member(&mut idempotent_hint),
+                2 => r.member(&mut open_world_hint),
+                3 => r.member(&mut read_only_hint),
+                4 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -3384,16 +3608,22 @@ impl Decode for ToolInputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
+            keys: &keys::<3>(<ToolInputSchemaView as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => properties = Some(Decode::decode(r)?),
-                1 => required = Some(Decode::decode(r)?),
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut properties),
+                1 => r.member(&mut required),
+                2 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -41,14 +41,20 @@ impl Decode for CallToolRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CallToolRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("tools/call")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("tools/call"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -110,17 +116,23 @@ impl Decode for CallToolRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<CallToolRequestParams as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -441,14 +453,20 @@ impl Decode for CompleteRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("completion/complete")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("completion/complete"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -522,22 +540,31 @@ impl Decode for CompleteRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<CompleteRequestParams as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut argument = None;
         let mut context = None;
         let mut r#ref = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => argument = Some(Decode::decode(r)?),
-                2 => context = Some(Decode::decode(r)?),
-                _ => r#ref = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut argument),
+                2 => r.member(&mut context),
+                3 => r.member(&mut r#ref),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(argument), Some(r#ref)) = (argument, r#ref) else {
+        let Some(argument) = argument else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#ref) = r#ref else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -609,14 +636,20 @@ impl Decode for CreateMessageRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CreateMessageRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("sampling/createMessage")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("sampling/createMessage"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -714,9 +747,10 @@ impl Decode for CreateMessageRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
+            keys: &keys::<9>(<CreateMessageRequestParams as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut include_context = None;
         let mut max_tokens = None;
@@ -726,20 +760,28 @@ impl Decode for CreateMessageRequestParams {
         let mut stop_sequences = None;
         let mut system_prompt = None;
         let mut temperature = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => include_context = Some(Decode::decode(r)?),
-                2 => max_tokens = Some(Decode::decode(r)?),
-                3 => messages = Some(Decode::decode(r)?),
-                4 => metadata = Some(Decode::decode(r)?),
-                5 => model_preferences = Some(Decode::decode(r)?),
-                6 => stop_sequences = Some(Decode::decode(r)?),
-                7 => system_prompt = Some(Decode::decode(r)?),
-                _ => temperature = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut include_context),
+                2 => r.member(&mut max_tokens),
+                3 => r.member(&mut messages),
+                4 => r.member(&mut metadata),
+                5 => r.member(&mut model_preferences),
+                6 => r.member(&mut stop_sequences),
+                7 => r.member(&mut system_prompt),
+                8 => r.member(&mut temperature),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(max_tokens), Some(messages)) = (max_tokens, messages) else {
+        let Some(max_tokens) = max_tokens else {
+            return Err(object.incomplete(r));
+        };
+        let Some(messages) = messages else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -846,14 +888,20 @@ impl Decode for ElicitRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ElicitRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("elicitation/create")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("elicitation/create"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -925,20 +973,29 @@ impl Decode for ElicitRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<ElicitRequestParams as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut message = None;
         let mut requested_schema = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => message = Some(Decode::decode(r)?),
-                _ => requested_schema = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut message),
+                2 => r.member(&mut requested_schema),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(message), Some(requested_schema)) = (message, requested_schema) else {
+        let Some(message) = message else {
+            return Err(object.incomplete(r));
+        };
+        let Some(requested_schema) = requested_schema else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1005,14 +1062,20 @@ impl Decode for GetPromptRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<GetPromptRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("prompts/get")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("prompts/get"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1074,17 +1137,23 @@ impl Decode for GetPromptRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<GetPromptRequestParams as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1150,14 +1219,20 @@ impl Decode for InitializeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<InitializeRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("initialize")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("initialize"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1231,26 +1306,34 @@ impl Decode for InitializeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut capabilities = None;
         let mut client_info = None;
         let mut protocol_version = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => capabilities = Some(Decode::decode(r)?),
-                2 => client_info = Some(Decode::decode(r)?),
-                _ => protocol_version = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut capabilities),
+                2 => r.member(&mut client_info),
+                3 => r.member(&mut protocol_version),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(capabilities), Some(client_info), Some(protocol_version)) = (
-            capabilities,
-            client_info,
-            protocol_version,
-        ) else {
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(client_info) = client_info else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1320,14 +1403,20 @@ impl Decode for ListPromptsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListPromptsRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("prompts/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("prompts/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1389,14 +1478,20 @@ impl Decode for ListResourceTemplatesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("resources/templates/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("resources/templates/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1458,14 +1553,20 @@ impl Decode for ListResourcesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListResourcesRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("resources/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("resources/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1533,14 +1634,20 @@ impl Decode for ListRootsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListRootsRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("roots/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("roots/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1602,14 +1709,20 @@ impl Decode for ListToolsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListToolsRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("tools/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("tools/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1668,15 +1781,21 @@ impl Decode for PaginatedRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut method),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -1747,15 +1866,21 @@ impl Decode for PaginatedRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cursor = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => cursor = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cursor),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1822,14 +1947,20 @@ impl Decode for PingRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PingRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<PingRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ping")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ping"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1885,14 +2016,20 @@ impl Decode for ReadResourceRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ReadResourceRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("resources/read")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("resources/read"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1957,15 +2094,21 @@ impl Decode for ReadResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2035,15 +2178,21 @@ impl Decode for Request {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
+            keys: &keys::<2>(<Request as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut method),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -2110,13 +2259,20 @@ impl Decode for RequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             meta,
@@ -2282,14 +2438,20 @@ impl Decode for SetLevelRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<SetLevelRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("logging/setLevel")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("logging/setLevel"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -2354,15 +2516,21 @@ impl Decode for SetLevelRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SetLevelRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut level = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => level = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut level),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(level) = level else {
@@ -2429,14 +2597,20 @@ impl Decode for SubscribeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscribeRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("resources/subscribe")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("resources/subscribe"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -2501,15 +2675,21 @@ impl Decode for SubscribeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2576,14 +2756,20 @@ impl Decode for UnsubscribeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<UnsubscribeRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("resources/unsubscribe")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("resources/unsubscribe"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -2648,15 +2834,21 @@ impl Decode for UnsubscribeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -64,17 +64,23 @@ impl Decode for Annotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
+            keys: &keys::<3>(<Annotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut audience = None;
         let mut last_modified = None;
         let mut priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => audience = Some(Decode::decode(r)?),
-                1 => last_modified = Some(Decode::decode(r)?),
-                _ => priority = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut audience),
+                1 => r.member(&mut last_modified),
+                2 => r.member(&mut priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -244,23 +250,32 @@ impl Decode for AudioContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <AudioContent as Members>::MEMBERS,
+            keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                _ => r.constant("audio")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("audio"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -344,15 +359,21 @@ impl Decode for BaseMetadata {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BaseMetadata as Members>::MEMBERS,
+            keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -422,22 +443,31 @@ impl Decode for BlobResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
+            keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut blob = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => blob = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut blob),
+                2 => r.member(&mut mime_type),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(blob), Some(uri)) = (blob, uri) else {
+        let Some(blob) = blob else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -531,18 +561,24 @@ impl Decode for BooleanSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BooleanSchema as Members>::MEMBERS,
+            keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => title = Some(Decode::decode(r)?),
-                _ => r.constant("boolean")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut title),
+                3 => r.constant("boolean"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -628,19 +664,25 @@ impl Decode for ClientCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
+            keys: &keys::<4>(<ClientCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut elicitation = None;
         let mut experimental = None;
         let mut roots = None;
         let mut sampling = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => elicitation = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => roots = Some(Decode::decode(r)?),
-                _ => sampling = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut elicitation),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut roots),
+                3 => r.member(&mut sampling),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -717,13 +759,20 @@ impl Decode for ClientCapabilitiesRoots {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
+            keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -781,18 +830,27 @@ impl Decode for CompleteRequestParamsArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => value = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(value)) = (name, value) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(value) = value else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -854,13 +912,20 @@ impl Decode for CompleteRequestParamsContext {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsContext as Members>::MEMBERS,
+            keys: &keys::<1>(<CompleteRequestParamsContext as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut arguments = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            arguments = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut arguments),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             arguments,
@@ -999,17 +1064,23 @@ impl Decode for CompleteResultCompletion {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
+            keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut has_more = None;
         let mut total = None;
         let mut values = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => has_more = Some(Decode::decode(r)?),
-                1 => total = Some(Decode::decode(r)?),
-                _ => values = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut has_more),
+                1 => r.member(&mut total),
+                2 => r.member(&mut values),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(values) = values else {
@@ -1277,16 +1348,22 @@ impl Decode for ElicitRequestParamsRequestedSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestParamsRequestedSchema as Members>::MEMBERS,
+            keys: &keys::<3>(<ElicitRequestParamsRequestedSchema as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => properties = Some(Decode::decode(r)?),
-                1 => required = Some(Decode::decode(r)?),
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut properties),
+                1 => r.member(&mut required),
+                2 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(properties) = properties else {
@@ -1494,18 +1571,24 @@ impl Decode for EmbeddedResource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
+            keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut resource = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => resource = Some(Decode::decode(r)?),
-                _ => r.constant("resource")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut resource),
+                3 => r.constant("resource"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(resource) = resource else {
@@ -1596,20 +1679,26 @@ impl Decode for EnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EnumSchema as Members>::MEMBERS,
+            keys: &keys::<5>(<EnumSchema as Members>::MEMBERS),
             required: 18,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut r#enum = None;
         let mut enum_names = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => r#enum = Some(Decode::decode(r)?),
-                2 => enum_names = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut r#enum),
+                2 => r.member(&mut enum_names),
+                3 => r.member(&mut title),
+                4 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -1695,23 +1784,32 @@ impl Decode for ImageContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
+            keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                _ => r.constant("image")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("image"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1798,20 +1896,29 @@ impl Decode for Implementation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
+            keys: &keys::<3>(<Implementation as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
         let mut version = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                1 => title = Some(Decode::decode(r)?),
-                _ => version = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                2 => r.member(&mut version),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(version)) = (name, version) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(version) = version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1971,13 +2078,20 @@ impl Decode for ModelHint {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
+            keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            name = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             name,
@@ -2074,19 +2188,25 @@ impl Decode for ModelPreferences {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
+            keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cost_priority = None;
         let mut hints = None;
         let mut intelligence_priority = None;
         let mut speed_priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => cost_priority = Some(Decode::decode(r)?),
-                1 => hints = Some(Decode::decode(r)?),
-                2 => intelligence_priority = Some(Decode::decode(r)?),
-                _ => speed_priority = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cost_priority),
+                1 => r.member(&mut hints),
+                2 => r.member(&mut intelligence_priority),
+                3 => r.member(&mut speed_priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2191,21 +2311,27 @@ impl Decode for NumberSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NumberSchema as Members>::MEMBERS,
+            keys: &keys::<5>(<NumberSchema as Members>::MEMBERS),
             required: 16,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut maximum = None;
         let mut minimum = None;
         let mut title = None;
         let mut r#type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => maximum = Some(Decode::decode(r)?),
-                2 => minimum = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                _ => r#type = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut maximum),
+                2 => r.member(&mut minimum),
+                3 => r.member(&mut title),
+                4 => r.member(&mut r#type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#type) = r#type else {
@@ -2487,21 +2613,27 @@ impl Decode for Prompt {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
+            keys: &keys::<5>(<Prompt as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut description = None;
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut description),
+                3 => r.member(&mut name),
+                4 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -2596,19 +2728,25 @@ impl Decode for PromptArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
+            keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut name = None;
         let mut required = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut name),
+                2 => r.member(&mut required),
+                3 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -2685,18 +2823,27 @@ impl Decode for PromptMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
+            keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2771,16 +2918,22 @@ impl Decode for PromptReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
+            keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                1 => title = Some(Decode::decode(r)?),
-                _ => r.constant("ref/prompt")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                2 => r.constant("ref/prompt"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -2852,13 +3005,20 @@ impl Decode for RequestParamsMeta {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParamsMeta as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut progress_token = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            progress_token = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut progress_token),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             progress_token,
@@ -2952,9 +3112,10 @@ impl Decode for Resource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
+            keys: &keys::<8>(<Resource as Members>::MEMBERS),
             required: 144,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -2963,19 +3124,27 @@ impl Decode for Resource {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                5 => size = Some(Decode::decode(r)?),
-                6 => title = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut mime_type),
+                4 => r.member(&mut name),
+                5 => r.member(&mut size),
+                6 => r.member(&mut title),
+                7 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3077,17 +3246,23 @@ impl Decode for ResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
+            keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -3201,9 +3376,10 @@ impl Decode for ResourceLink {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceLink as Members>::MEMBERS,
+            keys: &keys::<9>(<ResourceLink as Members>::MEMBERS),
             required: 400,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -3212,20 +3388,28 @@ impl Decode for ResourceLink {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                5 => size = Some(Decode::decode(r)?),
-                6 => title = Some(Decode::decode(r)?),
-                7 => r.constant("resource_link")?,
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut mime_type),
+                4 => r.member(&mut name),
+                5 => r.member(&mut size),
+                6 => r.member(&mut title),
+                7 => r.constant("resource_link"),
+                8 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3354,9 +3538,10 @@ impl Decode for ResourceTemplate {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
+            keys: &keys::<7>(<ResourceTemplate as Members>::MEMBERS),
             required: 80,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -3364,18 +3549,26 @@ impl Decode for ResourceTemplate {
         let mut name = None;
         let mut title = None;
         let mut uri_template = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
-                _ => uri_template = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut mime_type),
+                4 => r.member(&mut name),
+                5 => r.member(&mut title),
+                6 => r.member(&mut uri_template),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri_template)) = (name, uri_template) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri_template) = uri_template else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3466,14 +3659,20 @@ impl Decode for ResourceTemplateReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplateReference as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ref/resource")?,
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ref/resource"),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -3597,17 +3796,23 @@ impl Decode for Root {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
+            keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut name = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut name),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -3685,18 +3890,27 @@ impl Decode for SamplingMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
+            keys: &keys::<2>(<SamplingMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3889,23 +4103,29 @@ impl Decode for ServerCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
+            keys: &keys::<6>(<ServerCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut completions = None;
         let mut experimental = None;
         let mut logging = None;
         let mut prompts = None;
         let mut resources = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => completions = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => logging = Some(Decode::decode(r)?),
-                3 => prompts = Some(Decode::decode(r)?),
-                4 => resources = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut completions),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut logging),
+                3 => r.member(&mut prompts),
+                4 => r.member(&mut resources),
+                5 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -3992,13 +4212,20 @@ impl Decode for ServerCapabilitiesPrompts {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -4062,15 +4289,21 @@ impl Decode for ServerCapabilitiesResources {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
+            keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
         let mut subscribe = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => list_changed = Some(Decode::decode(r)?),
-                _ => subscribe = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                1 => r.member(&mut subscribe),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -4137,13 +4370,20 @@ impl Decode for ServerCapabilitiesTools {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -4223,22 +4463,28 @@ impl Decode for StringSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <StringSchema as Members>::MEMBERS,
+            keys: &keys::<6>(<StringSchema as Members>::MEMBERS),
             required: 32,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut format = None;
         let mut max_length = None;
         let mut min_length = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => format = Some(Decode::decode(r)?),
-                2 => max_length = Some(Decode::decode(r)?),
-                3 => min_length = Some(Decode::decode(r)?),
-                4 => title = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut format),
+                2 => r.member(&mut max_length),
+                3 => r.member(&mut min_length),
+                4 => r.member(&mut title),
+                5 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -4388,18 +4634,24 @@ impl Decode for TextContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
+            keys: &keys::<4>(<TextContent as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut text = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
-                _ => r.constant("text")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut text),
+                3 => r.constant("text"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -4479,22 +4731,31 @@ impl Decode for TextResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
+            keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut text = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut text),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(text), Some(uri)) = (text, uri) else {
+        let Some(text) = text else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4605,9 +4866,10 @@ impl Decode for Tool {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
+            keys: &keys::<7>(<Tool as Members>::MEMBERS),
             required: 24,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -4615,18 +4877,26 @@ impl Decode for Tool {
         let mut name = None;
         let mut output_schema = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => input_schema = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                5 => output_schema = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut input_schema),
+                4 => r.member(&mut name),
+                5 => r.member(&mut output_schema),
+                6 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(input_schema), Some(name)) = (input_schema, name) else {
+        let Some(input_schema) = input_schema else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4765,21 +5035,27 @@ impl Decode for ToolAnnotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolAnnotations as Members>::MEMBERS,
+            keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut destructive_hint = None;
         let mut idempotent_hint = None;
         let mut open_world_hint = None;
         let mut read_only_hint = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => destructive_hint = Some(Decode::decode(r)?),
-                1 => idempotent_hint = Some(Decode::decode(r)?),
-                2 => open_world_hint = Some(Decode::decode(r)?),
-                3 => read_only_hint = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut destructive_hint),
+                1 => r.member(&mut idempotent_hint),
+                2 => r.member(&mut open_world_hint),
+                3 => r.member(&mut read_only_hint),
+                4 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -4871,16 +5147,22 @@ impl Decode for ToolInputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
+            keys: &keys::<3>(<ToolInputSchemaView as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => properties = Some(Decode::decode(r)?),
-                1 => required = Some(Decode::decode(r)?),
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut properties),
+                1 => r.member(&mut required),
+                2 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -4979,16 +5261,22 @@ impl Decode for ToolOutputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
+            keys: &keys::<3>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => properties = Some(Decode::decode(r)?),
-                1 => required = Some(Decode::decode(r)?),
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut properties),
+                1 => r.member(&mut required),
+                2 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -44,16 +44,22 @@ impl Decode for JSONRPCErrorResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCErrorResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCErrorResponse as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut error = None;
         let mut id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
-                _ => r.constant("2.0")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut error),
+                1 => r.member(&mut id),
+                2 => r.constant("2.0"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(error) = error else {
@@ -217,16 +223,22 @@ impl Decode for JSONRPCNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.member(&mut method),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -293,21 +305,30 @@ impl Decode for JSONRPCRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut method),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(method)) = (id, method) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(method) = method else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -440,19 +461,28 @@ impl Decode for JSONRPCResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {

@@ -9,6 +9,9 @@ mod types;
 
 #[cfg(feature = "registry")]
 mod registry;
+
+#[cfg(feature = "schemars1")]
+mod schemas;
 pub use envelope::*;
 pub use methods::*;
 pub use notifications::*;
@@ -18,3 +21,6 @@ pub use types::*;
 
 #[cfg(feature = "registry")]
 pub use registry::DEFINITIONS;
+
+#[cfg(feature = "schemars1")]
+pub use schemas::JSON_SCHEMAS;

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -44,20 +44,29 @@ impl Decode for CallToolRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CallToolRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tools/call")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tools/call"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -127,19 +136,25 @@ impl Decode for CallToolRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<CallToolRequestParams as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut name = None;
         let mut task = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => name = Some(Decode::decode(r)?),
-                _ => task = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut name),
+                3 => r.member(&mut task),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -213,20 +228,29 @@ impl Decode for CancelTaskRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CancelTaskRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tasks/cancel")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tasks/cancel"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -285,15 +309,21 @@ impl Decode for CancelTaskRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<CancelTaskRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut task_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => task_id = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut task_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(task_id) = task_id else {
@@ -675,20 +705,29 @@ impl Decode for CompleteRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CompleteRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("completion/complete")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("completion/complete"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -762,22 +801,31 @@ impl Decode for CompleteRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<CompleteRequestParams as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut argument = None;
         let mut context = None;
         let mut r#ref = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => argument = Some(Decode::decode(r)?),
-                2 => context = Some(Decode::decode(r)?),
-                _ => r#ref = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut argument),
+                2 => r.member(&mut context),
+                3 => r.member(&mut r#ref),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(argument), Some(r#ref)) = (argument, r#ref) else {
+        let Some(argument) = argument else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#ref) = r#ref else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -852,20 +900,29 @@ impl Decode for CreateMessageRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CreateMessageRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("sampling/createMessage")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("sampling/createMessage"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -987,9 +1044,10 @@ impl Decode for CreateMessageRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
+            keys: &keys::<12>(<CreateMessageRequestParams as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut include_context = None;
         let mut max_tokens = None;
@@ -1002,23 +1060,31 @@ impl Decode for CreateMessageRequestParams {
         let mut temperature = None;
         let mut tool_choice = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => include_context = Some(Decode::decode(r)?),
-                2 => max_tokens = Some(Decode::decode(r)?),
-                3 => messages = Some(Decode::decode(r)?),
-                4 => metadata = Some(Decode::decode(r)?),
-                5 => model_preferences = Some(Decode::decode(r)?),
-                6 => stop_sequences = Some(Decode::decode(r)?),
-                7 => system_prompt = Some(Decode::decode(r)?),
-                8 => task = Some(Decode::decode(r)?),
-                9 => temperature = Some(Decode::decode(r)?),
-                10 => tool_choice = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut include_context),
+                2 => r.member(&mut max_tokens),
+                3 => r.member(&mut messages),
+                4 => r.member(&mut metadata),
+                5 => r.member(&mut model_preferences),
+                6 => r.member(&mut stop_sequences),
+                7 => r.member(&mut system_prompt),
+                8 => r.member(&mut task),
+                9 => r.member(&mut temperature),
+                10 => r.member(&mut tool_choice),
+                11 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(max_tokens), Some(messages)) = (max_tokens, messages) else {
+        let Some(max_tokens) = max_tokens else {
+            return Err(object.incomplete(r));
+        };
+        let Some(messages) = messages else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1156,20 +1222,29 @@ impl Decode for ElicitRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ElicitRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("elicitation/create")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("elicitation/create"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1319,20 +1394,29 @@ impl Decode for GetPromptRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<GetPromptRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("prompts/get")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("prompts/get"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1394,17 +1478,23 @@ impl Decode for GetPromptRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<GetPromptRequestParams as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                _ => name = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -1473,20 +1563,29 @@ impl Decode for GetTaskPayloadRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskPayloadRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<GetTaskPayloadRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tasks/result")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tasks/result"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1545,15 +1644,21 @@ impl Decode for GetTaskPayloadRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskPayloadRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<GetTaskPayloadRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut task_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => task_id = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut task_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(task_id) = task_id else {
@@ -1617,20 +1722,29 @@ impl Decode for GetTaskRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<GetTaskRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tasks/get")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tasks/get"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1689,15 +1803,21 @@ impl Decode for GetTaskRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<GetTaskRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut task_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => task_id = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut task_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(task_id) = task_id else {
@@ -1761,20 +1881,29 @@ impl Decode for InitializeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<InitializeRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("initialize")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("initialize"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1854,26 +1983,34 @@ impl Decode for InitializeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<InitializeRequestParams as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut capabilities = None;
         let mut client_info = None;
         let mut protocol_version = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => capabilities = Some(Decode::decode(r)?),
-                2 => client_info = Some(Decode::decode(r)?),
-                _ => protocol_version = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut capabilities),
+                2 => r.member(&mut client_info),
+                3 => r.member(&mut protocol_version),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(capabilities), Some(client_info), Some(protocol_version)) = (
-            capabilities,
-            client_info,
-            protocol_version,
-        ) else {
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(client_info) = client_info else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1946,17 +2083,23 @@ impl Decode for ListPromptsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListPromptsRequest as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("prompts/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("prompts/list"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -2020,17 +2163,23 @@ impl Decode for ListResourceTemplatesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("resources/templates/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("resources/templates/list"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -2094,17 +2243,23 @@ impl Decode for ListResourcesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListResourcesRequest as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("resources/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("resources/list"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -2174,17 +2329,23 @@ impl Decode for ListRootsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListRootsRequest as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("roots/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("roots/list"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -2248,17 +2409,23 @@ impl Decode for ListTasksRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListTasksRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListTasksRequest as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tasks/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tasks/list"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -2322,17 +2489,23 @@ impl Decode for ListToolsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListToolsRequest as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tools/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tools/list"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -2399,21 +2572,30 @@ impl Decode for PaginatedRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<PaginatedRequest as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut method),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(method)) = (id, method) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(method) = method else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2484,15 +2666,21 @@ impl Decode for PaginatedRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cursor = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => cursor = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cursor),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2556,17 +2744,23 @@ impl Decode for PingRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PingRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<PingRequest as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("ping")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("ping"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(id) = id else {
@@ -2630,20 +2824,29 @@ impl Decode for ReadResourceRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ReadResourceRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("resources/read")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("resources/read"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2708,15 +2911,21 @@ impl Decode for ReadResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -2786,15 +2995,21 @@ impl Decode for Request {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
+            keys: &keys::<2>(<Request as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut method),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -2861,13 +3076,20 @@ impl Decode for RequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             meta,
@@ -2925,15 +3147,21 @@ impl Decode for ResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -3174,20 +3402,29 @@ impl Decode for SetLevelRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<SetLevelRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("logging/setLevel")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("logging/setLevel"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3252,15 +3489,21 @@ impl Decode for SetLevelRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SetLevelRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut level = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => level = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut level),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(level) = level else {
@@ -3330,20 +3573,29 @@ impl Decode for SubscribeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<SubscribeRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("resources/subscribe")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("resources/subscribe"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3408,15 +3660,21 @@ impl Decode for SubscribeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -3497,15 +3755,21 @@ impl Decode for TaskAugmentedRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskAugmentedRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<TaskAugmentedRequestParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut task = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => task = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut task),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -3569,20 +3833,29 @@ impl Decode for UnsubscribeRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<UnsubscribeRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("resources/unsubscribe")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("resources/unsubscribe"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3647,15 +3920,21 @@ impl Decode for UnsubscribeRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<UnsubscribeRequestParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {

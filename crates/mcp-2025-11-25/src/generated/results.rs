@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -146,19 +146,25 @@ impl Decode for CallToolResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolResult as Members>::MEMBERS,
+            keys: &keys::<4>(<CallToolResult as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
         let mut structured_content = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => is_error = Some(Decode::decode(r)?),
-                _ => structured_content = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut is_error),
+                3 => r.member(&mut structured_content),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(content) = content else {
@@ -277,9 +283,10 @@ impl Decode for CancelTaskResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskResult as Members>::MEMBERS,
+            keys: &keys::<8>(<CancelTaskResult as Members>::MEMBERS),
             required: 214,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -288,25 +295,36 @@ impl Decode for CancelTaskResult {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval = Some(Decode::decode(r)?),
-                4 => status = Some(Decode::decode(r)?),
-                5 => status_message = Some(Decode::decode(r)?),
-                6 => task_id = Some(Decode::decode(r)?),
-                _ => ttl = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval),
+                4 => r.member(&mut status),
+                5 => r.member(&mut status_message),
+                6 => r.member(&mut task_id),
+                7 => r.member(&mut ttl),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(status),
-            Some(task_id),
-            Some(ttl),
-        ) = (created_at, last_updated_at, status, task_id, ttl) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(status) = status else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl) = ttl else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -620,15 +638,21 @@ impl Decode for CompleteResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResult as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteResult as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut completion = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => completion = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut completion),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(completion) = completion else {
@@ -803,24 +827,36 @@ impl Decode for CreateMessageResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageResult as Members>::MEMBERS,
+            keys: &keys::<5>(<CreateMessageResult as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut model = None;
         let mut role = None;
         let mut stop_reason = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => model = Some(Decode::decode(r)?),
-                3 => role = Some(Decode::decode(r)?),
-                _ => stop_reason = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut model),
+                3 => r.member(&mut role),
+                4 => r.member(&mut stop_reason),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(model), Some(role)) = (content, model, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(model) = model else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -903,15 +939,21 @@ impl Decode for CreateTaskResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateTaskResult as Members>::MEMBERS,
+            keys: &keys::<2>(<CreateTaskResult as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut task = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => task = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut task),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(task) = task else {
@@ -1066,17 +1108,23 @@ impl Decode for ElicitResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ElicitResult as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut action = None;
         let mut content = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => action = Some(Decode::decode(r)?),
-                _ => content = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut action),
+                2 => r.member(&mut content),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(action) = action else {
@@ -1159,17 +1207,23 @@ impl Decode for GetPromptResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptResult as Members>::MEMBERS,
+            keys: &keys::<3>(<GetPromptResult as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut description = None;
         let mut messages = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                _ => messages = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut description),
+                2 => r.member(&mut messages),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(messages) = messages else {
@@ -1251,13 +1305,20 @@ impl Decode for GetTaskPayloadResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskPayloadResult as Members>::MEMBERS,
+            keys: &keys::<1>(<GetTaskPayloadResult as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             meta,
@@ -1352,9 +1413,10 @@ impl Decode for GetTaskResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResult as Members>::MEMBERS,
+            keys: &keys::<8>(<GetTaskResult as Members>::MEMBERS),
             required: 214,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut created_at = None;
         let mut last_updated_at = None;
@@ -1363,25 +1425,36 @@ impl Decode for GetTaskResult {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => created_at = Some(Decode::decode(r)?),
-                2 => last_updated_at = Some(Decode::decode(r)?),
-                3 => poll_interval = Some(Decode::decode(r)?),
-                4 => status = Some(Decode::decode(r)?),
-                5 => status_message = Some(Decode::decode(r)?),
-                6 => task_id = Some(Decode::decode(r)?),
-                _ => ttl = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut created_at),
+                2 => r.member(&mut last_updated_at),
+                3 => r.member(&mut poll_interval),
+                4 => r.member(&mut status),
+                5 => r.member(&mut status_message),
+                6 => r.member(&mut task_id),
+                7 => r.member(&mut ttl),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(status),
-            Some(task_id),
-            Some(ttl),
-        ) = (created_at, last_updated_at, status, task_id, ttl) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(status) = status else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl) = ttl else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1491,28 +1564,36 @@ impl Decode for InitializeResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeResult as Members>::MEMBERS,
+            keys: &keys::<5>(<InitializeResult as Members>::MEMBERS),
             required: 26,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut capabilities = None;
         let mut instructions = None;
         let mut protocol_version = None;
         let mut server_info = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => capabilities = Some(Decode::decode(r)?),
-                2 => instructions = Some(Decode::decode(r)?),
-                3 => protocol_version = Some(Decode::decode(r)?),
-                _ => server_info = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut capabilities),
+                2 => r.member(&mut instructions),
+                3 => r.member(&mut protocol_version),
+                4 => r.member(&mut server_info),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(capabilities), Some(protocol_version), Some(server_info)) = (
-            capabilities,
-            protocol_version,
-            server_info,
-        ) else {
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
+            return Err(object.incomplete(r));
+        };
+        let Some(server_info) = server_info else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1594,17 +1675,23 @@ impl Decode for ListPromptsResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ListPromptsResult as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut next_cursor = None;
         let mut prompts = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => prompts = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut next_cursor),
+                2 => r.member(&mut prompts),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(prompts) = prompts else {
@@ -1689,17 +1776,23 @@ impl Decode for ListResourceTemplatesResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ListResourceTemplatesResult as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut next_cursor = None;
         let mut resource_templates = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => resource_templates = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut next_cursor),
+                2 => r.member(&mut resource_templates),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(resource_templates) = resource_templates else {
@@ -1780,17 +1873,23 @@ impl Decode for ListResourcesResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ListResourcesResult as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut next_cursor = None;
         let mut resources = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => resources = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut next_cursor),
+                2 => r.member(&mut resources),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(resources) = resources else {
@@ -1869,15 +1968,21 @@ impl Decode for ListRootsResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsResult as Members>::MEMBERS,
+            keys: &keys::<2>(<ListRootsResult as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut roots = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => roots = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut roots),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(roots) = roots else {
@@ -1953,17 +2058,23 @@ impl Decode for ListTasksResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListTasksResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ListTasksResult as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut next_cursor = None;
         let mut tasks = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => tasks = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut next_cursor),
+                2 => r.member(&mut tasks),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(tasks) = tasks else {
@@ -2044,17 +2155,23 @@ impl Decode for ListToolsResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsResult as Members>::MEMBERS,
+            keys: &keys::<3>(<ListToolsResult as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut next_cursor = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut next_cursor),
+                2 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(tools) = tools else {
@@ -2138,15 +2255,21 @@ impl Decode for PaginatedResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedResult as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedResult as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut next_cursor = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => next_cursor = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut next_cursor),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2210,15 +2333,21 @@ impl Decode for ReadResourceResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceResult as Members>::MEMBERS,
+            keys: &keys::<2>(<ReadResourceResult as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut contents = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => contents = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut contents),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(contents) = contents else {
@@ -2293,13 +2422,20 @@ impl Decode for Result {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Result as Members>::MEMBERS,
+            keys: &keys::<1>(<Result as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             meta,

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -64,17 +64,23 @@ impl Decode for Annotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
+            keys: &keys::<3>(<Annotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut audience = None;
         let mut last_modified = None;
         let mut priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => audience = Some(Decode::decode(r)?),
-                1 => last_modified = Some(Decode::decode(r)?),
-                _ => priority = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut audience),
+                1 => r.member(&mut last_modified),
+                2 => r.member(&mut priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -244,23 +250,32 @@ impl Decode for AudioContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <AudioContent as Members>::MEMBERS,
+            keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                _ => r.constant("audio")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("audio"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -344,15 +359,21 @@ impl Decode for BaseMetadata {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BaseMetadata as Members>::MEMBERS,
+            keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -422,22 +443,31 @@ impl Decode for BlobResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
+            keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut blob = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => blob = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut blob),
+                2 => r.member(&mut mime_type),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(blob), Some(uri)) = (blob, uri) else {
+        let Some(blob) = blob else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -531,18 +561,24 @@ impl Decode for BooleanSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BooleanSchema as Members>::MEMBERS,
+            keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => title = Some(Decode::decode(r)?),
-                _ => r.constant("boolean")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut title),
+                3 => r.constant("boolean"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -632,21 +668,27 @@ impl Decode for ClientCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
+            keys: &keys::<5>(<ClientCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut elicitation = None;
         let mut experimental = None;
         let mut roots = None;
         let mut sampling = None;
         let mut tasks = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => elicitation = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => roots = Some(Decode::decode(r)?),
-                3 => sampling = Some(Decode::decode(r)?),
-                _ => tasks = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut elicitation),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut roots),
+                3 => r.member(&mut sampling),
+                4 => r.member(&mut tasks),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -731,15 +773,21 @@ impl Decode for ClientCapabilitiesElicitation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesElicitation as Members>::MEMBERS,
+            keys: &keys::<2>(<ClientCapabilitiesElicitation as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut form = None;
         let mut url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => form = Some(Decode::decode(r)?),
-                _ => url = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut form),
+                1 => r.member(&mut url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -806,13 +854,20 @@ impl Decode for ClientCapabilitiesRoots {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
+            keys: &keys::<1>(<ClientCapabilitiesRoots as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -877,15 +932,21 @@ impl Decode for ClientCapabilitiesSampling {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesSampling as Members>::MEMBERS,
+            keys: &keys::<2>(<ClientCapabilitiesSampling as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut context = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => context = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut context),
+                1 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -958,17 +1019,23 @@ impl Decode for ClientCapabilitiesTasks {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasks as Members>::MEMBERS,
+            keys: &keys::<3>(<ClientCapabilitiesTasks as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cancel = None;
         let mut list = None;
         let mut requests = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => cancel = Some(Decode::decode(r)?),
-                1 => list = Some(Decode::decode(r)?),
-                _ => requests = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cancel),
+                1 => r.member(&mut list),
+                2 => r.member(&mut requests),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1043,15 +1110,21 @@ impl Decode for ClientCapabilitiesTasksRequests {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasksRequests as Members>::MEMBERS,
+            keys: &keys::<2>(<ClientCapabilitiesTasksRequests as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut elicitation = None;
         let mut sampling = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => elicitation = Some(Decode::decode(r)?),
-                _ => sampling = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut elicitation),
+                1 => r.member(&mut sampling),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1118,13 +1191,22 @@ impl Decode for ClientCapabilitiesTasksRequestsElicitation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasksRequestsElicitation as Members>::MEMBERS,
+            keys: &keys::<
+                1,
+            >(<ClientCapabilitiesTasksRequestsElicitation as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut create = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            create = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut create),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             create,
@@ -1185,13 +1267,22 @@ impl Decode for ClientCapabilitiesTasksRequestsSampling {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasksRequestsSampling as Members>::MEMBERS,
+            keys: &keys::<
+                1,
+            >(<ClientCapabilitiesTasksRequestsSampling as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut create_message = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            create_message = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut create_message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             create_message,
@@ -1249,18 +1340,27 @@ impl Decode for CompleteRequestParamsArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => value = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(value)) = (name, value) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(value) = value else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1322,13 +1422,20 @@ impl Decode for CompleteRequestParamsContext {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsContext as Members>::MEMBERS,
+            keys: &keys::<1>(<CompleteRequestParamsContext as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut arguments = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            arguments = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut arguments),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             arguments,
@@ -1467,17 +1574,23 @@ impl Decode for CompleteResultCompletion {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
+            keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut has_more = None;
         let mut total = None;
         let mut values = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => has_more = Some(Decode::decode(r)?),
-                1 => total = Some(Decode::decode(r)?),
-                _ => values = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut has_more),
+                1 => r.member(&mut total),
+                2 => r.member(&mut values),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(values) = values else {
@@ -1772,24 +1885,33 @@ impl Decode for ElicitRequestFormParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestFormParams as Members>::MEMBERS,
+            keys: &keys::<5>(<ElicitRequestFormParams as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut message = None;
         let mut mode = None;
         let mut requested_schema = None;
         let mut task = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => message = Some(Decode::decode(r)?),
-                2 => mode = Some(Decode::decode(r)?),
-                3 => requested_schema = Some(Decode::decode(r)?),
-                _ => task = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut message),
+                2 => r.member(&mut mode),
+                3 => r.member(&mut requested_schema),
+                4 => r.member(&mut task),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(message), Some(requested_schema)) = (message, requested_schema) else {
+        let Some(message) = message else {
+            return Err(object.incomplete(r));
+        };
+        let Some(requested_schema) = requested_schema else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1904,18 +2026,26 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS,
+            keys: &keys::<
+                4,
+            >(<ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => schema = Some(Decode::decode(r)?),
-                1 => properties = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                1 => r.member(&mut properties),
+                2 => r.member(&mut required),
+                3 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(properties) = properties else {
@@ -2018,29 +2148,37 @@ impl Decode for ElicitRequestURLParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestURLParams as Members>::MEMBERS,
+            keys: &keys::<6>(<ElicitRequestURLParams as Members>::MEMBERS),
             required: 46,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut elicitation_id = None;
         let mut message = None;
         let mut task = None;
         let mut url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => elicitation_id = Some(Decode::decode(r)?),
-                2 => message = Some(Decode::decode(r)?),
-                3 => r.constant("url")?,
-                4 => task = Some(Decode::decode(r)?),
-                _ => url = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut elicitation_id),
+                2 => r.member(&mut message),
+                3 => r.constant("url"),
+                4 => r.member(&mut task),
+                5 => r.member(&mut url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(elicitation_id), Some(message), Some(url)) = (
-            elicitation_id,
-            message,
-            url,
-        ) else {
+        let Some(elicitation_id) = elicitation_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
+            return Err(object.incomplete(r));
+        };
+        let Some(url) = url else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2264,18 +2402,24 @@ impl Decode for EmbeddedResource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
+            keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut resource = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => resource = Some(Decode::decode(r)?),
-                _ => r.constant("resource")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut resource),
+                3 => r.constant("resource"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(resource) = resource else {
@@ -2496,20 +2640,29 @@ impl Decode for Error {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Error as Members>::MEMBERS,
+            keys: &keys::<3>(<Error as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut code = None;
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => code = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut code),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(code), Some(message)) = (code, message) else {
+        let Some(code) = code else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2594,19 +2747,25 @@ impl Decode for Icon {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Icon as Members>::MEMBERS,
+            keys: &keys::<4>(<Icon as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mime_type = None;
         let mut sizes = None;
         let mut src = None;
         let mut theme = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => mime_type = Some(Decode::decode(r)?),
-                1 => sizes = Some(Decode::decode(r)?),
-                2 => src = Some(Decode::decode(r)?),
-                _ => theme = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mime_type),
+                1 => r.member(&mut sizes),
+                2 => r.member(&mut src),
+                3 => r.member(&mut theme),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(src) = src else {
@@ -2760,13 +2919,20 @@ impl Decode for Icons {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Icons as Members>::MEMBERS,
+            keys: &keys::<1>(<Icons as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut icons = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            icons = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut icons),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             icons,
@@ -2843,23 +3009,32 @@ impl Decode for ImageContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
+            keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                _ => r.constant("image")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("image"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2974,26 +3149,35 @@ impl Decode for Implementation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
+            keys: &keys::<6>(<Implementation as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut icons = None;
         let mut name = None;
         let mut title = None;
         let mut version = None;
         let mut website_url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => icons = Some(Decode::decode(r)?),
-                2 => name = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                4 => version = Some(Decode::decode(r)?),
-                _ => website_url = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut icons),
+                2 => r.member(&mut name),
+                3 => r.member(&mut title),
+                4 => r.member(&mut version),
+                5 => r.member(&mut website_url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(version)) = (name, version) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(version) = version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3101,22 +3285,28 @@ impl Decode for LegacyTitledEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LegacyTitledEnumSchema as Members>::MEMBERS,
+            keys: &keys::<6>(<LegacyTitledEnumSchema as Members>::MEMBERS),
             required: 36,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;
         let mut enum_names = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => r#enum = Some(Decode::decode(r)?),
-                3 => enum_names = Some(Decode::decode(r)?),
-                4 => title = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut r#enum),
+                3 => r.member(&mut enum_names),
+                4 => r.member(&mut title),
+                5 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -3291,13 +3481,20 @@ impl Decode for ModelHint {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
+            keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            name = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             name,
@@ -3394,19 +3591,25 @@ impl Decode for ModelPreferences {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
+            keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cost_priority = None;
         let mut hints = None;
         let mut intelligence_priority = None;
         let mut speed_priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => cost_priority = Some(Decode::decode(r)?),
-                1 => hints = Some(Decode::decode(r)?),
-                2 => intelligence_priority = Some(Decode::decode(r)?),
-                _ => speed_priority = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cost_priority),
+                1 => r.member(&mut hints),
+                2 => r.member(&mut intelligence_priority),
+                3 => r.member(&mut speed_priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -3574,18 +3777,27 @@ impl Decode for MultiSelectOption {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MultiSelectOption as Members>::MEMBERS,
+            keys: &keys::<2>(<MultiSelectOption as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#const = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r#const = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#const),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(r#const), Some(title)) = (r#const, title) else {
+        let Some(r#const) = r#const else {
+            return Err(object.incomplete(r));
+        };
+        let Some(title) = title else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3663,23 +3875,29 @@ impl Decode for NumberSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NumberSchema as Members>::MEMBERS,
+            keys: &keys::<6>(<NumberSchema as Members>::MEMBERS),
             required: 32,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut maximum = None;
         let mut minimum = None;
         let mut title = None;
         let mut r#type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => maximum = Some(Decode::decode(r)?),
-                3 => minimum = Some(Decode::decode(r)?),
-                4 => title = Some(Decode::decode(r)?),
-                _ => r#type = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut maximum),
+                3 => r.member(&mut minimum),
+                4 => r.member(&mut title),
+                5 => r.member(&mut r#type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#type) = r#type else {
@@ -4057,23 +4275,29 @@ impl Decode for Prompt {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
+            keys: &keys::<6>(<Prompt as Members>::MEMBERS),
             required: 16,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut description = None;
         let mut icons = None;
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut name),
+                5 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -4180,19 +4404,25 @@ impl Decode for PromptArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
+            keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut name = None;
         let mut required = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut name),
+                2 => r.member(&mut required),
+                3 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -4269,18 +4499,27 @@ impl Decode for PromptMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
+            keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4355,16 +4594,22 @@ impl Decode for PromptReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
+            keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                1 => title = Some(Decode::decode(r)?),
-                _ => r.constant("ref/prompt")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                2 => r.constant("ref/prompt"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -4426,13 +4671,20 @@ impl Decode for RelatedTaskMetadata {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RelatedTaskMetadata as Members>::MEMBERS,
+            keys: &keys::<1>(<RelatedTaskMetadata as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut task_id = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            task_id = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut task_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(task_id) = task_id else {
             return Err(object.incomplete(r));
@@ -4498,13 +4750,20 @@ impl Decode for RequestParamsMeta {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParamsMeta as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParamsMeta as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut progress_token = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            progress_token = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut progress_token),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             progress_token,
@@ -4610,9 +4869,10 @@ impl Decode for Resource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
+            keys: &keys::<9>(<Resource as Members>::MEMBERS),
             required: 288,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -4622,20 +4882,28 @@ impl Decode for Resource {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => size = Some(Decode::decode(r)?),
-                7 => title = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut size),
+                7 => r.member(&mut title),
+                8 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4748,17 +5016,23 @@ impl Decode for ResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
+            keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -4884,9 +5158,10 @@ impl Decode for ResourceLink {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceLink as Members>::MEMBERS,
+            keys: &keys::<10>(<ResourceLink as Members>::MEMBERS),
             required: 800,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -4896,21 +5171,29 @@ impl Decode for ResourceLink {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => size = Some(Decode::decode(r)?),
-                7 => title = Some(Decode::decode(r)?),
-                8 => r.constant("resource_link")?,
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut size),
+                7 => r.member(&mut title),
+                8 => r.constant("resource_link"),
+                9 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5062,9 +5345,10 @@ impl Decode for ResourceTemplate {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
+            keys: &keys::<8>(<ResourceTemplate as Members>::MEMBERS),
             required: 160,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -5073,19 +5357,27 @@ impl Decode for ResourceTemplate {
         let mut name = None;
         let mut title = None;
         let mut uri_template = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => title = Some(Decode::decode(r)?),
-                _ => uri_template = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut title),
+                7 => r.member(&mut uri_template),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri_template)) = (name, uri_template) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri_template) = uri_template else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5187,14 +5479,20 @@ impl Decode for ResourceTemplateReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplateReference as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ref/resource")?,
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ref/resource"),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -5318,17 +5616,23 @@ impl Decode for Root {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
+            keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut name = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut name),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -5409,20 +5713,29 @@ impl Decode for SamplingMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
+            keys: &keys::<3>(<SamplingMessage as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5810,9 +6123,10 @@ impl Decode for ServerCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
+            keys: &keys::<7>(<ServerCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut completions = None;
         let mut experimental = None;
         let mut logging = None;
@@ -5820,15 +6134,20 @@ impl Decode for ServerCapabilities {
         let mut resources = None;
         let mut tasks = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => completions = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => logging = Some(Decode::decode(r)?),
-                3 => prompts = Some(Decode::decode(r)?),
-                4 => resources = Some(Decode::decode(r)?),
-                5 => tasks = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut completions),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut logging),
+                3 => r.member(&mut prompts),
+                4 => r.member(&mut resources),
+                5 => r.member(&mut tasks),
+                6 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -5920,13 +6239,20 @@ impl Decode for ServerCapabilitiesPrompts {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -5990,15 +6316,21 @@ impl Decode for ServerCapabilitiesResources {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
+            keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
         let mut subscribe = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => list_changed = Some(Decode::decode(r)?),
-                _ => subscribe = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                1 => r.member(&mut subscribe),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -6071,17 +6403,23 @@ impl Decode for ServerCapabilitiesTasks {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTasks as Members>::MEMBERS,
+            keys: &keys::<3>(<ServerCapabilitiesTasks as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cancel = None;
         let mut list = None;
         let mut requests = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => cancel = Some(Decode::decode(r)?),
-                1 => list = Some(Decode::decode(r)?),
-                _ => requests = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cancel),
+                1 => r.member(&mut list),
+                2 => r.member(&mut requests),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -6153,13 +6491,20 @@ impl Decode for ServerCapabilitiesTasksRequests {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTasksRequests as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesTasksRequests as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            tools = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             tools,
@@ -6220,13 +6565,20 @@ impl Decode for ServerCapabilitiesTasksRequestsTools {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTasksRequestsTools as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesTasksRequestsTools as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut call = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            call = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut call),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             call,
@@ -6287,13 +6639,20 @@ impl Decode for ServerCapabilitiesTools {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -6419,18 +6778,27 @@ impl Decode for SingleSelectOption {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SingleSelectOption as Members>::MEMBERS,
+            keys: &keys::<2>(<SingleSelectOption as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#const = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r#const = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#const),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(r#const), Some(title)) = (r#const, title) else {
+        let Some(r#const) = r#const else {
+            return Err(object.incomplete(r));
+        };
+        let Some(title) = title else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -6515,24 +6883,30 @@ impl Decode for StringSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <StringSchema as Members>::MEMBERS,
+            keys: &keys::<7>(<StringSchema as Members>::MEMBERS),
             required: 64,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut format = None;
         let mut max_length = None;
         let mut min_length = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => format = Some(Decode::decode(r)?),
-                3 => max_length = Some(Decode::decode(r)?),
-                4 => min_length = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut format),
+                3 => r.member(&mut max_length),
+                4 => r.member(&mut min_length),
+                5 => r.member(&mut title),
+                6 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -6717,9 +7091,10 @@ impl Decode for Task {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Task as Members>::MEMBERS,
+            keys: &keys::<7>(<Task as Members>::MEMBERS),
             required: 107,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut created_at = None;
         let mut last_updated_at = None;
         let mut poll_interval = None;
@@ -6727,24 +7102,35 @@ impl Decode for Task {
         let mut status_message = None;
         let mut task_id = None;
         let mut ttl = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => created_at = Some(Decode::decode(r)?),
-                1 => last_updated_at = Some(Decode::decode(r)?),
-                2 => poll_interval = Some(Decode::decode(r)?),
-                3 => status = Some(Decode::decode(r)?),
-                4 => status_message = Some(Decode::decode(r)?),
-                5 => task_id = Some(Decode::decode(r)?),
-                _ => ttl = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut created_at),
+                1 => r.member(&mut last_updated_at),
+                2 => r.member(&mut poll_interval),
+                3 => r.member(&mut status),
+                4 => r.member(&mut status_message),
+                5 => r.member(&mut task_id),
+                6 => r.member(&mut ttl),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(created_at),
-            Some(last_updated_at),
-            Some(status),
-            Some(task_id),
-            Some(ttl),
-        ) = (created_at, last_updated_at, status, task_id, ttl) else {
+        let Some(created_at) = created_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(last_updated_at) = last_updated_at else {
+            return Err(object.incomplete(r));
+        };
+        let Some(status) = status else {
+            return Err(object.incomplete(r));
+        };
+        let Some(task_id) = task_id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl) = ttl else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -6832,13 +7218,20 @@ impl Decode for TaskMetadata {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskMetadata as Members>::MEMBERS,
+            keys: &keys::<1>(<TaskMetadata as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut ttl = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            ttl = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut ttl),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self { ttl, extra: object.extra() })
     }
@@ -6963,18 +7356,24 @@ impl Decode for TextContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
+            keys: &keys::<4>(<TextContent as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut text = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
-                _ => r.constant("text")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut text),
+                3 => r.constant("text"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -7054,22 +7453,31 @@ impl Decode for TextResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
+            keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut text = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut text),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(text), Some(uri)) = (text, uri) else {
+        let Some(text) = text else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -7164,24 +7572,30 @@ impl Decode for TitledMultiSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledMultiSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<7>(<TitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: 68,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut items = None;
         let mut max_items = None;
         let mut min_items = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => items = Some(Decode::decode(r)?),
-                3 => max_items = Some(Decode::decode(r)?),
-                4 => min_items = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
-                _ => r.constant("array")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut items),
+                3 => r.member(&mut max_items),
+                4 => r.member(&mut min_items),
+                5 => r.member(&mut title),
+                6 => r.constant("array"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(items) = items else {
@@ -7262,13 +7676,20 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
+            keys: &keys::<1>(<TitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut any_of = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            any_of = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut any_of),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(any_of) = any_of else {
             return Err(object.incomplete(r));
@@ -7338,20 +7759,26 @@ impl Decode for TitledSingleSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledSingleSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<5>(<TitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut one_of = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => one_of = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut one_of),
+                3 => r.member(&mut title),
+                4 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(one_of) = one_of else {
@@ -7480,9 +7907,10 @@ impl Decode for Tool {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
+            keys: &keys::<9>(<Tool as Members>::MEMBERS),
             required: 96,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -7492,20 +7920,28 @@ impl Decode for Tool {
         let mut name = None;
         let mut output_schema = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => execution = Some(Decode::decode(r)?),
-                4 => icons = Some(Decode::decode(r)?),
-                5 => input_schema = Some(Decode::decode(r)?),
-                6 => name = Some(Decode::decode(r)?),
-                7 => output_schema = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut execution),
+                4 => r.member(&mut icons),
+                5 => r.member(&mut input_schema),
+                6 => r.member(&mut name),
+                7 => r.member(&mut output_schema),
+                8 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(input_schema), Some(name)) = (input_schema, name) else {
+        let Some(input_schema) = input_schema else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -7664,21 +8100,27 @@ impl Decode for ToolAnnotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolAnnotations as Members>::MEMBERS,
+            keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut destructive_hint = None;
         let mut idempotent_hint = None;
         let mut open_world_hint = None;
         let mut read_only_hint = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => destructive_hint = Some(Decode::decode(r)?),
-                1 => idempotent_hint = Some(Decode::decode(r)?),
-                2 => open_world_hint = Some(Decode::decode(r)?),
-                3 => read_only_hint = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut destructive_hint),
+                1 => r.member(&mut idempotent_hint),
+                2 => r.member(&mut open_world_hint),
+                3 => r.member(&mut read_only_hint),
+                4 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -7763,13 +8205,20 @@ impl Decode for ToolChoice {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolChoice as Members>::MEMBERS,
+            keys: &keys::<1>(<ToolChoice as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mode = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            mode = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mode),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             mode,
@@ -7905,13 +8354,20 @@ impl Decode for ToolExecution {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolExecution as Members>::MEMBERS,
+            keys: &keys::<1>(<ToolExecution as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut task_support = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            task_support = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut task_support),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             task_support,
@@ -8062,18 +8518,24 @@ impl Decode for ToolInputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
+            keys: &keys::<4>(<ToolInputSchemaView as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => schema = Some(Decode::decode(r)?),
-                1 => properties = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                1 => r.member(&mut properties),
+                2 => r.member(&mut required),
+                3 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -8193,18 +8655,24 @@ impl Decode for ToolOutputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
+            keys: &keys::<4>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => schema = Some(Decode::decode(r)?),
-                1 => properties = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                1 => r.member(&mut properties),
+                2 => r.member(&mut required),
+                3 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -8328,25 +8796,34 @@ impl Decode for ToolResultContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolResultContent as Members>::MEMBERS,
+            keys: &keys::<6>(<ToolResultContent as Members>::MEMBERS),
             required: 50,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
         let mut structured_content = None;
         let mut tool_use_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => is_error = Some(Decode::decode(r)?),
-                3 => structured_content = Some(Decode::decode(r)?),
-                4 => tool_use_id = Some(Decode::decode(r)?),
-                _ => r.constant("tool_result")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut is_error),
+                3 => r.member(&mut structured_content),
+                4 => r.member(&mut tool_use_id),
+                5 => r.constant("tool_result"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(tool_use_id)) = (content, tool_use_id) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(tool_use_id) = tool_use_id else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8443,23 +8920,35 @@ impl Decode for ToolUseContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolUseContent as Members>::MEMBERS,
+            keys: &keys::<5>(<ToolUseContent as Members>::MEMBERS),
             required: 30,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut id = None;
         let mut input = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
-                2 => input = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => r.constant("tool_use")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut id),
+                2 => r.member(&mut input),
+                3 => r.member(&mut name),
+                4 => r.constant("tool_use"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(input), Some(name)) = (id, input, name) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(input) = input else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8526,16 +9015,22 @@ impl Decode for URLElicitationRequiredError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <URLElicitationRequiredError as Members>::MEMBERS,
+            keys: &keys::<3>(<URLElicitationRequiredError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut error = None;
         let mut id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
-                _ => r.constant("2.0")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut error),
+                1 => r.member(&mut id),
+                2 => r.constant("2.0"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(error) = error else {
@@ -8602,13 +9097,20 @@ impl Decode for URLElicitationRequiredErrorData {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <URLElicitationRequiredErrorData as Members>::MEMBERS,
+            keys: &keys::<1>(<URLElicitationRequiredErrorData as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut elicitations = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            elicitations = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut elicitations),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(elicitations) = elicitations else {
             return Err(object.incomplete(r));
@@ -8677,19 +9179,28 @@ impl Decode for URLElicitationRequiredErrorObject {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <URLElicitationRequiredErrorObject as Members>::MEMBERS,
+            keys: &keys::<3>(<URLElicitationRequiredErrorObject as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32042, "-32042")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32042, "-32042"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(message)) = (data, message) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8774,24 +9285,30 @@ impl Decode for UntitledMultiSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledMultiSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<7>(<UntitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: 68,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut items = None;
         let mut max_items = None;
         let mut min_items = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => items = Some(Decode::decode(r)?),
-                3 => max_items = Some(Decode::decode(r)?),
-                4 => min_items = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
-                _ => r.constant("array")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut items),
+                3 => r.member(&mut max_items),
+                4 => r.member(&mut min_items),
+                5 => r.member(&mut title),
+                6 => r.constant("array"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(items) = items else {
@@ -8872,14 +9389,20 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
+            keys: &keys::<2>(<UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#enum = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r#enum = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#enum),
+                1 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -8950,20 +9473,26 @@ impl Decode for UntitledSingleSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledSingleSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<5>(<UntitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => r#enum = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut r#enum),
+                3 => r.member(&mut title),
+                4 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -47,15 +47,21 @@ impl Decode for CancelledNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<CancelledNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/cancelled")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/cancelled"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -119,17 +125,23 @@ impl Decode for CancelledNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotificationParams as Members>::MEMBERS,
+            keys: &keys::<3>(<CancelledNotificationParams as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut reason = None;
         let mut request_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => reason = Some(Decode::decode(r)?),
-                _ => request_id = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut reason),
+                2 => r.member(&mut request_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(request_id) = request_id else {
@@ -201,15 +213,21 @@ impl Decode for ClientNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<ClientNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/cancelled")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/cancelled"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -265,15 +283,21 @@ impl Decode for LoggingMessageNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<LoggingMessageNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/message")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/message"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -344,22 +368,31 @@ impl Decode for LoggingMessageNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
+            keys: &keys::<4>(<LoggingMessageNotificationParams as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut data = None;
         let mut level = None;
         let mut logger = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                2 => level = Some(Decode::decode(r)?),
-                _ => logger = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut data),
+                2 => r.member(&mut level),
+                3 => r.member(&mut logger),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(level)) = (data, level) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(level) = level else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -434,15 +467,21 @@ impl Decode for Notification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Notification as Members>::MEMBERS,
+            keys: &keys::<2>(<Notification as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut method),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -509,13 +548,20 @@ impl Decode for NotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NotificationParams as Members>::MEMBERS,
+            keys: &keys::<1>(<NotificationParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             meta,
@@ -570,15 +616,21 @@ impl Decode for ProgressNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<ProgressNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/progress")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/progress"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -655,24 +707,33 @@ impl Decode for ProgressNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotificationParams as Members>::MEMBERS,
+            keys: &keys::<5>(<ProgressNotificationParams as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut message = None;
         let mut progress = None;
         let mut progress_token = None;
         let mut total = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => message = Some(Decode::decode(r)?),
-                2 => progress = Some(Decode::decode(r)?),
-                3 => progress_token = Some(Decode::decode(r)?),
-                _ => total = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut message),
+                2 => r.member(&mut progress),
+                3 => r.member(&mut progress_token),
+                4 => r.member(&mut total),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(progress), Some(progress_token)) = (progress, progress_token) else {
+        let Some(progress) = progress else {
+            return Err(object.incomplete(r));
+        };
+        let Some(progress_token) = progress_token else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -749,15 +810,21 @@ impl Decode for PromptListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<PromptListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/prompts/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/prompts/list_changed"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -819,15 +886,21 @@ impl Decode for ResourceListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<ResourceListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/resources/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/resources/list_changed"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -885,15 +958,21 @@ impl Decode for ResourceUpdatedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<ResourceUpdatedNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/resources/updated")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/resources/updated"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -960,15 +1039,21 @@ impl Decode for ResourceUpdatedNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceUpdatedNotificationParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -1215,15 +1300,23 @@ impl Decode for SubscriptionsAcknowledgedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsAcknowledgedNotification as Members>::MEMBERS,
+            keys: &keys::<
+                3,
+            >(<SubscriptionsAcknowledgedNotification as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/subscriptions/acknowledged")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/subscriptions/acknowledged"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1287,15 +1380,23 @@ impl Decode for SubscriptionsAcknowledgedNotificationParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsAcknowledgedNotificationParams as Members>::MEMBERS,
+            keys: &keys::<
+                2,
+            >(<SubscriptionsAcknowledgedNotificationParams as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut notifications = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => notifications = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut notifications),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(notifications) = notifications else {
@@ -1362,15 +1463,21 @@ impl Decode for ToolListChangedNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolListChangedNotification as Members>::MEMBERS,
+            keys: &keys::<3>(<ToolListChangedNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                1 => r.constant("notifications/tools/list_changed")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.constant("notifications/tools/list_changed"),
+                2 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -44,20 +44,29 @@ impl Decode for CallToolRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CallToolRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tools/call")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tools/call"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -137,24 +146,33 @@ impl Decode for CallToolRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
+            keys: &keys::<5>(<CallToolRequestParams as Members>::MEMBERS),
             required: 9,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut input_responses = None;
         let mut name = None;
         let mut request_state = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => input_responses = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => request_state = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut input_responses),
+                3 => r.member(&mut name),
+                4 => r.member(&mut request_state),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(meta), Some(name)) = (meta, name) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -462,20 +480,29 @@ impl Decode for CompleteRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<CompleteRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("completion/complete")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("completion/complete"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -550,22 +577,34 @@ impl Decode for CompleteRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<CompleteRequestParams as Members>::MEMBERS),
             required: 11,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut argument = None;
         let mut context = None;
         let mut r#ref = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => argument = Some(Decode::decode(r)?),
-                2 => context = Some(Decode::decode(r)?),
-                _ => r#ref = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut argument),
+                2 => r.member(&mut context),
+                3 => r.member(&mut r#ref),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(meta), Some(argument), Some(r#ref)) = (meta, argument, r#ref) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(argument) = argument else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#ref) = r#ref else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -640,14 +679,20 @@ impl Decode for CreateMessageRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<CreateMessageRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("sampling/createMessage")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("sampling/createMessage"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -757,9 +802,10 @@ impl Decode for CreateMessageRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
+            keys: &keys::<10>(<CreateMessageRequestParams as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut include_context = None;
         let mut max_tokens = None;
         let mut messages = None;
@@ -770,21 +816,29 @@ impl Decode for CreateMessageRequestParams {
         let mut temperature = None;
         let mut tool_choice = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => include_context = Some(Decode::decode(r)?),
-                1 => max_tokens = Some(Decode::decode(r)?),
-                2 => messages = Some(Decode::decode(r)?),
-                3 => metadata = Some(Decode::decode(r)?),
-                4 => model_preferences = Some(Decode::decode(r)?),
-                5 => stop_sequences = Some(Decode::decode(r)?),
-                6 => system_prompt = Some(Decode::decode(r)?),
-                7 => temperature = Some(Decode::decode(r)?),
-                8 => tool_choice = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut include_context),
+                1 => r.member(&mut max_tokens),
+                2 => r.member(&mut messages),
+                3 => r.member(&mut metadata),
+                4 => r.member(&mut model_preferences),
+                5 => r.member(&mut stop_sequences),
+                6 => r.member(&mut system_prompt),
+                7 => r.member(&mut temperature),
+                8 => r.member(&mut tool_choice),
+                9 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(max_tokens), Some(messages)) = (max_tokens, messages) else {
+        let Some(max_tokens) = max_tokens else {
+            return Err(object.incomplete(r));
+        };
+        let Some(messages) = messages else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -912,20 +966,29 @@ impl Decode for DiscoverRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <DiscoverRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<DiscoverRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("server/discover")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("server/discover"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -987,14 +1050,20 @@ impl Decode for ElicitRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ElicitRequest as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("elicitation/create")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("elicitation/create"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(params) = params else {
@@ -1144,20 +1213,29 @@ impl Decode for GetPromptRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<GetPromptRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("prompts/get")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("prompts/get"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1237,24 +1315,33 @@ impl Decode for GetPromptRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
+            keys: &keys::<5>(<GetPromptRequestParams as Members>::MEMBERS),
             required: 9,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut input_responses = None;
         let mut name = None;
         let mut request_state = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => input_responses = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => request_state = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut input_responses),
+                3 => r.member(&mut name),
+                4 => r.member(&mut request_state),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(meta), Some(name)) = (meta, name) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1441,17 +1528,23 @@ impl Decode for InputResponseRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InputResponseRequestParams as Members>::MEMBERS,
+            keys: &keys::<3>(<InputResponseRequestParams as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut input_responses = None;
         let mut request_state = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => input_responses = Some(Decode::decode(r)?),
-                _ => request_state = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut input_responses),
+                2 => r.member(&mut request_state),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(meta) = meta else {
@@ -1530,20 +1623,29 @@ impl Decode for ListPromptsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListPromptsRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("prompts/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("prompts/list"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1608,20 +1710,29 @@ impl Decode for ListResourceTemplatesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListResourceTemplatesRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("resources/templates/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("resources/templates/list"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1686,20 +1797,29 @@ impl Decode for ListResourcesRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListResourcesRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("resources/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("resources/list"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1773,14 +1893,20 @@ impl Decode for ListRootsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
+            keys: &keys::<2>(<ListRootsRequest as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("roots/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("roots/list"),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1842,13 +1968,20 @@ impl Decode for ListRootsRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<ListRootsRequestParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             meta,
@@ -1906,20 +2039,29 @@ impl Decode for ListToolsRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ListToolsRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("tools/list")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("tools/list"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1991,21 +2133,33 @@ impl Decode for PaginatedRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<PaginatedRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut method),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(method), Some(params)) = (id, method, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(method) = method else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2074,15 +2228,21 @@ impl Decode for PaginatedRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<PaginatedRequestParams as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cursor = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => cursor = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cursor),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(meta) = meta else {
@@ -2152,20 +2312,29 @@ impl Decode for ReadResourceRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<ReadResourceRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("resources/read")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("resources/read"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2241,22 +2410,31 @@ impl Decode for ReadResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<4>(<ReadResourceRequestParams as Members>::MEMBERS),
             required: 9,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut input_responses = None;
         let mut request_state = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => input_responses = Some(Decode::decode(r)?),
-                2 => request_state = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut input_responses),
+                2 => r.member(&mut request_state),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(meta), Some(uri)) = (meta, uri) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2340,15 +2518,21 @@ impl Decode for Request {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
+            keys: &keys::<2>(<Request as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut method),
+                1 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -2406,13 +2590,20 @@ impl Decode for RequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<RequestParams as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(meta) = meta else {
             return Err(object.incomplete(r));
@@ -2476,18 +2667,27 @@ impl Decode for ResourceRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceRequestParams as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(meta), Some(uri)) = (meta, uri) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2562,20 +2762,29 @@ impl Decode for SubscriptionsListenRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<SubscriptionsListenRequest as Members>::MEMBERS),
             required: 15,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => r.constant("subscriptions/listen")?,
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.constant("subscriptions/listen"),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(params)) = (id, params) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(params) = params else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2642,18 +2851,27 @@ impl Decode for SubscriptionsListenRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenRequestParams as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscriptionsListenRequestParams as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut notifications = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => notifications = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut notifications),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(meta), Some(notifications)) = (meta, notifications) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(notifications) = notifications else {
             return Err(object.incomplete(r));
         };
         Ok(Self {

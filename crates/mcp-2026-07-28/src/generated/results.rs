@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -77,26 +77,34 @@ impl Decode for CacheableResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CacheableResult as Members>::MEMBERS,
+            keys: &keys::<4>(<CacheableResult as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut result_type = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => result_type = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut result_type),
+                3 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(cache_scope), Some(result_type), Some(ttl_ms)) = (
-            cache_scope,
-            result_type,
-            ttl_ms,
-        ) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -287,24 +295,33 @@ impl Decode for CallToolResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolResult as Members>::MEMBERS,
+            keys: &keys::<5>(<CallToolResult as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
         let mut result_type = None;
         let mut structured_content = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => is_error = Some(Decode::decode(r)?),
-                3 => result_type = Some(Decode::decode(r)?),
-                _ => structured_content = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut is_error),
+                3 => r.member(&mut result_type),
+                4 => r.member(&mut structured_content),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(result_type)) = (content, result_type) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -404,20 +421,29 @@ impl Decode for CompleteResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResult as Members>::MEMBERS,
+            keys: &keys::<3>(<CompleteResult as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut completion = None;
         let mut result_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => completion = Some(Decode::decode(r)?),
-                _ => result_type = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut completion),
+                2 => r.member(&mut result_type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(completion), Some(result_type)) = (completion, result_type) else {
+        let Some(completion) = completion else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -520,24 +546,36 @@ impl Decode for CreateMessageResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageResult as Members>::MEMBERS,
+            keys: &keys::<5>(<CreateMessageResult as Members>::MEMBERS),
             required: 14,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut model = None;
         let mut role = None;
         let mut stop_reason = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => model = Some(Decode::decode(r)?),
-                3 => role = Some(Decode::decode(r)?),
-                _ => stop_reason = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut model),
+                3 => r.member(&mut role),
+                4 => r.member(&mut stop_reason),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(model), Some(role)) = (content, model, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(model) = model else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -676,9 +714,10 @@ impl Decode for DiscoverResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <DiscoverResult as Members>::MEMBERS,
+            keys: &keys::<7>(<DiscoverResult as Members>::MEMBERS),
             required: 118,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut capabilities = None;
@@ -686,24 +725,35 @@ impl Decode for DiscoverResult {
         let mut result_type = None;
         let mut supported_versions = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => capabilities = Some(Decode::decode(r)?),
-                3 => instructions = Some(Decode::decode(r)?),
-                4 => result_type = Some(Decode::decode(r)?),
-                5 => supported_versions = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut capabilities),
+                3 => r.member(&mut instructions),
+                4 => r.member(&mut result_type),
+                5 => r.member(&mut supported_versions),
+                6 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(cache_scope),
-            Some(capabilities),
-            Some(result_type),
-            Some(supported_versions),
-            Some(ttl_ms),
-        ) = (cache_scope, capabilities, result_type, supported_versions, ttl_ms) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(capabilities) = capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(supported_versions) = supported_versions else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -801,15 +851,21 @@ impl Decode for ElicitResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitResult as Members>::MEMBERS,
+            keys: &keys::<2>(<ElicitResult as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut action = None;
         let mut content = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => action = Some(Decode::decode(r)?),
-                _ => content = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut action),
+                1 => r.member(&mut content),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(action) = action else {
@@ -975,22 +1031,31 @@ impl Decode for GetPromptResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptResult as Members>::MEMBERS,
+            keys: &keys::<4>(<GetPromptResult as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut description = None;
         let mut messages = None;
         let mut result_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => messages = Some(Decode::decode(r)?),
-                _ => result_type = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut description),
+                2 => r.member(&mut messages),
+                3 => r.member(&mut result_type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(messages), Some(result_type)) = (messages, result_type) else {
+        let Some(messages) = messages else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1088,18 +1153,24 @@ impl Decode for InputRequiredResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InputRequiredResult as Members>::MEMBERS,
+            keys: &keys::<4>(<InputRequiredResult as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut input_requests = None;
         let mut request_state = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => input_requests = Some(Decode::decode(r)?),
-                2 => request_state = Some(Decode::decode(r)?),
-                _ => r.constant("input_required")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut input_requests),
+                2 => r.member(&mut request_state),
+                3 => r.constant("input_required"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1223,31 +1294,41 @@ impl Decode for ListPromptsResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsResult as Members>::MEMBERS,
+            keys: &keys::<6>(<ListPromptsResult as Members>::MEMBERS),
             required: 58,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
         let mut prompts = None;
         let mut result_type = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => next_cursor = Some(Decode::decode(r)?),
-                3 => prompts = Some(Decode::decode(r)?),
-                4 => result_type = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut next_cursor),
+                3 => r.member(&mut prompts),
+                4 => r.member(&mut result_type),
+                5 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(cache_scope), Some(prompts), Some(result_type), Some(ttl_ms)) = (
-            cache_scope,
-            prompts,
-            result_type,
-            ttl_ms,
-        ) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(prompts) = prompts else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1390,31 +1471,41 @@ impl Decode for ListResourceTemplatesResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
+            keys: &keys::<6>(<ListResourceTemplatesResult as Members>::MEMBERS),
             required: 58,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
         let mut resource_templates = None;
         let mut result_type = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => next_cursor = Some(Decode::decode(r)?),
-                3 => resource_templates = Some(Decode::decode(r)?),
-                4 => result_type = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut next_cursor),
+                3 => r.member(&mut resource_templates),
+                4 => r.member(&mut result_type),
+                5 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(cache_scope),
-            Some(resource_templates),
-            Some(result_type),
-            Some(ttl_ms),
-        ) = (cache_scope, resource_templates, result_type, ttl_ms) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(resource_templates) = resource_templates else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1557,31 +1648,41 @@ impl Decode for ListResourcesResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesResult as Members>::MEMBERS,
+            keys: &keys::<6>(<ListResourcesResult as Members>::MEMBERS),
             required: 58,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
         let mut resources = None;
         let mut result_type = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => next_cursor = Some(Decode::decode(r)?),
-                3 => resources = Some(Decode::decode(r)?),
-                4 => result_type = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut next_cursor),
+                3 => r.member(&mut resources),
+                4 => r.member(&mut result_type),
+                5 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(cache_scope), Some(resources), Some(result_type), Some(ttl_ms)) = (
-            cache_scope,
-            resources,
-            result_type,
-            ttl_ms,
-        ) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(resources) = resources else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1674,13 +1775,20 @@ impl Decode for ListRootsResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsResult as Members>::MEMBERS,
+            keys: &keys::<1>(<ListRootsResult as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut roots = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            roots = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut roots),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(roots) = roots else {
             return Err(object.incomplete(r));
@@ -1792,31 +1900,41 @@ impl Decode for ListToolsResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsResult as Members>::MEMBERS,
+            keys: &keys::<6>(<ListToolsResult as Members>::MEMBERS),
             required: 58,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut next_cursor = None;
         let mut result_type = None;
         let mut tools = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => next_cursor = Some(Decode::decode(r)?),
-                3 => result_type = Some(Decode::decode(r)?),
-                4 => tools = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut next_cursor),
+                3 => r.member(&mut result_type),
+                4 => r.member(&mut tools),
+                5 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(cache_scope), Some(result_type), Some(tools), Some(ttl_ms)) = (
-            cache_scope,
-            result_type,
-            tools,
-            ttl_ms,
-        ) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(tools) = tools else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1929,17 +2047,23 @@ impl Decode for PaginatedResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedResult as Members>::MEMBERS,
+            keys: &keys::<3>(<PaginatedResult as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut next_cursor = None;
         let mut result_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => next_cursor = Some(Decode::decode(r)?),
-                _ => result_type = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut next_cursor),
+                2 => r.member(&mut result_type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(result_type) = result_type else {
@@ -2128,29 +2252,39 @@ impl Decode for ReadResourceResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceResult as Members>::MEMBERS,
+            keys: &keys::<5>(<ReadResourceResult as Members>::MEMBERS),
             required: 30,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut cache_scope = None;
         let mut contents = None;
         let mut result_type = None;
         let mut ttl_ms = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => cache_scope = Some(Decode::decode(r)?),
-                2 => contents = Some(Decode::decode(r)?),
-                3 => result_type = Some(Decode::decode(r)?),
-                _ => ttl_ms = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut cache_scope),
+                2 => r.member(&mut contents),
+                3 => r.member(&mut result_type),
+                4 => r.member(&mut ttl_ms),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(cache_scope), Some(contents), Some(result_type), Some(ttl_ms)) = (
-            cache_scope,
-            contents,
-            result_type,
-            ttl_ms,
-        ) else {
+        let Some(cache_scope) = cache_scope else {
+            return Err(object.incomplete(r));
+        };
+        let Some(contents) = contents else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
+            return Err(object.incomplete(r));
+        };
+        let Some(ttl_ms) = ttl_ms else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2254,15 +2388,21 @@ impl Decode for Result {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Result as Members>::MEMBERS,
+            keys: &keys::<2>(<Result as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut result_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => result_type = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut result_type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(result_type) = result_type else {
@@ -2647,18 +2787,27 @@ impl Decode for SubscriptionsListenResult {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenResult as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscriptionsListenResult as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut result_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                _ => result_type = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut result_type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(meta), Some(result_type)) = (meta, result_type) else {
+        let Some(meta) = meta else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result_type) = result_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {

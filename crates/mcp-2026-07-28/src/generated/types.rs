@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -64,17 +64,23 @@ impl Decode for Annotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
+            keys: &keys::<3>(<Annotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut audience = None;
         let mut last_modified = None;
         let mut priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => audience = Some(Decode::decode(r)?),
-                1 => last_modified = Some(Decode::decode(r)?),
-                _ => priority = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut audience),
+                1 => r.member(&mut last_modified),
+                2 => r.member(&mut priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -244,23 +250,32 @@ impl Decode for AudioContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <AudioContent as Members>::MEMBERS,
+            keys: &keys::<5>(<AudioContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                _ => r.constant("audio")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("audio"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -344,15 +359,21 @@ impl Decode for BaseMetadata {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BaseMetadata as Members>::MEMBERS,
+            keys: &keys::<2>(<BaseMetadata as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -422,22 +443,31 @@ impl Decode for BlobResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
+            keys: &keys::<4>(<BlobResourceContents as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut blob = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => blob = Some(Decode::decode(r)?),
-                2 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut blob),
+                2 => r.member(&mut mime_type),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(blob), Some(uri)) = (blob, uri) else {
+        let Some(blob) = blob else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -531,18 +561,24 @@ impl Decode for BooleanSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BooleanSchema as Members>::MEMBERS,
+            keys: &keys::<4>(<BooleanSchema as Members>::MEMBERS),
             required: 8,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => title = Some(Decode::decode(r)?),
-                _ => r.constant("boolean")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut title),
+                3 => r.constant("boolean"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -675,19 +711,28 @@ impl Decode for CallToolResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<CallToolResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -778,21 +823,27 @@ impl Decode for ClientCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
+            keys: &keys::<5>(<ClientCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut elicitation = None;
         let mut experimental = None;
         let mut extensions = None;
         let mut roots = None;
         let mut sampling = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => elicitation = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => extensions = Some(Decode::decode(r)?),
-                3 => roots = Some(Decode::decode(r)?),
-                _ => sampling = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut elicitation),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut extensions),
+                3 => r.member(&mut roots),
+                4 => r.member(&mut sampling),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -877,15 +928,21 @@ impl Decode for ClientCapabilitiesElicitation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesElicitation as Members>::MEMBERS,
+            keys: &keys::<2>(<ClientCapabilitiesElicitation as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut form = None;
         let mut url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => form = Some(Decode::decode(r)?),
-                _ => url = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut form),
+                1 => r.member(&mut url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -956,15 +1013,21 @@ impl Decode for ClientCapabilitiesSampling {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesSampling as Members>::MEMBERS,
+            keys: &keys::<2>(<ClientCapabilitiesSampling as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut context = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => context = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut context),
+                1 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1028,18 +1091,27 @@ impl Decode for CompleteRequestParamsArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
+            keys: &keys::<2>(<CompleteRequestParamsArgument as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                _ => value = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(value)) = (name, value) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(value) = value else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1101,13 +1173,20 @@ impl Decode for CompleteRequestParamsContext {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsContext as Members>::MEMBERS,
+            keys: &keys::<1>(<CompleteRequestParamsContext as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut arguments = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            arguments = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut arguments),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             arguments,
@@ -1246,17 +1325,23 @@ impl Decode for CompleteResultCompletion {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
+            keys: &keys::<3>(<CompleteResultCompletion as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut has_more = None;
         let mut total = None;
         let mut values = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => has_more = Some(Decode::decode(r)?),
-                1 => total = Some(Decode::decode(r)?),
-                _ => values = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut has_more),
+                1 => r.member(&mut total),
+                2 => r.member(&mut values),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(values) = values else {
@@ -1331,19 +1416,28 @@ impl Decode for CompleteResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<CompleteResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1611,19 +1705,28 @@ impl Decode for DiscoverResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <DiscoverResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<DiscoverResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1695,20 +1798,29 @@ impl Decode for ElicitRequestFormParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestFormParams as Members>::MEMBERS,
+            keys: &keys::<3>(<ElicitRequestFormParams as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut message = None;
         let mut mode = None;
         let mut requested_schema = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => message = Some(Decode::decode(r)?),
-                1 => mode = Some(Decode::decode(r)?),
-                _ => requested_schema = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut message),
+                1 => r.member(&mut mode),
+                2 => r.member(&mut requested_schema),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(message), Some(requested_schema)) = (message, requested_schema) else {
+        let Some(message) = message else {
+            return Err(object.incomplete(r));
+        };
+        let Some(requested_schema) = requested_schema else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1813,18 +1925,26 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS,
+            keys: &keys::<
+                4,
+            >(<ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS),
             required: 10,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => schema = Some(Decode::decode(r)?),
-                1 => properties = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                1 => r.member(&mut properties),
+                2 => r.member(&mut required),
+                3 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(properties) = properties else {
@@ -1901,19 +2021,28 @@ impl Decode for ElicitRequestURLParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestURLParams as Members>::MEMBERS,
+            keys: &keys::<3>(<ElicitRequestURLParams as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut message = None;
         let mut url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => message = Some(Decode::decode(r)?),
-                1 => r.constant("url")?,
-                _ => url = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut message),
+                1 => r.constant("url"),
+                2 => r.member(&mut url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(message), Some(url)) = (message, url) else {
+        let Some(message) = message else {
+            return Err(object.incomplete(r));
+        };
+        let Some(url) = url else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2124,18 +2253,24 @@ impl Decode for EmbeddedResource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
+            keys: &keys::<4>(<EmbeddedResource as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut resource = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => resource = Some(Decode::decode(r)?),
-                _ => r.constant("resource")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut resource),
+                3 => r.constant("resource"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(resource) = resource else {
@@ -2356,20 +2491,29 @@ impl Decode for Error {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Error as Members>::MEMBERS,
+            keys: &keys::<3>(<Error as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut code = None;
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => code = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut code),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(code), Some(message)) = (code, message) else {
+        let Some(code) = code else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2433,19 +2577,28 @@ impl Decode for GetPromptResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<GetPromptResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -2513,16 +2666,22 @@ impl Decode for HeaderMismatchError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <HeaderMismatchError as Members>::MEMBERS,
+            keys: &keys::<3>(<HeaderMismatchError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut error = None;
         let mut id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
-                _ => r.constant("2.0")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut error),
+                1 => r.member(&mut id),
+                2 => r.constant("2.0"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(error) = error else {
@@ -2586,16 +2745,22 @@ impl Decode for HeaderMismatchErrorObject {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <HeaderMismatchErrorObject as Members>::MEMBERS,
+            keys: &keys::<3>(<HeaderMismatchErrorObject as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32020, "-32020")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32020, "-32020"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -2680,19 +2845,25 @@ impl Decode for Icon {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Icon as Members>::MEMBERS,
+            keys: &keys::<4>(<Icon as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mime_type = None;
         let mut sizes = None;
         let mut src = None;
         let mut theme = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => mime_type = Some(Decode::decode(r)?),
-                1 => sizes = Some(Decode::decode(r)?),
-                2 => src = Some(Decode::decode(r)?),
-                _ => theme = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mime_type),
+                1 => r.member(&mut sizes),
+                2 => r.member(&mut src),
+                3 => r.member(&mut theme),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(src) = src else {
@@ -2846,13 +3017,20 @@ impl Decode for Icons {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Icons as Members>::MEMBERS,
+            keys: &keys::<1>(<Icons as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut icons = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            icons = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut icons),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             icons,
@@ -2929,23 +3107,32 @@ impl Decode for ImageContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
+            keys: &keys::<5>(<ImageContent as Members>::MEMBERS),
             required: 28,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut data = None;
         let mut mime_type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => data = Some(Decode::decode(r)?),
-                3 => mime_type = Some(Decode::decode(r)?),
-                _ => r.constant("image")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut data),
+                3 => r.member(&mut mime_type),
+                4 => r.constant("image"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(mime_type)) = (data, mime_type) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(mime_type) = mime_type else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3060,26 +3247,35 @@ impl Decode for Implementation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
+            keys: &keys::<6>(<Implementation as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut icons = None;
         let mut name = None;
         let mut title = None;
         let mut version = None;
         let mut website_url = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => icons = Some(Decode::decode(r)?),
-                2 => name = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                4 => version = Some(Decode::decode(r)?),
-                _ => website_url = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut icons),
+                2 => r.member(&mut name),
+                3 => r.member(&mut title),
+                4 => r.member(&mut version),
+                5 => r.member(&mut website_url),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(version)) = (name, version) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(version) = version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3283,16 +3479,22 @@ impl Decode for InternalError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InternalError as Members>::MEMBERS,
+            keys: &keys::<3>(<InternalError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32603, "-32603")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32603, "-32603"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -3365,16 +3567,22 @@ impl Decode for InvalidParamsError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InvalidParamsError as Members>::MEMBERS,
+            keys: &keys::<3>(<InvalidParamsError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32602, "-32602")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32602, "-32602"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -3438,16 +3646,22 @@ impl Decode for InvalidRequestError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InvalidRequestError as Members>::MEMBERS,
+            keys: &keys::<3>(<InvalidRequestError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32600, "-32600")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32600, "-32600"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -3544,22 +3758,28 @@ impl Decode for LegacyTitledEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LegacyTitledEnumSchema as Members>::MEMBERS,
+            keys: &keys::<6>(<LegacyTitledEnumSchema as Members>::MEMBERS),
             required: 36,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;
         let mut enum_names = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => r#enum = Some(Decode::decode(r)?),
-                3 => enum_names = Some(Decode::decode(r)?),
-                4 => title = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut r#enum),
+                3 => r.member(&mut enum_names),
+                4 => r.member(&mut title),
+                5 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -3638,19 +3858,28 @@ impl Decode for ListPromptsResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<ListPromptsResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3715,19 +3944,28 @@ impl Decode for ListResourceTemplatesResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<ListResourceTemplatesResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3792,19 +4030,28 @@ impl Decode for ListResourcesResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<ListResourcesResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -3869,19 +4116,28 @@ impl Decode for ListToolsResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<ListToolsResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4051,16 +4307,22 @@ impl Decode for MethodNotFoundError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MethodNotFoundError as Members>::MEMBERS,
+            keys: &keys::<3>(<MethodNotFoundError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32601, "-32601")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32601, "-32601"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -4126,16 +4388,22 @@ impl Decode for MissingRequiredClientCapabilityError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MissingRequiredClientCapabilityError as Members>::MEMBERS,
+            keys: &keys::<3>(<MissingRequiredClientCapabilityError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut error = None;
         let mut id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
-                _ => r.constant("2.0")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut error),
+                1 => r.member(&mut id),
+                2 => r.constant("2.0"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(error) = error else {
@@ -4196,13 +4464,22 @@ impl Decode for MissingRequiredClientCapabilityErrorData {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MissingRequiredClientCapabilityErrorData as Members>::MEMBERS,
+            keys: &keys::<
+                1,
+            >(<MissingRequiredClientCapabilityErrorData as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut required_capabilities = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            required_capabilities = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut required_capabilities),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(required_capabilities) = required_capabilities else {
             return Err(object.incomplete(r));
@@ -4263,19 +4540,30 @@ impl Decode for MissingRequiredClientCapabilityErrorObject {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MissingRequiredClientCapabilityErrorObject as Members>::MEMBERS,
+            keys: &keys::<
+                3,
+            >(<MissingRequiredClientCapabilityErrorObject as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32021, "-32021")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32021, "-32021"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(message)) = (data, message) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4348,13 +4636,20 @@ impl Decode for ModelHint {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
+            keys: &keys::<1>(<ModelHint as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            name = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             name,
@@ -4451,19 +4746,25 @@ impl Decode for ModelPreferences {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
+            keys: &keys::<4>(<ModelPreferences as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut cost_priority = None;
         let mut hints = None;
         let mut intelligence_priority = None;
         let mut speed_priority = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => cost_priority = Some(Decode::decode(r)?),
-                1 => hints = Some(Decode::decode(r)?),
-                2 => intelligence_priority = Some(Decode::decode(r)?),
-                _ => speed_priority = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut cost_priority),
+                1 => r.member(&mut hints),
+                2 => r.member(&mut intelligence_priority),
+                3 => r.member(&mut speed_priority),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -4631,18 +4932,27 @@ impl Decode for MultiSelectOption {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MultiSelectOption as Members>::MEMBERS,
+            keys: &keys::<2>(<MultiSelectOption as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#const = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r#const = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#const),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(r#const), Some(title)) = (r#const, title) else {
+        let Some(r#const) = r#const else {
+            return Err(object.incomplete(r));
+        };
+        let Some(title) = title else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -4713,13 +5023,20 @@ impl Decode for NotificationMetaObject {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NotificationMetaObject as Members>::MEMBERS,
+            keys: &keys::<1>(<NotificationMetaObject as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut subscription_id = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            subscription_id = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut subscription_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             subscription_id,
@@ -4796,23 +5113,29 @@ impl Decode for NumberSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NumberSchema as Members>::MEMBERS,
+            keys: &keys::<6>(<NumberSchema as Members>::MEMBERS),
             required: 32,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut maximum = None;
         let mut minimum = None;
         let mut title = None;
         let mut r#type = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => maximum = Some(Decode::decode(r)?),
-                3 => minimum = Some(Decode::decode(r)?),
-                4 => title = Some(Decode::decode(r)?),
-                _ => r#type = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut maximum),
+                3 => r.member(&mut minimum),
+                4 => r.member(&mut title),
+                5 => r.member(&mut r#type),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#type) = r#type else {
@@ -4957,16 +5280,22 @@ impl Decode for ParseError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ParseError as Members>::MEMBERS,
+            keys: &keys::<3>(<ParseError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32700, "-32700")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32700, "-32700"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(message) = message else {
@@ -5263,23 +5592,29 @@ impl Decode for Prompt {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
+            keys: &keys::<6>(<Prompt as Members>::MEMBERS),
             required: 16,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut arguments = None;
         let mut description = None;
         let mut icons = None;
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => arguments = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut arguments),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut name),
+                5 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -5386,19 +5721,25 @@ impl Decode for PromptArgument {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
+            keys: &keys::<4>(<PromptArgument as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut description = None;
         let mut name = None;
         let mut required = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => description = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                2 => required = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut description),
+                1 => r.member(&mut name),
+                2 => r.member(&mut required),
+                3 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -5475,18 +5816,27 @@ impl Decode for PromptMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
+            keys: &keys::<2>(<PromptMessage as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut content),
+                1 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5561,16 +5911,22 @@ impl Decode for PromptReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
+            keys: &keys::<3>(<PromptReference as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut name = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => name = Some(Decode::decode(r)?),
-                1 => title = Some(Decode::decode(r)?),
-                _ => r.constant("ref/prompt")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut name),
+                1 => r.member(&mut title),
+                2 => r.constant("ref/prompt"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(name) = name else {
@@ -5637,19 +5993,28 @@ impl Decode for ReadResourceResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<ReadResourceResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5760,27 +6125,33 @@ impl Decode for RequestMetaObject {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestMetaObject as Members>::MEMBERS,
+            keys: &keys::<5>(<RequestMetaObject as Members>::MEMBERS),
             required: 9,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut client_capabilities = None;
         let mut client_info = None;
         let mut log_level = None;
         let mut protocol_version = None;
         let mut progress_token = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => client_capabilities = Some(Decode::decode(r)?),
-                1 => client_info = Some(Decode::decode(r)?),
-                2 => log_level = Some(Decode::decode(r)?),
-                3 => protocol_version = Some(Decode::decode(r)?),
-                _ => progress_token = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut client_capabilities),
+                1 => r.member(&mut client_info),
+                2 => r.member(&mut log_level),
+                3 => r.member(&mut protocol_version),
+                4 => r.member(&mut progress_token),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(client_capabilities), Some(protocol_version)) = (
-            client_capabilities,
-            protocol_version,
-        ) else {
+        let Some(client_capabilities) = client_capabilities else {
+            return Err(object.incomplete(r));
+        };
+        let Some(protocol_version) = protocol_version else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -5911,9 +6282,10 @@ impl Decode for Resource {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
+            keys: &keys::<9>(<Resource as Members>::MEMBERS),
             required: 288,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -5923,20 +6295,28 @@ impl Decode for Resource {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => size = Some(Decode::decode(r)?),
-                7 => title = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut size),
+                7 => r.member(&mut title),
+                8 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -6049,17 +6429,23 @@ impl Decode for ResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
+            keys: &keys::<3>(<ResourceContents as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -6185,9 +6571,10 @@ impl Decode for ResourceLink {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceLink as Members>::MEMBERS,
+            keys: &keys::<10>(<ResourceLink as Members>::MEMBERS),
             required: 800,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -6197,21 +6584,29 @@ impl Decode for ResourceLink {
         let mut size = None;
         let mut title = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => size = Some(Decode::decode(r)?),
-                7 => title = Some(Decode::decode(r)?),
-                8 => r.constant("resource_link")?,
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut size),
+                7 => r.member(&mut title),
+                8 => r.constant("resource_link"),
+                9 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri)) = (name, uri) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -6363,9 +6758,10 @@ impl Decode for ResourceTemplate {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
+            keys: &keys::<8>(<ResourceTemplate as Members>::MEMBERS),
             required: 160,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -6374,19 +6770,27 @@ impl Decode for ResourceTemplate {
         let mut name = None;
         let mut title = None;
         let mut uri_template = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => mime_type = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => title = Some(Decode::decode(r)?),
-                _ => uri_template = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut mime_type),
+                5 => r.member(&mut name),
+                6 => r.member(&mut title),
+                7 => r.member(&mut uri_template),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(name), Some(uri_template)) = (name, uri_template) else {
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri_template) = uri_template else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -6488,14 +6892,20 @@ impl Decode for ResourceTemplateReference {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplateReference as Members>::MEMBERS,
+            keys: &keys::<2>(<ResourceTemplateReference as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("ref/resource")?,
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("ref/resource"),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -6570,13 +6980,20 @@ impl Decode for ResultMetaObject {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResultMetaObject as Members>::MEMBERS,
+            keys: &keys::<1>(<ResultMetaObject as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut server_info = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            server_info = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut server_info),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             server_info,
@@ -6710,17 +7127,23 @@ impl Decode for Root {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
+            keys: &keys::<3>(<Root as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut name = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => name = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut name),
+                2 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(uri) = uri else {
@@ -6801,20 +7224,29 @@ impl Decode for SamplingMessage {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
+            keys: &keys::<3>(<SamplingMessage as Members>::MEMBERS),
             required: 6,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut role = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                _ => role = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut role),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(role)) = (content, role) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(role) = role else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -7207,9 +7639,10 @@ impl Decode for ServerCapabilities {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
+            keys: &keys::<7>(<ServerCapabilities as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut completions = None;
         let mut experimental = None;
         let mut extensions = None;
@@ -7217,15 +7650,20 @@ impl Decode for ServerCapabilities {
         let mut prompts = None;
         let mut resources = None;
         let mut tools = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => completions = Some(Decode::decode(r)?),
-                1 => experimental = Some(Decode::decode(r)?),
-                2 => extensions = Some(Decode::decode(r)?),
-                3 => logging = Some(Decode::decode(r)?),
-                4 => prompts = Some(Decode::decode(r)?),
-                5 => resources = Some(Decode::decode(r)?),
-                _ => tools = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut completions),
+                1 => r.member(&mut experimental),
+                2 => r.member(&mut extensions),
+                3 => r.member(&mut logging),
+                4 => r.member(&mut prompts),
+                5 => r.member(&mut resources),
+                6 => r.member(&mut tools),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -7317,13 +7755,20 @@ impl Decode for ServerCapabilitiesPrompts {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesPrompts as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -7387,15 +7832,21 @@ impl Decode for ServerCapabilitiesResources {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
+            keys: &keys::<2>(<ServerCapabilitiesResources as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
         let mut subscribe = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => list_changed = Some(Decode::decode(r)?),
-                _ => subscribe = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                1 => r.member(&mut subscribe),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -7462,13 +7913,20 @@ impl Decode for ServerCapabilitiesTools {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
+            keys: &keys::<1>(<ServerCapabilitiesTools as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut list_changed = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            list_changed = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             list_changed,
@@ -7594,18 +8052,27 @@ impl Decode for SingleSelectOption {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SingleSelectOption as Members>::MEMBERS,
+            keys: &keys::<2>(<SingleSelectOption as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#const = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r#const = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#const),
+                1 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(r#const), Some(title)) = (r#const, title) else {
+        let Some(r#const) = r#const else {
+            return Err(object.incomplete(r));
+        };
+        let Some(title) = title else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -7690,24 +8157,30 @@ impl Decode for StringSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <StringSchema as Members>::MEMBERS,
+            keys: &keys::<7>(<StringSchema as Members>::MEMBERS),
             required: 64,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut format = None;
         let mut max_length = None;
         let mut min_length = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => format = Some(Decode::decode(r)?),
-                3 => max_length = Some(Decode::decode(r)?),
-                4 => min_length = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut format),
+                3 => r.member(&mut max_length),
+                4 => r.member(&mut min_length),
+                5 => r.member(&mut title),
+                6 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -7881,19 +8354,25 @@ impl Decode for SubscriptionFilter {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionFilter as Members>::MEMBERS,
+            keys: &keys::<4>(<SubscriptionFilter as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut prompts_list_changed = None;
         let mut resource_subscriptions = None;
         let mut resources_list_changed = None;
         let mut tools_list_changed = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => prompts_list_changed = Some(Decode::decode(r)?),
-                1 => resource_subscriptions = Some(Decode::decode(r)?),
-                2 => resources_list_changed = Some(Decode::decode(r)?),
-                _ => tools_list_changed = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut prompts_list_changed),
+                1 => r.member(&mut resource_subscriptions),
+                2 => r.member(&mut resources_list_changed),
+                3 => r.member(&mut tools_list_changed),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -7985,15 +8464,21 @@ impl Decode for SubscriptionsListenResultMetaObject {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenResultMetaObject as Members>::MEMBERS,
+            keys: &keys::<2>(<SubscriptionsListenResultMetaObject as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut server_info = None;
         let mut subscription_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => server_info = Some(Decode::decode(r)?),
-                _ => subscription_id = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut server_info),
+                1 => r.member(&mut subscription_id),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(subscription_id) = subscription_id else {
@@ -8063,19 +8548,28 @@ impl Decode for SubscriptionsListenResultResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenResultResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<SubscriptionsListenResultResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8143,18 +8637,24 @@ impl Decode for TextContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
+            keys: &keys::<4>(<TextContent as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut text = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
-                _ => r.constant("text")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut text),
+                3 => r.constant("text"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -8234,22 +8734,31 @@ impl Decode for TextResourceContents {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
+            keys: &keys::<4>(<TextResourceContents as Members>::MEMBERS),
             required: 12,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut mime_type = None;
         let mut text = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => mime_type = Some(Decode::decode(r)?),
-                2 => text = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut mime_type),
+                2 => r.member(&mut text),
+                3 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(text), Some(uri)) = (text, uri) else {
+        let Some(text) = text else {
+            return Err(object.incomplete(r));
+        };
+        let Some(uri) = uri else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8344,24 +8853,30 @@ impl Decode for TitledMultiSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledMultiSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<7>(<TitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: 68,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut items = None;
         let mut max_items = None;
         let mut min_items = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => items = Some(Decode::decode(r)?),
-                3 => max_items = Some(Decode::decode(r)?),
-                4 => min_items = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
-                _ => r.constant("array")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut items),
+                3 => r.member(&mut max_items),
+                4 => r.member(&mut min_items),
+                5 => r.member(&mut title),
+                6 => r.constant("array"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(items) = items else {
@@ -8442,13 +8957,20 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
+            keys: &keys::<1>(<TitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut any_of = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            any_of = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut any_of),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(any_of) = any_of else {
             return Err(object.incomplete(r));
@@ -8518,20 +9040,26 @@ impl Decode for TitledSingleSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledSingleSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<5>(<TitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut one_of = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => one_of = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut one_of),
+                3 => r.member(&mut title),
+                4 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(one_of) = one_of else {
@@ -8668,9 +9196,10 @@ impl Decode for Tool {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
+            keys: &keys::<8>(<Tool as Members>::MEMBERS),
             required: 48,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut annotations = None;
         let mut description = None;
@@ -8679,19 +9208,27 @@ impl Decode for Tool {
         let mut name = None;
         let mut output_schema = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => annotations = Some(Decode::decode(r)?),
-                2 => description = Some(Decode::decode(r)?),
-                3 => icons = Some(Decode::decode(r)?),
-                4 => input_schema = Some(Decode::decode(r)?),
-                5 => name = Some(Decode::decode(r)?),
-                6 => output_schema = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut annotations),
+                2 => r.member(&mut description),
+                3 => r.member(&mut icons),
+                4 => r.member(&mut input_schema),
+                5 => r.member(&mut name),
+                6 => r.member(&mut output_schema),
+                7 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(input_schema), Some(name)) = (input_schema, name) else {
+        let Some(input_schema) = input_schema else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -8841,21 +9378,27 @@ impl Decode for ToolAnnotations {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolAnnotations as Members>::MEMBERS,
+            keys: &keys::<5>(<ToolAnnotations as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut destructive_hint = None;
         let mut idempotent_hint = None;
         let mut open_world_hint = None;
         let mut read_only_hint = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => destructive_hint = Some(Decode::decode(r)?),
-                1 => idempotent_hint = Some(Decode::decode(r)?),
-                2 => open_world_hint = Some(Decode::decode(r)?),
-                3 => read_only_hint = Some(Decode::decode(r)?),
-                _ => title = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut destructive_hint),
+                1 => r.member(&mut idempotent_hint),
+                2 => r.member(&mut open_world_hint),
+                3 => r.member(&mut read_only_hint),
+                4 => r.member(&mut title),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -8940,13 +9483,20 @@ impl Decode for ToolChoice {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolChoice as Members>::MEMBERS,
+            keys: &keys::<1>(<ToolChoice as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut mode = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            mode = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut mode),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             mode,
@@ -9094,14 +9644,20 @@ impl Decode for ToolInputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
+            keys: &keys::<2>(<ToolInputSchemaView as Members>::MEMBERS),
             required: 2,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => schema = Some(Decode::decode(r)?),
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                1 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -9189,13 +9745,20 @@ impl Decode for ToolOutputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
+            keys: &keys::<1>(<ToolOutputSchemaView as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut schema = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            schema = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut schema),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             schema,
@@ -9292,25 +9855,34 @@ impl Decode for ToolResultContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolResultContent as Members>::MEMBERS,
+            keys: &keys::<6>(<ToolResultContent as Members>::MEMBERS),
             required: 50,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut content = None;
         let mut is_error = None;
         let mut structured_content = None;
         let mut tool_use_id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => content = Some(Decode::decode(r)?),
-                2 => is_error = Some(Decode::decode(r)?),
-                3 => structured_content = Some(Decode::decode(r)?),
-                4 => tool_use_id = Some(Decode::decode(r)?),
-                _ => r.constant("tool_result")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut content),
+                2 => r.member(&mut is_error),
+                3 => r.member(&mut structured_content),
+                4 => r.member(&mut tool_use_id),
+                5 => r.constant("tool_result"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(content), Some(tool_use_id)) = (content, tool_use_id) else {
+        let Some(content) = content else {
+            return Err(object.incomplete(r));
+        };
+        let Some(tool_use_id) = tool_use_id else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -9405,23 +9977,35 @@ impl Decode for ToolUseContent {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolUseContent as Members>::MEMBERS,
+            keys: &keys::<5>(<ToolUseContent as Members>::MEMBERS),
             required: 30,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut id = None;
         let mut input = None;
         let mut name = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
-                2 => input = Some(Decode::decode(r)?),
-                3 => name = Some(Decode::decode(r)?),
-                _ => r.constant("tool_use")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut id),
+                2 => r.member(&mut input),
+                3 => r.member(&mut name),
+                4 => r.constant("tool_use"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(input), Some(name)) = (id, input, name) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(input) = input else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -9491,16 +10075,22 @@ impl Decode for UnsupportedProtocolVersionError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsupportedProtocolVersionError as Members>::MEMBERS,
+            keys: &keys::<3>(<UnsupportedProtocolVersionError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut error = None;
         let mut id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
-                _ => r.constant("2.0")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut error),
+                1 => r.member(&mut id),
+                2 => r.constant("2.0"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(error) = error else {
@@ -9565,18 +10155,27 @@ impl Decode for UnsupportedProtocolVersionErrorData {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsupportedProtocolVersionErrorData as Members>::MEMBERS,
+            keys: &keys::<2>(<UnsupportedProtocolVersionErrorData as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut requested = None;
         let mut supported = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => requested = Some(Decode::decode(r)?),
-                _ => supported = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut requested),
+                1 => r.member(&mut supported),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(requested), Some(supported)) = (requested, supported) else {
+        let Some(requested) = requested else {
+            return Err(object.incomplete(r));
+        };
+        let Some(supported) = supported else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -9638,19 +10237,30 @@ impl Decode for UnsupportedProtocolVersionErrorObject {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsupportedProtocolVersionErrorObject as Members>::MEMBERS,
+            keys: &keys::<
+                3,
+            >(<UnsupportedProtocolVersionErrorObject as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant_integer(-32022, "-32022")?,
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant_integer(-32022, "-32022"),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(data), Some(message)) = (data, message) else {
+        let Some(data) = data else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -9729,24 +10339,30 @@ impl Decode for UntitledMultiSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledMultiSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<7>(<UntitledMultiSelectEnumSchema as Members>::MEMBERS),
             required: 68,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut items = None;
         let mut max_items = None;
         let mut min_items = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => items = Some(Decode::decode(r)?),
-                3 => max_items = Some(Decode::decode(r)?),
-                4 => min_items = Some(Decode::decode(r)?),
-                5 => title = Some(Decode::decode(r)?),
-                _ => r.constant("array")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut items),
+                3 => r.member(&mut max_items),
+                4 => r.member(&mut min_items),
+                5 => r.member(&mut title),
+                6 => r.constant("array"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(items) = items else {
@@ -9827,14 +10443,20 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
+            keys: &keys::<2>(<UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#enum = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r#enum = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#enum),
+                1 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {
@@ -9905,20 +10527,26 @@ impl Decode for UntitledSingleSelectEnumSchema {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledSingleSelectEnumSchema as Members>::MEMBERS,
+            keys: &keys::<5>(<UntitledSingleSelectEnumSchema as Members>::MEMBERS),
             required: 20,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut default = None;
         let mut description = None;
         let mut r#enum = None;
         let mut title = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => default = Some(Decode::decode(r)?),
-                1 => description = Some(Decode::decode(r)?),
-                2 => r#enum = Some(Decode::decode(r)?),
-                3 => title = Some(Decode::decode(r)?),
-                _ => r.constant("string")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut default),
+                1 => r.member(&mut description),
+                2 => r.member(&mut r#enum),
+                3 => r.member(&mut title),
+                4 => r.constant("string"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(r#enum) = r#enum else {

@@ -6,6 +6,7 @@ mod check;
 mod convert;
 mod convert_jsonl;
 mod convert_message;
+mod diff;
 mod jsonl;
 mod program;
 mod revisions;

@@ -5759,8 +5759,8 @@ impl ConvertTo<older::RequestParamsMeta> for newer::RequestMetaObject {
                 Gone::Newer { since: "2026-07-28" },
             );
         }
-        if let Some(value) = client_info {
-            if !cx
+        if let Some(value) = client_info
+            && !cx
                 .stripped(
                     "io.modelcontextprotocol/clientInfo",
                     &value,
@@ -5768,17 +5768,16 @@ impl ConvertTo<older::RequestParamsMeta> for newer::RequestMetaObject {
                     silent,
                     "each request may say its client since 2026-07-28",
                 )
-            {
-                cx.gone(
-                    "io.modelcontextprotocol/clientInfo",
-                    &value,
-                    &mut extra,
-                    Gone::Newer { since: "2026-07-28" },
-                );
-            }
+        {
+            cx.gone(
+                "io.modelcontextprotocol/clientInfo",
+                &value,
+                &mut extra,
+                Gone::Newer { since: "2026-07-28" },
+            );
         }
-        if let Some(value) = log_level {
-            if !cx
+        if let Some(value) = log_level
+            && !cx
                 .stripped(
                     "io.modelcontextprotocol/logLevel",
                     &value,
@@ -5786,14 +5785,13 @@ impl ConvertTo<older::RequestParamsMeta> for newer::RequestMetaObject {
                     silent,
                     "each request may say how much it wants logged since 2026-07-28",
                 )
-            {
-                cx.gone(
-                    "io.modelcontextprotocol/logLevel",
-                    &value,
-                    &mut extra,
-                    Gone::Newer { since: "2026-07-28" },
-                );
-            }
+        {
+            cx.gone(
+                "io.modelcontextprotocol/logLevel",
+                &value,
+                &mut extra,
+                Gone::Newer { since: "2026-07-28" },
+            );
         }
         if !cx
             .stripped(

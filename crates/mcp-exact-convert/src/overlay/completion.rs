@@ -18,13 +18,13 @@ pub fn first_hundred(
             cx.report(pointer, LossKind::Dropped, reason);
         }
         completion.values.truncate(MOST);
-        if completion.has_more != Some(true) {
-            completion.has_more = Some(true);
-            cx.lost(
-                "hasMore",
-                LossKind::Replaced,
-                "there are more than a hundred values",
-            );
+        let kind = match completion.has_more.replace(true) {
+            None => Some(LossKind::Defaulted),
+            Some(false) => Some(LossKind::Replaced),
+            Some(true) => None,
+        };
+        if let Some(kind) = kind {
+            cx.lost("hasMore", kind, "there are more than a hundred values");
         }
     }
     Ok(completion)

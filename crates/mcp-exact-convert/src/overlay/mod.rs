@@ -1,22 +1,22 @@
 //! Conversions that no difference of schemas shows, as `schema/conversions.toml` names them.
 //!
-//! Each function is one step down or up between two neighbours. It reports what it does, as generated steps do.
+//! Each function is one step down or up between two neighbours, and is there when both are. It reports what it does, as
+//! generated steps do.
 
-#[cfg(feature = "2024-11-05")]
+#[cfg(all(feature = "2024-11-05", feature = "2025-03-26"))]
 pub mod audio;
-#[cfg(feature = "2025-11-25")]
+#[cfg(all(feature = "2025-11-25", feature = "2026-07-28"))]
 pub mod completion;
-#[cfg(feature = "2025-06-18")]
+#[cfg(all(feature = "2025-06-18", feature = "2025-11-25"))]
 pub mod elicitation;
-#[cfg(feature = "2025-03-26")]
+#[cfg(all(feature = "2025-03-26", feature = "2025-06-18"))]
 pub mod links;
-#[cfg(feature = "2025-06-18")]
+#[cfg(all(feature = "2025-06-18", feature = "2025-11-25"))]
 pub mod sampling;
-#[cfg(feature = "2025-11-25")]
+#[cfg(all(feature = "2025-11-25", feature = "2026-07-28"))]
 pub mod schemas;
-#[cfg(feature = "2025-11-25")]
 pub mod structured;
-#[cfg(feature = "2025-03-26")]
+#[cfg(all(feature = "2025-03-26", feature = "2025-06-18"))]
 pub mod titles;
-#[cfg(feature = "2025-11-25")]
+#[cfg(all(feature = "2025-11-25", feature = "2026-07-28"))]
 pub mod urls;

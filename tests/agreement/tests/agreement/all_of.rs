@@ -24,11 +24,35 @@ fn merge(at: &Value, definitions: &Value) -> Value {
             let beside = map.iter().filter(|(key, _)| !is_all_of || *key != "allOf");
             let beside = beside.map(|(key, value)| (key.clone(), merge(value, definitions)));
             join(&mut whole, &Value::Object(beside.collect()));
-            Value::Object(whole)
+            match whole.remove("anyOf") {
+                Some(Value::Array(members)) if is_all_of => {
+                    distributed(&members, &whole, definitions)
+                }
+                Some(other) => {
+                    whole.insert("anyOf".to_owned(), other);
+                    Value::Object(whole)
+                }
+                None => Value::Object(whole),
+            }
         }
         Value::Array(items) => items.iter().map(|item| merge(item, definitions)).collect(),
         scalar => scalar.clone(),
     }
+}
+
+/// A union of which all members say the rest as well.
+fn distributed(members: &[Value], rest: &Map<String, Value>, definitions: &Value) -> Value {
+    let whole = |member: &Value| {
+        let name = member["$ref"].as_str().and_then(|r| r.rsplit('/').next());
+        let member = name.map_or(member.clone(), |name| {
+            merge(&definitions[name], definitions)
+        });
+        let mut whole = rest.clone();
+        join(&mut whole, &member);
+        Value::Object(whole)
+    };
+    let members: Vec<Value> = members.iter().map(whole).collect();
+    serde_json::json!({"anyOf": members})
 }
 
 /// Adds what another schema says.
@@ -37,7 +61,8 @@ fn join(to: &mut Map<String, Value>, from: &Value) {
         match (to.get_mut(key), value) {
             (Some(Value::Object(old)), Value::Object(_)) => join(old, value),
             (Some(Value::Array(old)), Value::Array(new)) if key == "required" => {
-                old.extend(new.iter().cloned());
+                let more: Vec<Value> = new.iter().filter(|n| !old.contains(n)).cloned().collect();
+                old.extend(more);
             }
             _ => _ = to.insert(key.clone(), value.clone()),
         }

@@ -6,6 +6,8 @@
 mod all_of;
 mod definitions;
 mod expected;
+mod extension;
+mod json_schemas;
 mod open_json;
 mod revisions;
 mod right_variant;

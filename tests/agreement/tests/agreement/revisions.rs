@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 
 use codegen::ir::Ir;
 use mcp_exact_wire::{
-    Decode, DecodeError, Definition, Encode, Validate, Violations, from_slice, to_string,
+    Decode, DecodeError, Definition, Encode, JsonSchemas, Validate, Violations, from_slice,
+    to_string,
 };
 use serde_json::Value;
 
@@ -21,22 +22,25 @@ pub struct Types {
     pub id: &'static str,
     /// The definitions of the schema.
     pub definitions: &'static [Definition],
+    /// The JSON Schemas of the types.
+    pub json_schemas: &'static JsonSchemas,
     /// The unions, those included that have no name in the schema.
     pub unions: &'static [Union],
 }
 
 macro_rules! types {
-    ($($id:literal $types:ident { $($union:ident)* })*) => {
-        static TYPES: &[Types] = &[$(Types {
+    ($table:ident $($id:literal $types:ident { $($union:ident)* })*) => {
+        static $table: &[Types] = &[$(Types {
             id: $id,
             definitions: $types::DEFINITIONS,
+            json_schemas: &$types::JSON_SCHEMAS,
             unions: &[$(Union::of::<$types::$union>(stringify!($union))),*],
         }),*];
     };
 }
 
 // @generated revision types: begin
-types! {
+types! { REVISIONS
     "2024-11-05" mcp_2024_11_05 {
         AnyResourceContents ClientNotification ClientRequest ClientResult CompleteRequestParamsRef ContentBlock
         JSONRPCMessage SamplingMessageContent ServerNotification ServerRequest ServerResult
@@ -65,6 +69,16 @@ types! {
     }
 }
 // @generated revision types: end
+
+// @generated extension types: begin
+types! { EXTENSIONS
+    "ext-tasks" mcp_ext_tasks {
+        AnyResourceContents ContentBlock DetailedTask ElicitRequestParams ElicitResultContentValue GetTaskResult
+        InputRequest InputResponse PrimitiveSchemaDefinition SamplingMessageContent SamplingMessageContentBlock
+        TaskStatusNotificationParams
+    }
+}
+// @generated extension types: end
 
 /// A union and how a document is decoded as it.
 pub struct Union {
@@ -130,8 +144,11 @@ pub struct Revision {
     pub schema: Schema,
     /// The representation that the types were generated from.
     pub ir: Ir,
-    /// Whether it may still change: it can be whatever its authors try out.
-    pub is_draft: bool,
+    /// Whether a person has looked at it since it was released. Another one can be whatever its authors made of it: it has
+    /// to agree with its schema, and need not have what the others have.
+    pub is_reviewed: bool,
+    /// Whether it is an extension, and some of its types are those of a revision.
+    pub is_extension: bool,
 }
 
 impl Revision {
@@ -157,27 +174,49 @@ pub fn only() -> Option<String> {
     std::env::var(ONLY).ok()
 }
 
-/// All revisions, in the order of the list, or the one that is asked for.
+/// All revisions in the order of the list, then all extensions; or the one that is asked for.
 pub fn revisions() -> &'static [Revision] {
     static REVISIONS: LazyLock<Vec<Revision>> = LazyLock::new(read);
     &REVISIONS
 }
 
-/// The revisions that do not change any more, for cases that are made for what they have.
-pub fn released() -> impl Iterator<Item = &'static Revision> {
-    revisions().iter().filter(|revision| !revision.is_draft)
+/// What has been looked at, with the number of definitions that its specification has.
+pub const COUNTS: [(&str, usize); 6] = [
+    ("2024-11-05", 79),
+    ("2025-03-26", 83),
+    ("2025-06-18", 91),
+    ("2025-11-25", 145),
+    ("2026-07-28", 155),
+    ("ext-tasks", 24),
+];
+
+/// The released revisions that a person has looked at, for cases that are made for what they have.
+pub fn reviewed() -> impl Iterator<Item = &'static Revision> {
+    revisions().iter().filter(|revision| revision.is_reviewed)
 }
 
-/// The types of all revisions.
-pub fn all() -> &'static [Types] {
-    TYPES
+/// The types of all revisions and extensions.
+pub fn all() -> impl Iterator<Item = &'static Types> {
+    REVISIONS.iter().chain(EXTENSIONS)
 }
 
-/// The identifiers in `schema/revisions.toml`, and those in the table.
+/// The identifiers in `schema/revisions.toml` and `schema/extensions.toml`, and those in the tables.
 pub fn identifiers() -> (Vec<String>, Vec<&'static str>) {
-    let listed = codegen::revisions(&file("revisions.toml")).expect("the list can be read");
-    let listed = listed.into_iter().map(|revision| revision.id).collect();
-    (listed, TYPES.iter().map(|types| types.id).collect())
+    let listed = listed().into_iter().map(|revision| revision.id);
+    let extensions = extensions().into_iter().map(|listed| listed.revision.id);
+    let tables = REVISIONS.iter().chain(EXTENSIONS);
+    (
+        listed.chain(extensions).collect(),
+        tables.map(|types| types.id).collect(),
+    )
+}
+
+fn listed() -> Vec<codegen::Revision> {
+    codegen::revisions(&file("revisions.toml")).expect("the list can be read")
+}
+
+fn extensions() -> Vec<codegen::Listed> {
+    codegen::extensions(&file("extensions.toml")).expect("the list can be read")
 }
 
 fn read() -> Vec<Revision> {
@@ -186,30 +225,60 @@ fn read() -> Vec<Revision> {
         errata: &errata,
         names: &names,
     };
-    let listed = codegen::revisions(&file("revisions.toml")).expect("the list can be read");
     let wanted = only();
     let is_wanted = |id: &str| wanted.as_deref().is_none_or(|wanted| wanted == id);
-    let revision = |revision: codegen::Revision| {
+    let mut revisions = Vec::new();
+    for revision in listed().iter().filter(|revision| is_wanted(&revision.id)) {
         let text = file(&format!("{}/schema.json", revision.id));
-        let ir = codegen::represent(&revision, text.as_bytes(), tables);
-        let ir = ir.expect("the generator knows the schema");
-        let corrected = codegen::corrected(&revision, text.as_bytes(), tables);
-        let types = TYPES.iter().find(|types| types.id == revision.id);
-        Revision {
-            is_draft: revision.is_draft(),
-            types: types.unwrap_or_else(|| panic!("{}: run `cargo xtask codegen`", revision.id)),
-            official: serde_json::from_str(&text).expect("a schema is JSON"),
-            schema: Schema::new(corrected.expect("the errata fit"), &ir),
-            ir,
+        let ir = codegen::represent(revision, text.as_bytes(), tables);
+        let corrected = codegen::corrected(revision, text.as_bytes(), tables);
+        revisions.push(joined(REVISIONS, revision, &text, ir, corrected));
+    }
+    for extension in extensions() {
+        let revision = &extension.revision;
+        if !is_wanted(&revision.id) {
+            continue;
         }
-    };
-    let listed = listed.into_iter();
-    let revisions: Vec<Revision> = listed
-        .filter(|revision| is_wanted(&revision.id))
-        .map(revision)
-        .collect();
+        let text = |id: &str| file(&format!("{id}/schema.json"));
+        let (schema, base_schema) = (text(&revision.id), text(&extension.extends));
+        let base = listed()
+            .into_iter()
+            .find(|base| base.id == extension.extends);
+        let extension = codegen::Extension {
+            listed: &extension,
+            schema: schema.as_bytes(),
+            base: &base.expect("an extension stands on a revision that is listed"),
+            base_schema: base_schema.as_bytes(),
+        };
+        let ir = codegen::represent_extension(extension, tables).map(|extended| extended.ir);
+        let corrected = codegen::corrected_extension(extension, tables);
+        revisions.push(Revision {
+            is_extension: true,
+            ..joined(EXTENSIONS, revision, &schema, ir, corrected)
+        });
+    }
     assert!(!revisions.is_empty(), "{ONLY} names no revision");
     revisions
+}
+
+/// A revision or an extension with its types.
+fn joined(
+    table: &'static [Types],
+    revision: &codegen::Revision,
+    text: &str,
+    ir: codegen::Result<Ir>,
+    corrected: codegen::Result<Value>,
+) -> Revision {
+    let ir = ir.expect("the generator knows the schema");
+    let types = table.iter().find(|types| types.id == revision.id);
+    Revision {
+        is_reviewed: !revision.is_draft() && COUNTS.iter().any(|(id, _)| *id == revision.id),
+        is_extension: false,
+        types: types.unwrap_or_else(|| panic!("{}: run `cargo xtask codegen`", revision.id)),
+        official: serde_json::from_str(text).expect("a schema is JSON"),
+        schema: Schema::new(corrected.expect("the errata fit"), &ir),
+        ir,
+    }
 }
 
 fn file(name: &str) -> String {

@@ -268,6 +268,11 @@ fn members_of(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
         "teach the walk `oneOf`: {schema}"
     );
     if let Some(Value::Array(members)) = map.get("anyOf") {
+        // Constants in this form are the values of one string, and unknown ones of these are violations.
+        let constant = |member: &Value| member["const"].is_string() && member["type"] == "string";
+        if members.iter().all(constant) {
+            return None;
+        }
         let members = members.iter().enumerate();
         let members = members.flat_map(|(index, member)| match kinds(member) {
             Some(kinds) => kinds,

@@ -1,1 +1,237 @@
-//! x
+//! Raw text by method: what passes untouched, what is converted, what is refused; and errors between the eras.
+
+use std::borrow::Cow;
+
+use mcp_exact_convert::{
+    Context, Era, KnownRevision, MessageKind, Refused, Role, Root, UnknownRevision, convert,
+    convert_type,
+};
+
+fn known(id: &str) -> KnownRevision {
+    KnownRevision::parse(id).expect("a known revision")
+}
+
+fn request(method: &str, sender: Role) -> Root<'_> {
+    Root {
+        kind: MessageKind::Request,
+        method,
+        sender,
+    }
+}
+
+fn run<'t>(
+    root: Root<'_>,
+    text: Option<&'t str>,
+    way: (&str, &str),
+) -> Result<(Option<Cow<'t, str>>, Vec<String>), Refused> {
+    let mut cx = Context::new().requested_uri("file:///gone");
+    let out = convert(root, text, known(way.0), known(way.1), &mut cx)?;
+    let losses = cx.losses().iter();
+    Ok((
+        out,
+        losses
+            .map(|l| format!("{} {}", l.kind.name(), l.pointer))
+            .collect(),
+    ))
+}
+
+/// The same bytes at the same place: nothing was decoded.
+#[track_caller]
+fn passes(root: Root<'_>, text: &str, way: (&str, &str)) {
+    let (out, losses) = run(root, Some(text), way).expect("convertible");
+    assert!(matches!(out, Some(Cow::Borrowed(out)) if std::ptr::eq(out, text)));
+    assert_eq!(losses, [""; 0]);
+}
+
+#[test]
+fn identical_types_pass_untouched_and_undecoded() {
+    let get = request("prompts/get", Role::Client);
+    // White space, order and even a missing member: it is not looked at.
+    passes(
+        get,
+        r#" {"z":1.0, "arguments" : {"a":"b"}}"#,
+        ("2024-11-05", "2025-11-25"),
+    );
+    passes(get, "{}", ("2025-03-26", "2025-03-26"));
+    let vendor = request("vendor/thing", Role::Client);
+    passes(vendor, "[1,  2]", ("2024-11-05", "2026-07-28"));
+}
+
+#[test]
+fn methods_that_the_other_revision_lacks_are_refused_by_name() {
+    let cases = [
+        (
+            "ping",
+            Role::Client,
+            ("2025-11-25", "2026-07-28"),
+            "in 2026-07-28 no client sends `ping`",
+        ),
+        (
+            "elicitation/create",
+            Role::Server,
+            ("2025-06-18", "2025-03-26"),
+            "in 2025-03-26 no server sends `elicitation/create`",
+        ),
+        (
+            "tools/call",
+            Role::Server,
+            ("2025-06-18", "2025-11-25"),
+            "in 2025-06-18 no server sends `tools/call`",
+        ),
+        (
+            "server/discover",
+            Role::Client,
+            ("2026-07-28", "2024-11-05"),
+            "in 2024-11-05 no client sends `server/discover`",
+        ),
+    ];
+    for (method, sender, way, words) in cases {
+        let refused = run(request(method, sender), None, way).expect_err("refused");
+        assert_eq!(refused.reason(), words);
+    }
+}
+
+#[test]
+fn results_are_converted_by_the_request_that_they_answer() {
+    let root = Root {
+        kind: MessageKind::Result,
+        method: "tools/list",
+        sender: Role::Server,
+    };
+    let text = r#"{"tools":[]}"#;
+    let (out, losses) = run(root, Some(text), ("2024-11-05", "2026-07-28")).expect("convertible");
+    let expected = r#"{"cacheScope":"private","resultType":"complete","tools":[],"ttlMs":0}"#;
+    assert_eq!(out.as_deref(), Some(expected));
+    assert_eq!(losses.len(), 3);
+    let root = Root {
+        method: "tools/call",
+        ..root
+    };
+    let text = r#"{"resultType":"input_required","requestState":"s"}"#;
+    let refused = run(root, Some(text), ("2026-07-28", "2025-11-25")).expect_err("refused");
+    assert!(refused.reason().contains("2025-11-25"), "{refused}");
+    let refused = run(root, None, ("2026-07-28", "2025-11-25")).expect_err("refused");
+    assert_eq!(refused.reason(), "a result has to be there");
+}
+
+#[test]
+fn params_come_and_go_where_they_have_to() {
+    let list = request("tools/list", Role::Client);
+    let (up, losses) = run(list, None, ("2025-11-25", "2026-07-28")).expect("convertible");
+    let up = up.expect("params").into_owned();
+    assert!(
+        up.contains("io.modelcontextprotocol/protocolVersion"),
+        "{up}"
+    );
+    assert!(losses.contains(&"rewritten ".to_owned()), "{losses:?}");
+    let (down, _) = run(list, Some(&up), ("2026-07-28", "2025-11-25")).expect("convertible");
+    assert_eq!(down, None);
+    let (kept, _) = run(list, None, ("2024-11-05", "2025-11-25")).expect("convertible");
+    assert_eq!(kept, None);
+}
+
+#[test]
+fn what_is_not_of_its_type_is_refused_with_its_place() {
+    let call = request("tools/call", Role::Client);
+    let way = ("2025-11-25", "2026-07-28");
+    let refused = run(call, Some(r#"{"name":5}"#), way).expect_err("refused");
+    assert_eq!(refused.pointer(), "/name");
+    let refused = run(call, Some("{"), way).expect_err("refused");
+    assert!(
+        refused.reason().starts_with("no `CallToolRequestParams`"),
+        "{refused}"
+    );
+    let mut cx = Context::new();
+    let unknown = convert_type("Tolo", "{}", known(way.0), known(way.1), &mut cx);
+    assert_eq!(
+        unknown.expect_err("refused").reason(),
+        "2025-11-25 has no type `Tolo`"
+    );
+    let gone = convert_type("PingRequest", "{}", known(way.0), known(way.1), &mut cx);
+    let reason = "`PingRequest` has no counterpart in 2026-07-28";
+    assert_eq!(gone.expect_err("refused").reason(), reason);
+}
+
+/// The error that a server answers with, and what was lost.
+fn error(method: &str, text: &str, way: (&str, &str)) -> Result<(String, Vec<String>), Refused> {
+    let root = Root {
+        kind: MessageKind::Error,
+        method,
+        sender: Role::Server,
+    };
+    let (out, losses) = run(root, Some(text), way)?;
+    Ok((out.expect("an error").into_owned(), losses))
+}
+
+#[test]
+fn codes_of_errors_change_with_the_era_only() {
+    let (d, e) = ("2025-11-25", "2026-07-28");
+    let not_found = r#"{"code":-32002,"message":"m","data":{"uri":"file:///gone"}}"#;
+    let invalid = not_found.replace("-32002", "-32602");
+    let (up, losses) = error("resources/read", not_found, (d, e)).expect("convertible");
+    assert!(up.contains("-32602"), "{up}");
+    assert_eq!(losses, ["rewritten /code"]);
+    let (down, _) = error("resources/read", &invalid, (e, d)).expect("convertible");
+    assert!(down.contains("-32002"), "{down}");
+    let other = invalid.replace("gone", "other");
+    assert_eq!(
+        error("resources/read", &other, (e, d))
+            .expect("convertible")
+            .0,
+        other
+    );
+    let (up, losses) = error("tools/call", not_found, (d, e)).expect("convertible");
+    assert!(up.contains("-32603"), "{up}");
+    assert_eq!(losses, ["replaced /code"]);
+    assert_eq!(
+        error("tools/call", not_found, ("2024-11-05", d))
+            .expect("convertible")
+            .0,
+        not_found
+    );
+    let asks = r#"{"code":-32042,"message":"m"}"#;
+    let refused = error("tools/call", asks, (d, e)).expect_err("refused");
+    assert_eq!(refused.pointer(), "/code");
+    let reserved = r#"{"code":-32050,"message":"m"}"#;
+    assert!(
+        error("tools/call", reserved, (d, e))
+            .expect("convertible")
+            .0
+            .contains("-32603")
+    );
+    for code in ["-32022", "-32001", "1e400", "5"] {
+        let text = format!("{{\"code\":{code},\"message\":\"m\"}}");
+        assert_eq!(
+            error("tools/call", &text, (d, e)).expect("convertible").0,
+            text
+        );
+    }
+    assert!(error("tools/call", "{}", (d, e)).is_err());
+}
+
+#[test]
+fn known_revisions_say_what_they_are() {
+    let eras: Vec<Era> = KnownRevision::ALL.iter().map(|known| known.era()).collect();
+    assert!(eras.starts_with(&[Era::Handshake; 4]));
+    assert_eq!(known("2026-07-28").era(), Era::PerRequest);
+    let batches: Vec<&str> = KnownRevision::ALL
+        .iter()
+        .filter(|known| known.has_batches())
+        .map(|known| known.as_str())
+        .collect();
+    assert_eq!(batches, ["2025-03-26"]);
+    assert_eq!("2030-01-01".parse::<KnownRevision>(), Err(UnknownRevision));
+    let elicits = |id| {
+        known(id)
+            .methods()
+            .any(|m| m.method == "elicitation/create" && m.from_server)
+    };
+    assert_eq!(
+        [
+            elicits("2025-03-26"),
+            elicits("2025-06-18"),
+            elicits("2026-07-28")
+        ],
+        [false, true, false]
+    );
+}

@@ -42,9 +42,3 @@ pub fn revisions() -> &'static [Revision] {
     });
     &ALL
 }
-
-/// One revision.
-pub fn revision(known: KnownRevision) -> &'static Revision {
-    let found = revisions().iter().find(|revision| revision.known == known);
-    found.expect("every known revision has a schema")
-}

@@ -87,7 +87,14 @@ struct Flat<T> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Nothing {
     #[serde(rename = "x-test-nothing")]
-    nothing: bool,
+    nothing: NothingValue,
+}
+
+/// Not a boolean: derived structs also take an array of their fields, such as `[false]`, which is open JSON as well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum NothingValue {
+    #[serde(rename = "x-test-nothing-value")]
+    Value,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

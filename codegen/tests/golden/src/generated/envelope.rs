@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -44,19 +44,28 @@ impl Decode for JSONRPCError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCError as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCError as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut error = None;
         let mut id = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => error = Some(Decode::decode(r)?),
-                1 => id = Some(Decode::decode(r)?),
-                _ => r.constant("2.0")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut error),
+                1 => r.member(&mut id),
+                2 => r.constant("2.0"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(error), Some(id)) = (error, id) else {
+        let Some(error) = error else {
+            return Err(object.incomplete(r));
+        };
+        let Some(id) = id else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -118,20 +127,29 @@ impl Decode for JSONRPCErrorError {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCErrorError as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCErrorError as Members>::MEMBERS),
             required: 5,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut code = None;
         let mut data = None;
         let mut message = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => code = Some(Decode::decode(r)?),
-                1 => data = Some(Decode::decode(r)?),
-                _ => message = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut code),
+                1 => r.member(&mut data),
+                2 => r.member(&mut message),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(code), Some(message)) = (code, message) else {
+        let Some(code) = code else {
+            return Err(object.incomplete(r));
+        };
+        let Some(message) = message else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -292,14 +310,20 @@ impl Decode for JSONRPCNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCNotification as Members>::MEMBERS,
+            keys: &keys::<2>(<JSONRPCNotification as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut method = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("2.0")?,
-                _ => method = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("2.0"),
+                1 => r.member(&mut method),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(method) = method else {
@@ -361,21 +385,30 @@ impl Decode for JSONRPCRequest {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequest as Members>::MEMBERS,
+            keys: &keys::<4>(<JSONRPCRequest as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut method = None;
         let mut params = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                2 => method = Some(Decode::decode(r)?),
-                _ => params = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut method),
+                3 => r.member(&mut params),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(method)) = (id, method) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(method) = method else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -442,13 +475,20 @@ impl Decode for JSONRPCRequestParams {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequestParams as Members>::MEMBERS,
+            keys: &keys::<1>(<JSONRPCRequestParams as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            meta = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             meta,
@@ -509,13 +549,20 @@ impl Decode for JSONRPCRequestParamsMeta {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequestParamsMeta as Members>::MEMBERS,
+            keys: &keys::<1>(<JSONRPCRequestParamsMeta as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut progress_token = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            progress_token = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut progress_token),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             progress_token,
@@ -573,19 +620,28 @@ impl Decode for JSONRPCResponse {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCResponse as Members>::MEMBERS,
+            keys: &keys::<3>(<JSONRPCResponse as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut id = None;
         let mut result = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => id = Some(Decode::decode(r)?),
-                1 => r.constant("2.0")?,
-                _ => result = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut id),
+                1 => r.constant("2.0"),
+                2 => r.member(&mut result),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(id), Some(result)) = (id, result) else {
+        let Some(id) = id else {
+            return Err(object.incomplete(r));
+        };
+        let Some(result) = result else {
             return Err(object.incomplete(r));
         };
         Ok(Self {

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -47,12 +47,19 @@ impl Decode for DoneNotification {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <DoneNotification as Members>::MEMBERS,
+            keys: &keys::<1>(<DoneNotification as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            r.constant("done")?;
+        let mut object = ObjectReader::of(&SHAPE);
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("done"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self { extra: object.extra() })
     }

@@ -2,11 +2,11 @@
 
 #[allow(unused_imports)]
 use mcp_exact_wire::{
-    check_format, check_max_items, check_maximum, check_min_items, check_minimum, Case,
-    Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
-    Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number, Path,
-    Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
-    UnknownVariant, Validate, Violations, Writer,
+    check_format, check_max_items, check_maximum, check_min_items, check_minimum, keys,
+    Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode,
+    Extra, Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never,
+    Nullable, Number, ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes,
+    Shape, Tag, UnknownName, UnknownVariant, Validate, Violations, Writer,
 };
 
 #[allow(unused_imports)]
@@ -127,15 +127,21 @@ impl Decode for BlobPart {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobPart as Members>::MEMBERS,
+            keys: &keys::<2>(<BlobPart as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut blob = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => blob = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut blob),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(blob) = blob else {
@@ -209,19 +215,28 @@ impl Decode for Both {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Both as Members>::MEMBERS,
+            keys: &keys::<3>(<Both as Members>::MEMBERS),
             required: 7,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut left = None;
         let mut right = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("both")?,
-                1 => left = Some(Decode::decode(r)?),
-                _ => right = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("both"),
+                1 => r.member(&mut left),
+                2 => r.member(&mut right),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (Some(left), Some(right)) = (left, right) else {
+        let Some(left) = left else {
+            return Err(object.incomplete(r));
+        };
+        let Some(right) = right else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -285,13 +300,20 @@ impl Decode for Chain {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Chain as Members>::MEMBERS,
+            keys: &keys::<1>(<Chain as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut link = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            link = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut link),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(link) = link else {
             return Err(object.incomplete(r));
@@ -352,14 +374,20 @@ impl Decode for Circle {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Circle as Members>::MEMBERS,
+            keys: &keys::<2>(<Circle as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut radius = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => radius = Some(Decode::decode(r)?),
-                _ => r.constant("circle")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut radius),
+                1 => r.constant("circle"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(radius) = radius else {
@@ -491,13 +519,20 @@ impl Decode for Debug {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Debug as Members>::MEMBERS,
+            keys: &keys::<1>(<Debug as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut eq = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            eq = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut eq),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self { eq, extra: object.extra() })
     }
@@ -555,13 +590,20 @@ impl Decode for Eq {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Eq as Members>::MEMBERS,
+            keys: &keys::<1>(<Eq as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut hash = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            hash = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut hash),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             hash,
@@ -675,13 +717,20 @@ impl Decode for Error {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Error as Members>::MEMBERS,
+            keys: &keys::<1>(<Error as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut clone = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            clone = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut clone),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self {
             clone,
@@ -804,9 +853,10 @@ impl Decode for Everything {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Everything as Members>::MEMBERS,
+            keys: &keys::<16>(<Everything as Members>::MEMBERS),
             required: 37804,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut meta = None;
         let mut alias = None;
         let mut bounded = None;
@@ -821,34 +871,47 @@ impl Decode for Everything {
         let mut open = None;
         let mut optional_constant = None;
         let mut parts = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => meta = Some(Decode::decode(r)?),
-                1 => alias = Some(Decode::decode(r)?),
-                2 => bounded = Some(Decode::decode(r)?),
-                3 => colours = Some(Decode::decode(r)?),
-                4 => created = Some(Decode::decode(r)?),
-                5 => input_schema = Some(Decode::decode(r)?),
-                6 => client_name = Some(Decode::decode(r)?),
-                7 => r.constant("everything")?,
-                8 => map = Some(Decode::decode(r)?),
-                9 => nullable = Some(Decode::decode(r)?),
-                10 => nullable_option = Some(Decode::decode(r)?),
-                11 => object_ = Some(Decode::decode(r)?),
-                12 => open = Some(Decode::decode(r)?),
-                13 => optional_constant = Some(Decode::decode(r)?),
-                14 => parts = Some(Decode::decode(r)?),
-                _ => r.constant_integer(3, "3")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut meta),
+                1 => r.member(&mut alias),
+                2 => r.member(&mut bounded),
+                3 => r.member(&mut colours),
+                4 => r.member(&mut created),
+                5 => r.member(&mut input_schema),
+                6 => r.member(&mut client_name),
+                7 => r.constant("everything"),
+                8 => r.member(&mut map),
+                9 => r.member(&mut nullable),
+                10 => r.member(&mut nullable_option),
+                11 => r.member(&mut object_),
+                12 => r.member(&mut open),
+                13 => r.member(&mut optional_constant),
+                14 => r.member(&mut parts),
+                15 => r.constant_integer(3, "3"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(bounded),
-            Some(colours),
-            Some(input_schema),
-            Some(map),
-            Some(nullable),
-            Some(open),
-        ) = (bounded, colours, input_schema, map, nullable, open) else {
+        let Some(bounded) = bounded else {
+            return Err(object.incomplete(r));
+        };
+        let Some(colours) = colours else {
+            return Err(object.incomplete(r));
+        };
+        let Some(input_schema) = input_schema else {
+            return Err(object.incomplete(r));
+        };
+        let Some(map) = map else {
+            return Err(object.incomplete(r));
+        };
+        let Some(nullable) = nullable else {
+            return Err(object.incomplete(r));
+        };
+        let Some(open) = open else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1010,16 +1073,22 @@ impl Decode for EverythingInputSchemaView {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EverythingInputSchemaView as Members>::MEMBERS,
+            keys: &keys::<3>(<EverythingInputSchemaView as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut properties = None;
         let mut required = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => properties = Some(Decode::decode(r)?),
-                1 => required = Some(Decode::decode(r)?),
-                _ => r.constant("object")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut properties),
+                1 => r.member(&mut required),
+                2 => r.constant("object"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -1521,9 +1590,10 @@ impl Decode for Keywords {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Keywords as Members>::MEMBERS,
+            keys: &keys::<53>(<Keywords as Members>::MEMBERS),
             required: 6004799503160661,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut r#abstract = None;
         let mut r#as = None;
         let mut r#async = None;
@@ -1577,120 +1647,147 @@ impl Decode for Keywords {
         let mut r#where = None;
         let mut r#while = None;
         let mut r#yield = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r#abstract = Some(Decode::decode(r)?),
-                1 => r#as = Some(Decode::decode(r)?),
-                2 => r#async = Some(Decode::decode(r)?),
-                3 => r#await = Some(Decode::decode(r)?),
-                4 => r#become = Some(Decode::decode(r)?),
-                5 => r#box = Some(Decode::decode(r)?),
-                6 => r#break = Some(Decode::decode(r)?),
-                7 => r#const = Some(Decode::decode(r)?),
-                8 => r#continue = Some(Decode::decode(r)?),
-                9 => crate_ = Some(Decode::decode(r)?),
-                10 => r#do = Some(Decode::decode(r)?),
-                11 => r#dyn = Some(Decode::decode(r)?),
-                12 => r#else = Some(Decode::decode(r)?),
-                13 => r#enum = Some(Decode::decode(r)?),
-                14 => r#extern = Some(Decode::decode(r)?),
-                15 => r#false = Some(Decode::decode(r)?),
-                16 => r#final = Some(Decode::decode(r)?),
-                17 => r#fn = Some(Decode::decode(r)?),
-                18 => r#for = Some(Decode::decode(r)?),
-                19 => r#gen = Some(Decode::decode(r)?),
-                20 => r#if = Some(Decode::decode(r)?),
-                21 => r#impl = Some(Decode::decode(r)?),
-                22 => r#in = Some(Decode::decode(r)?),
-                23 => r#let = Some(Decode::decode(r)?),
-                24 => r#loop = Some(Decode::decode(r)?),
-                25 => r#macro = Some(Decode::decode(r)?),
-                26 => r#match = Some(Decode::decode(r)?),
-                27 => r#mod = Some(Decode::decode(r)?),
-                28 => r#move = Some(Decode::decode(r)?),
-                29 => r#mut = Some(Decode::decode(r)?),
-                30 => r#override = Some(Decode::decode(r)?),
-                31 => r#priv = Some(Decode::decode(r)?),
-                32 => r#pub = Some(Decode::decode(r)?),
-                33 => raw = Some(Decode::decode(r)?),
-                34 => r#ref = Some(Decode::decode(r)?),
-                35 => r#return = Some(Decode::decode(r)?),
-                36 => self_ = Some(Decode::decode(r)?),
-                37 => r#static = Some(Decode::decode(r)?),
-                38 => r#struct = Some(Decode::decode(r)?),
-                39 => super_ = Some(Decode::decode(r)?),
-                40 => r#trait = Some(Decode::decode(r)?),
-                41 => r#true = Some(Decode::decode(r)?),
-                42 => r#try = Some(Decode::decode(r)?),
-                43 => r#type = Some(Decode::decode(r)?),
-                44 => r#typeof = Some(Decode::decode(r)?),
-                45 => union = Some(Decode::decode(r)?),
-                46 => r#unsafe = Some(Decode::decode(r)?),
-                47 => r#unsized = Some(Decode::decode(r)?),
-                48 => r#use = Some(Decode::decode(r)?),
-                49 => r#virtual = Some(Decode::decode(r)?),
-                50 => r#where = Some(Decode::decode(r)?),
-                51 => r#while = Some(Decode::decode(r)?),
-                _ => r#yield = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut r#abstract),
+                1 => r.member(&mut r#as),
+                2 => r.member(&mut r#async),
+                3 => r.member(&mut r#await),
+                4 => r.member(&mut r#become),
+                5 => r.member(&mut r#box),
+                6 => r.member(&mut r#break),
+                7 => r.member(&mut r#const),
+                8 => r.member(&mut r#continue),
+                9 => r.member(&mut crate_),
+                10 => r.member(&mut r#do),
+                11 => r.member(&mut r#dyn),
+                12 => r.member(&mut r#else),
+                13 => r.member(&mut r#enum),
+                14 => r.member(&mut r#extern),
+                15 => r.member(&mut r#false),
+                16 => r.member(&mut r#final),
+                17 => r.member(&mut r#fn),
+                18 => r.member(&mut r#for),
+                19 => r.member(&mut r#gen),
+                20 => r.member(&mut r#if),
+                21 => r.member(&mut r#impl),
+                22 => r.member(&mut r#in),
+                23 => r.member(&mut r#let),
+                24 => r.member(&mut r#loop),
+                25 => r.member(&mut r#macro),
+                26 => r.member(&mut r#match),
+                27 => r.member(&mut r#mod),
+                28 => r.member(&mut r#move),
+                29 => r.member(&mut r#mut),
+                30 => r.member(&mut r#override),
+                31 => r.member(&mut r#priv),
+                32 => r.member(&mut r#pub),
+                33 => r.member(&mut raw),
+                34 => r.member(&mut r#ref),
+                35 => r.member(&mut r#return),
+                36 => r.member(&mut self_),
+                37 => r.member(&mut r#static),
+                38 => r.member(&mut r#struct),
+                39 => r.member(&mut super_),
+                40 => r.member(&mut r#trait),
+                41 => r.member(&mut r#true),
+                42 => r.member(&mut r#try),
+                43 => r.member(&mut r#type),
+                44 => r.member(&mut r#typeof),
+                45 => r.member(&mut union),
+                46 => r.member(&mut r#unsafe),
+                47 => r.member(&mut r#unsized),
+                48 => r.member(&mut r#use),
+                49 => r.member(&mut r#virtual),
+                50 => r.member(&mut r#where),
+                51 => r.member(&mut r#while),
+                52 => r.member(&mut r#yield),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(r#abstract),
-            Some(r#async),
-            Some(r#become),
-            Some(r#break),
-            Some(r#continue),
-            Some(r#do),
-            Some(r#else),
-            Some(r#extern),
-            Some(r#final),
-            Some(r#for),
-            Some(r#if),
-            Some(r#in),
-            Some(r#loop),
-            Some(r#match),
-            Some(r#move),
-            Some(r#override),
-            Some(r#pub),
-            Some(r#ref),
-            Some(self_),
-            Some(r#struct),
-            Some(r#trait),
-            Some(r#try),
-            Some(r#typeof),
-            Some(r#unsafe),
-            Some(r#use),
-            Some(r#where),
-            Some(r#yield),
-        ) = (
-            r#abstract,
-            r#async,
-            r#become,
-            r#break,
-            r#continue,
-            r#do,
-            r#else,
-            r#extern,
-            r#final,
-            r#for,
-            r#if,
-            r#in,
-            r#loop,
-            r#match,
-            r#move,
-            r#override,
-            r#pub,
-            r#ref,
-            self_,
-            r#struct,
-            r#trait,
-            r#try,
-            r#typeof,
-            r#unsafe,
-            r#use,
-            r#where,
-            r#yield,
-        ) else {
+        let Some(r#abstract) = r#abstract else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#async) = r#async else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#become) = r#become else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#break) = r#break else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#continue) = r#continue else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#do) = r#do else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#else) = r#else else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#extern) = r#extern else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#final) = r#final else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#for) = r#for else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#if) = r#if else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#in) = r#in else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#loop) = r#loop else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#match) = r#match else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#move) = r#move else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#override) = r#override else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#pub) = r#pub else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#ref) = r#ref else {
+            return Err(object.incomplete(r));
+        };
+        let Some(self_) = self_ else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#struct) = r#struct else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#trait) = r#trait else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#try) = r#try else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#typeof) = r#typeof else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#unsafe) = r#unsafe else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#use) = r#use else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#where) = r#where else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r#yield) = r#yield else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
@@ -1960,15 +2057,21 @@ impl Decode for Link {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Link as Members>::MEMBERS,
+            keys: &keys::<2>(<Link as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut chain = None;
         let mut colour = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => chain = Some(Decode::decode(r)?),
-                _ => colour = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut chain),
+                1 => r.member(&mut colour),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2038,14 +2141,20 @@ impl Decode for Literal {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Literal as Members>::MEMBERS,
+            keys: &keys::<2>(<Literal as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("literal")?,
-                _ => value = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("literal"),
+                1 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(value) = value else {
@@ -2111,14 +2220,20 @@ impl Decode for Negation {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Negation as Members>::MEMBERS,
+            keys: &keys::<2>(<Negation as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut of = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("negation")?,
-                _ => of = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("negation"),
+                1 => r.member(&mut of),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(of) = of else {
@@ -2183,17 +2298,23 @@ impl Decode for Node {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Node as Members>::MEMBERS,
+            keys: &keys::<3>(<Node as Members>::MEMBERS),
             required: 4,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut left = None;
         let mut right = None;
         let mut value = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => left = Some(Decode::decode(r)?),
-                1 => right = Some(Decode::decode(r)?),
-                _ => value = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut left),
+                1 => r.member(&mut right),
+                2 => r.member(&mut value),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(value) = value else {
@@ -2280,13 +2401,20 @@ impl Decode for None {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <None as Members>::MEMBERS,
+            keys: &keys::<1>(<None as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut a = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            a = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut a),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         Ok(Self { a, extra: object.extra() })
     }
@@ -2407,14 +2535,20 @@ impl Decode for One {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <One as Members>::MEMBERS,
+            keys: &keys::<2>(<One as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut more = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => r.constant("one")?,
-                _ => more = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.constant("one"),
+                1 => r.member(&mut more),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
@@ -2595,13 +2729,14 @@ impl Decode for OptionalLocals {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <OptionalLocals as Members>::MEMBERS,
+            keys: &keys::<14>(<OptionalLocals as Members>::MEMBERS),
             required: 0,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut check = None;
         let mut extra_ = None;
         let mut index = None;
-        let mut member_ = None;
+        let mut member = None;
         let mut name = None;
         let mut names = None;
         let mut new = None;
@@ -2612,29 +2747,34 @@ impl Decode for OptionalLocals {
         let mut to = None;
         let mut value = None;
         let mut w = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => check = Some(Decode::decode(r)?),
-                1 => extra_ = Some(Decode::decode(r)?),
-                2 => index = Some(Decode::decode(r)?),
-                3 => member_ = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                5 => names = Some(Decode::decode(r)?),
-                6 => new = Some(Decode::decode(r)?),
-                7 => object_ = Some(Decode::decode(r)?),
-                8 => path = Some(Decode::decode(r)?),
-                9 => r_ = Some(Decode::decode(r)?),
-                10 => required = Some(Decode::decode(r)?),
-                11 => to = Some(Decode::decode(r)?),
-                12 => value = Some(Decode::decode(r)?),
-                _ => w = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut check),
+                1 => r.member(&mut extra_),
+                2 => r.member(&mut index),
+                3 => r.member(&mut member),
+                4 => r.member(&mut name),
+                5 => r.member(&mut names),
+                6 => r.member(&mut new),
+                7 => r.member(&mut object_),
+                8 => r.member(&mut path),
+                9 => r.member(&mut r_),
+                10 => r.member(&mut required),
+                11 => r.member(&mut to),
+                12 => r.member(&mut value),
+                13 => r.member(&mut w),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         Ok(Self {
             check,
             extra_,
             index,
-            member: member_,
+            member,
             name,
             names,
             new,
@@ -2975,13 +3115,14 @@ impl Decode for RequiredLocals {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequiredLocals as Members>::MEMBERS,
+            keys: &keys::<14>(<RequiredLocals as Members>::MEMBERS),
             required: 16383,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut check = None;
         let mut extra_ = None;
         let mut index = None;
-        let mut member_ = None;
+        let mut member = None;
         let mut name = None;
         let mut names = None;
         let mut new = None;
@@ -2992,62 +3133,76 @@ impl Decode for RequiredLocals {
         let mut to = None;
         let mut value = None;
         let mut w = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => check = Some(Decode::decode(r)?),
-                1 => extra_ = Some(Decode::decode(r)?),
-                2 => index = Some(Decode::decode(r)?),
-                3 => member_ = Some(Decode::decode(r)?),
-                4 => name = Some(Decode::decode(r)?),
-                5 => names = Some(Decode::decode(r)?),
-                6 => new = Some(Decode::decode(r)?),
-                7 => object_ = Some(Decode::decode(r)?),
-                8 => path = Some(Decode::decode(r)?),
-                9 => r_ = Some(Decode::decode(r)?),
-                10 => required = Some(Decode::decode(r)?),
-                11 => to = Some(Decode::decode(r)?),
-                12 => value = Some(Decode::decode(r)?),
-                _ => w = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut check),
+                1 => r.member(&mut extra_),
+                2 => r.member(&mut index),
+                3 => r.member(&mut member),
+                4 => r.member(&mut name),
+                5 => r.member(&mut names),
+                6 => r.member(&mut new),
+                7 => r.member(&mut object_),
+                8 => r.member(&mut path),
+                9 => r.member(&mut r_),
+                10 => r.member(&mut required),
+                11 => r.member(&mut to),
+                12 => r.member(&mut value),
+                13 => r.member(&mut w),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
-        let (
-            Some(check),
-            Some(extra_),
-            Some(index),
-            Some(member_),
-            Some(name),
-            Some(names),
-            Some(new),
-            Some(object_),
-            Some(path),
-            Some(r_),
-            Some(required),
-            Some(to),
-            Some(value),
-            Some(w),
-        ) = (
-            check,
-            extra_,
-            index,
-            member_,
-            name,
-            names,
-            new,
-            object_,
-            path,
-            r_,
-            required,
-            to,
-            value,
-            w,
-        ) else {
+        let Some(check) = check else {
+            return Err(object.incomplete(r));
+        };
+        let Some(extra_) = extra_ else {
+            return Err(object.incomplete(r));
+        };
+        let Some(index) = index else {
+            return Err(object.incomplete(r));
+        };
+        let Some(member) = member else {
+            return Err(object.incomplete(r));
+        };
+        let Some(name) = name else {
+            return Err(object.incomplete(r));
+        };
+        let Some(names) = names else {
+            return Err(object.incomplete(r));
+        };
+        let Some(new) = new else {
+            return Err(object.incomplete(r));
+        };
+        let Some(object_) = object_ else {
+            return Err(object.incomplete(r));
+        };
+        let Some(path) = path else {
+            return Err(object.incomplete(r));
+        };
+        let Some(r_) = r_ else {
+            return Err(object.incomplete(r));
+        };
+        let Some(required) = required else {
+            return Err(object.incomplete(r));
+        };
+        let Some(to) = to else {
+            return Err(object.incomplete(r));
+        };
+        let Some(value) = value else {
+            return Err(object.incomplete(r));
+        };
+        let Some(w) = w else {
             return Err(object.incomplete(r));
         };
         Ok(Self {
             check,
             extra_,
             index,
-            member: member_,
+            member,
             name,
             names,
             new,
@@ -3280,13 +3435,20 @@ impl Decode for Some {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Some as Members>::MEMBERS,
+            keys: &keys::<1>(<Some as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut a = None;
-        while let Some(member) = object.next(r)? {
-            debug_assert_eq!(member, 0);
-            a = Some(Decode::decode(r)?);
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut a),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
+            }
         }
         let Some(a) = a else {
             return Err(object.incomplete(r));
@@ -3338,14 +3500,20 @@ impl Decode for Square {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Square as Members>::MEMBERS,
+            keys: &keys::<2>(<Square as Members>::MEMBERS),
             required: 3,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut side = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => side = Some(Decode::decode(r)?),
-                _ => r.constant("square")?,
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut side),
+                1 => r.constant("square"),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(side) = side else {
@@ -3484,15 +3652,21 @@ impl Decode for TextPart {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextPart as Members>::MEMBERS,
+            keys: &keys::<2>(<TextPart as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut text = None;
         let mut uri = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => text = Some(Decode::decode(r)?),
-                _ => uri = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut text),
+                1 => r.member(&mut uri),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(text) = text else {
@@ -3561,15 +3735,21 @@ impl Decode for Tree {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tree as Members>::MEMBERS,
+            keys: &keys::<2>(<Tree as Members>::MEMBERS),
             required: 1,
         };
-        let mut object = r.object(&SHAPE)?;
+        let mut object = ObjectReader::of(&SHAPE);
         let mut children = None;
         let mut named = None;
-        while let Some(member) = object.next(r)? {
-            match member {
-                0 => children = Some(Decode::decode(r)?),
-                _ => named = Some(Decode::decode(r)?),
+        loop {
+            let read = match object.step(r) {
+                0 => r.member(&mut children),
+                1 => r.member(&mut named),
+                ObjectReader::END => break,
+                _ => Err(Failed),
+            };
+            if read.is_err() {
+                return Err(Failed);
             }
         }
         let Some(children) = children else {

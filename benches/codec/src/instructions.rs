@@ -1,0 +1,215 @@
+//! Counts instructions with callgrind, message by message: exact enough to compare a change with what was before it.
+//! Starts valgrind on this program, once with few and once with more repetitions; the difference is the work itself.
+//! Takes no time and asserts no number.
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use crate::contestant::{self, Role};
+use crate::corpus;
+use crate::entry::Entry;
+
+/// The messages whose counts are recorded.
+const REPRESENTATIVE: &[&str] = &[
+    "ping",
+    "call-small",
+    "initialize-result",
+    "tools-20",
+    "result-50-blocks",
+    "result-50-blocks reversed",
+    "result-image-1m",
+    "result-text-1m",
+];
+
+/// What is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Decode,
+    Encode,
+}
+
+impl Work {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Decode => "decode",
+            Self::Encode => "encode",
+        }
+    }
+}
+
+/// The counts of one message: ours and those of `serde_json::Value`.
+struct Row {
+    name: String,
+    bytes: usize,
+    decode: [u64; 2],
+    encode: [u64; 2],
+}
+
+/// Counts and gives the table.
+///
+/// # Errors
+/// When valgrind is not there or fails.
+pub fn table(only: &[String]) -> Result<String, String> {
+    let chosen = |entry: &Entry| {
+        if only.is_empty() {
+            REPRESENTATIVE.contains(&entry.name.as_str())
+        } else {
+            only.iter().any(|name| entry.name.contains(name.as_str()))
+        }
+    };
+    let mut rows = Vec::new();
+    for entry in corpus::corpus().into_iter().filter(chosen) {
+        rows.push(row(&entry)?);
+    }
+    Ok(text(&rows))
+}
+
+fn row(entry: &Entry) -> Result<Row, String> {
+    let both = |work| {
+        Ok::<_, String>([
+            count(entry, Role::Ours, work)?,
+            count(entry, Role::Baseline, work)?,
+        ])
+    };
+    Ok(Row {
+        name: entry.name.clone(),
+        bytes: entry.bytes.len(),
+        decode: both(Work::Decode)?,
+        encode: both(Work::Encode)?,
+    })
+}
+
+fn text(rows: &[Row]) -> String {
+    let mut out = String::from(
+        "| message | bytes | decode | `Value` | ratio | encode | `Value` | ratio |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for row in rows {
+        let ratio = |[ours, value]: [u64; 2]| ours as f64 / value.max(1) as f64;
+        // Writing to a `String` does not fail.
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {:.3} | {} | {} | {:.3} |",
+            row.name,
+            row.bytes,
+            row.decode[0],
+            row.decode[1],
+            ratio(row.decode),
+            row.encode[0],
+            row.encode[1],
+            ratio(row.encode),
+        );
+    }
+    out
+}
+
+/// Instructions of one repetition. The first repetitions are left out: they load what later ones find in place.
+fn count(entry: &Entry, role: Role, work: Work) -> Result<u64, String> {
+    let more = if entry.bytes.len() > 100_000 { 2 } else { 20 };
+    let (few, many) = (1, 1 + more);
+    let counted = |repeats: u32| under_valgrind(&entry.name, role, work, repeats);
+    Ok(counted(many)?.saturating_sub(counted(few)?) / u64::from(many - few))
+}
+
+fn under_valgrind(name: &str, role: Role, work: Work, repeats: u32) -> Result<u64, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg("--toggle-collect=*instructions*repeated*")
+        .arg(program)
+        .args([
+            "--repeat",
+            name,
+            role_name(role),
+            work.name(),
+            &repeats.to_string(),
+        ])
+        .env_clear()
+        .output()
+        .map_err(|error| format!("cannot start valgrind: {error}; install it"))?;
+    let words = String::from_utf8_lossy(&output.stderr);
+    let collected = words
+        .lines()
+        .find_map(|line| line.split_once("Collected : "))
+        .and_then(|(_, count)| count.trim().parse().ok());
+    match collected {
+        Some(count) if output.status.success() => Ok(count),
+        _ => Err(format!("valgrind failed on {name}:\n{words}")),
+    }
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Ours => "ours",
+        _ => "value",
+    }
+}
+
+/// What valgrind runs: one message, again and again.
+///
+/// # Errors
+/// When an argument is not known or the message is not decoded.
+pub fn repeat(name: &str, who: &str, work: &str, times: &str) -> Result<(), String> {
+    let times: u32 = times.parse().map_err(|_| "no number of repetitions")?;
+    let entry = corpus::corpus()
+        .into_iter()
+        .find(|entry| entry.name == name);
+    let entry = entry.ok_or_else(|| format!("no message is called {name}"))?;
+    let role = if who == "ours" {
+        Role::Ours
+    } else {
+        Role::Baseline
+    };
+    let library = contestant::all()
+        .into_iter()
+        .find(|library| library.role() == role);
+    let library = library.ok_or("the library is not there")?;
+    let prepared = library.prepare(&entry)?;
+    let mut out = Vec::new();
+    match work {
+        "decode" => repeated(times, &mut || library.decode(&entry)),
+        "encode" => repeated(times, &mut || {
+            out.clear();
+            prepared.encode(&mut out);
+        }),
+        _ => return Err(format!("{work} is neither decode nor encode")),
+    }
+    Ok(())
+}
+
+/// What is counted; valgrind finds it by its name.
+#[inline(never)]
+fn repeated(times: u32, work: &mut dyn FnMut()) {
+    for _ in 0..times {
+        work();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_representative_messages_are_in_the_corpus() {
+        let corpus = corpus::corpus();
+        for name in REPRESENTATIVE {
+            assert!(corpus.iter().any(|entry| entry.name == *name), "{name}");
+        }
+        assert_eq!(REPRESENTATIVE.len(), 8);
+    }
+
+    #[test]
+    fn a_row_holds_counts_and_ratios() {
+        let row = Row {
+            name: "ping".to_owned(),
+            bytes: 37,
+            decode: [50, 100],
+            encode: [10, 40],
+        };
+        let text = text(&[row]);
+        assert_eq!(
+            text.lines().last(),
+            Some("| ping | 37 | 50 | 100 | 0.500 | 10 | 40 | 0.250 |")
+        );
+    }
+}

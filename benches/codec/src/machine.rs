@@ -1,0 +1,12 @@
+//! The machine that a benchmark runs on, as it stands beside its numbers: processor, cores, system. Never a name of the host.
+
+/// What the processor calls itself, and how many there are.
+pub fn name() -> String {
+    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = about
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or(std::env::consts::ARCH, |(_, name)| name.trim());
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{name}, {count} cores, {}", std::env::consts::OS)
+}

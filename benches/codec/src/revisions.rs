@@ -1,0 +1,124 @@
+//! How fast the crate of each revision is, on the messages of the corpus that it can decode.
+//! Each revision is compared with `serde_json::Value` on the same messages; what it cannot decode is counted.
+
+use std::fmt::Write as _;
+
+use crate::contestant::{Contestant, Library, Role};
+use crate::corpus;
+use crate::entry::{Entry, Side};
+use crate::libraries::value;
+use crate::measure::{self, Effort};
+
+/// A revision and how it did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures {
+    pub revision: &'static str,
+    /// Messages that it decodes.
+    pub messages: usize,
+    /// Geometric means of the ratios to `serde_json::Value`.
+    pub decode: f64,
+    pub encode: f64,
+}
+
+/// Measures all revisions.
+pub fn figures(effort: Effort) -> Vec<Figures> {
+    all()
+        .into_iter()
+        .map(|(revision, library)| {
+            let pair = [crate::contestant::taking::<value::Untyped>(), library];
+            let ratios: Vec<[f64; 2]> = corpus::with_metadata()
+                .into_iter()
+                .filter_map(|entries| {
+                    let mut known = entries.into_iter();
+                    known.find(|entry| pair[1].prepare(entry).is_ok())
+                })
+                .filter_map(|entry| {
+                    let row = measure::row(entry, &pair, effort);
+                    let (value, ours) = (row.figures(0)?, row.figures(1)?);
+                    Some([
+                        ours.decode.min / value.decode.min,
+                        ours.encode?.min / value.encode?.min,
+                    ])
+                })
+                .collect();
+            let mean = |at: usize| {
+                let sum: f64 = ratios.iter().map(|ratio| ratio[at].ln()).sum();
+                (sum / ratios.len() as f64).exp()
+            };
+            Figures {
+                revision,
+                messages: ratios.len(),
+                decode: mean(0),
+                encode: mean(1),
+            }
+        })
+        .collect()
+}
+
+/// The section of the report.
+pub fn text(figures: &[Figures]) -> String {
+    let mut out =
+        String::from("\nby revision, geometric mean of the ratios to serde_json::Value\n");
+    for it in figures {
+        // Writing to a `String` does not fail.
+        let _ = writeln!(
+            out,
+            "  {:<12} {:>3} messages  decode {:.3}  encode {:.3}",
+            it.revision, it.messages, it.decode, it.encode
+        );
+    }
+    out
+}
+
+/// Each revision as a library.
+macro_rules! revisions {
+    ($($id:literal $library:ident)*) => {
+        $(mod $library {
+            use super::{Entry, Library, Role, Side};
+
+            pub struct Typed;
+
+            pub enum Decoded {
+                Client(::$library::ClientMessage),
+                Server(::$library::ServerMessage),
+            }
+
+            impl Library for Typed {
+                const NAME: &'static str = $id;
+                const ROLE: Role = Role::Ours;
+                type Decoded<'e> = Decoded;
+
+                fn decode(entry: &Entry) -> Result<Decoded, String> {
+                    let answers = |_: &_| entry.answers;
+                    match entry.side {
+                        Side::Client => ::$library::decode_message(&entry.bytes, &answers).map(Decoded::Client),
+                        Side::Server => ::$library::decode_message(&entry.bytes, &answers).map(Decoded::Server),
+                    }
+                    .map_err(|error| error.to_string())
+                }
+
+                fn encode(decoded: &Decoded, out: &mut Vec<u8>) {
+                    match decoded {
+                        Decoded::Client(message) => ::$library::encode_into(message, out),
+                        Decoded::Server(message) => ::$library::encode_into(message, out),
+                    }
+                }
+            }
+        })*
+
+        /// Every revision and its library.
+        pub fn all() -> Vec<(&'static str, Box<dyn Contestant>)> {
+            vec![$(($id, crate::contestant::taking::<$library::Typed>())),*]
+        }
+    };
+}
+
+// @generated revision crates: begin
+revisions! {
+    "2024-11-05" mcp_2024_11_05
+    "2025-03-26" mcp_2025_03_26
+    "2025-06-18" mcp_2025_06_18
+    "2025-11-25" mcp_2025_11_25
+    "2026-07-28" mcp_2026_07_28
+}
+// @generated revision crates: end

@@ -1,0 +1,38 @@
+//! Checks of the tables beside the schemas that need all revisions at once.
+//!
+//! Takes the tables and the identifiers of what is listed; gives an error for an entry that can never apply. One revision
+//! is generated at a time, so that nothing else would notice it.
+
+use crate::Tables;
+use crate::error::{Error, Result};
+use crate::{errata, lift};
+
+/// Checks that every revision that the tables name is listed.
+///
+/// # Errors
+/// At the first entry that names another one, with the file and the entry.
+pub fn check_tables(tables: Tables<'_>, listed: &[&str]) -> Result<()> {
+    let check = |file: &str, entry: String, revisions: &[String]| {
+        let unknown = revisions.iter().find(|id| !listed.contains(&id.as_str()));
+        match unknown {
+            None => Ok(()),
+            Some(id) => {
+                let problem = format!("{entry} is for the revision {id}, which is not listed");
+                let remedy = format!(
+                    "correct it or take it out; schema/revisions.toml and schema/extensions.toml list {}",
+                    listed.join(", ")
+                );
+                Err(Error::new(file, "", problem, remedy))
+            }
+        }
+    };
+    for erratum in errata::errata(tables.errata)? {
+        let entry = format!("erratum `{}`", erratum.id);
+        check("schema/errata.toml", entry, &erratum.revisions)?;
+    }
+    for name in lift::names(tables.names)? {
+        let entry = format!("the name `{}`", name.name);
+        check("schema/names.toml", entry, &name.revisions)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! `mcp-exact diff`: every form of output, and what it says of revisions that it does not know.
+//!
+//! What a difference means is tested where it is found, in the model crate and in `tests/diff`.
+
+use std::fs;
+use std::path::Path;
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::program::{Ended, run, workspace};
+
+fn diff(arguments: &[&str]) -> Ended {
+    let arguments: Vec<&str> = ["diff"].iter().chain(arguments).copied().collect();
+    run(Path::new("."), &arguments, b"")
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let ended = diff(arguments);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+    ended.out
+}
+
+/// The revisions that the program lists.
+fn revisions() -> Vec<String> {
+    let ended = run(Path::new("."), &["revisions", "--json"], b"");
+    let rows: Vec<Value> = serde_json::from_str(&ended.out).expect("one JSON array");
+    let ids = rows.iter().map(|row| row["revision"].as_str());
+    ids.map(|id| id.expect("a revision has an id").to_owned())
+        .collect()
+}
+
+#[test]
+fn text_says_what_changed_and_what_it_means() {
+    let text = printed(&["2024-11-05", "2025-03-26"]);
+    for words in [
+        "2024-11-05",
+        "2025-03-26",
+        "AudioContent",
+        "ToolAnnotations",
+    ] {
+        assert!(text.contains(words), "{words} is not in:\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "a pipe gets no colours:\n{text}");
+}
+
+#[test]
+fn markdown_is_that_of_the_model_crate() {
+    let golden = workspace().join("tests/diff/tests/golden/2025-03-26.md");
+    let golden = fs::read_to_string(golden).expect("the golden file");
+    assert_eq!(printed(&["2024-11-05", "2025-03-26", "--markdown"]), golden);
+}
+
+#[test]
+fn json_is_one_document_for_each_pair_of_revisions() {
+    let ids = revisions();
+    for from in &ids {
+        for to in &ids {
+            let text = printed(&[from, to, "--json"]);
+            let json: Value = serde_json::from_str(&text).expect("one JSON document");
+            let ends = [&json["from"], &json["to"]];
+            assert_eq!(
+                ends,
+                [&Value::from(from.as_str()), &Value::from(to.as_str())]
+            );
+            let changed = ["definitions", "methods"]
+                .iter()
+                .any(|key| json[key].as_array().is_some_and(|all| !all.is_empty()));
+            assert_eq!(changed, from != to, "{from} {to}");
+        }
+    }
+}
+
+#[test]
+fn descriptions_are_listed_on_request() {
+    let plain = printed(&["2025-03-26", "2025-06-18"]);
+    let all = printed(&["2025-03-26", "2025-06-18", "--descriptions"]);
+    assert!(plain.len() < all.len(), "{plain}");
+}
+
+#[test]
+fn a_page_is_written_over_all_revisions_or_over_a_range() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ids = revisions();
+    let page = |arguments: &[&str]| {
+        let all: Vec<&str> = ["diff", "--html", "page.html"]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .collect();
+        let ended = run(folder.path(), &all, b"");
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        let page = fs::read_to_string(folder.path().join("page.html")).expect("the page");
+        assert!(page.starts_with("<!DOCTYPE html>") || page.starts_with("<!doctype html>"));
+        (ended.out, page)
+    };
+    let (said, all) = page(&[]);
+    assert_eq!(said, format!("page.html: {} revisions\n", ids.len()));
+    assert!(ids.iter().all(|id| all.contains(id)));
+    for order in [["2025-03-26", "2025-11-25"], ["2025-11-25", "2025-03-26"]] {
+        let (said, some) = page(&order);
+        assert_eq!(said, "page.html: 3 revisions\n");
+        assert!(some.contains("2025-06-18") && !some.contains("2026-07-28"));
+    }
+}
+
+#[test]
+fn an_unknown_revision_is_answered_with_the_known_ones() {
+    let ended = diff(&["2025-06-19", "2025-11-25"]);
+    let text = ended.transcript();
+    let (first, known) = text.rsplit_once("\nerr: ").expect("two lines of words");
+    expect![[r#"
+        exit 2
+        err: error: unknown revision `2025-06-19`; did you mean `2025-06-18`?"#]]
+    .assert_eq(first);
+    assert_eq!(
+        known.trim(),
+        format!("this program has {}", revisions().join(", "))
+    );
+    let ended = diff(&["2025-06-18", "newest", "--json"]);
+    assert_eq!((ended.code, ended.out.as_str()), (2, ""));
+    assert!(ended.err.starts_with("error: unknown revision `newest`"));
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    for arguments in [
+        &[][..],
+        &["2025-06-18"],
+        &["2025-06-18", "--html", "page.html"],
+        &["2025-03-26", "2025-06-18", "--json", "--markdown"],
+        &["2025-03-26", "2025-06-18", "2025-11-25"],
+    ] {
+        let ended = diff(arguments);
+        assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(ended.err.contains("Usage: mcp-exact diff"), "{}", ended.err);
+    }
+    let ended = diff(&["--html", "no-such-folder/page.html"]);
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended
+            .err
+            .starts_with("error: cannot write no-such-folder/page.html"),
+        "{}",
+        ended.err
+    );
+}

@@ -1,0 +1,317 @@
+//! What a client's program sends: requests, cancellations, answers to questions, notifications.
+//!
+//! Takes what the program wants; checks that the server may be told so, by revision, capability and bounds, before anything
+//! leaves.
+
+use std::sync::Arc;
+
+use mcp_exact_wire::{Encode, Json, JsonObject, Request};
+
+use super::heard::AskKey;
+use super::negotiate::{Spoken, State};
+use super::{Client, ClientEvent, Purpose};
+use crate::Time;
+use crate::capability;
+use crate::error::{PeerError, SendError};
+use crate::limits::{Limit, Patience};
+use crate::log::Level;
+use crate::message::{self, Call};
+use crate::meta;
+use crate::notice;
+use crate::outbox::Address;
+use crate::revision::{Era, Rules};
+use crate::sent::Opening;
+use crate::types::{Outcome, Progress, RawResult, RequestKey, Sent, object_of};
+
+/// How a request is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallOptions {
+    /// How long it waits; as the configuration says when absent.
+    pub patience: Option<Patience>,
+    /// Whether progress notifications are wanted.
+    pub progress: bool,
+    /// The level of log messages that are wanted about this request (from 2026-07-28 on).
+    pub log_level: Option<Level>,
+}
+
+/// A request of the program.
+#[derive(Debug)]
+pub(super) struct Own {
+    /// As the program has given it, for another round.
+    pub(super) params: Option<JsonObject>,
+    pub(super) options: CallOptions,
+    pub(super) round: u32,
+    /// Whether a subscription was acknowledged.
+    pub(super) listening: bool,
+}
+
+impl Client {
+    /// Sends a request; [`ClientEvent::Done`] follows, exactly once.
+    ///
+    /// Parameters are those of the agreed revision. The machine adds to their `_meta` what the revision and the options want.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing has left then.
+    pub fn request(
+        &mut self,
+        method: &str,
+        params: Option<JsonObject>,
+        options: CallOptions,
+        now: Time,
+    ) -> Result<RequestKey, SendError> {
+        self.advance(now);
+        let spoken = self.spoken()?;
+        self.may_send(&spoken, method, params.as_ref())?;
+        if self.sent.len() + self.rounds.len() >= self.config.limits.sent {
+            return Err(SendError::Limit(Limit::Sent));
+        }
+        if self.outbox.is_full(&self.config.limits) {
+            return Err(SendError::Limit(Limit::Queued));
+        }
+        let key = self.key();
+        let own = Own {
+            params,
+            options,
+            round: 0,
+            listening: false,
+        };
+        self.send_round(key, method, own, None, &spoken);
+        Ok(key)
+    }
+
+    /// Sends a request of a generated type, of the agreed revision.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub fn request_as<Q: Request>(
+        &mut self,
+        params: &Q::Params,
+        options: CallOptions,
+        now: Time,
+    ) -> Result<RequestKey, SendError>
+    where
+        Q::Params: Encode,
+    {
+        let params = object_of(Q::METHOD, params)?;
+        self.request(Q::METHOD, Some(params), options, now)
+    }
+
+    fn spoken(&self) -> Result<Arc<Spoken>, SendError> {
+        match &self.state {
+            State::Operating(spoken) => Ok(Arc::clone(spoken)),
+            State::Ended => Err(SendError::Closed),
+            _ => Err(SendError::NotReady),
+        }
+    }
+
+    fn may_send(
+        &self,
+        spoken: &Spoken,
+        method: &str,
+        params: Option<&JsonObject>,
+    ) -> Result<(), SendError> {
+        let rules = spoken.rules;
+        let ours = self
+            .config
+            .extensions
+            .requests
+            .iter()
+            .any(|known| known == method);
+        let vendor = ours && !rules.server.request(method);
+        if method == "initialize" || !(rules.client.request(method) || vendor) {
+            return Err(SendError::Method {
+                method: method.to_owned(),
+                revision: rules.revision,
+            });
+        }
+        let theirs = &spoken.agreed.capabilities;
+        match capability::of_request(method, params, rules, theirs) {
+            Some(lacking) => Err(SendError::Capability {
+                method: method.to_owned(),
+                capability: lacking.capability,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends a request, or sends it again with what was asked for: under a new id and the same key.
+    pub(super) fn send_round(
+        &mut self,
+        key: RequestKey,
+        method: &str,
+        own: Own,
+        more: Option<JsonObject>,
+        spoken: &Spoken,
+    ) {
+        let stream = self.outgoing();
+        let options = own.options;
+        let mut params = own.params.clone();
+        let opening = Opening {
+            key,
+            method: method.to_owned(),
+            stream,
+            patience: options.patience.unwrap_or(self.config.patience),
+            progress: options.progress,
+            purpose: Purpose::Own(Box::new(own)),
+        };
+        let id = self.sent.open(opening, self.now);
+        for (name, value) in more.iter().flat_map(JsonObject::iter) {
+            let value = value.parse().unwrap_or(Json::null());
+            params.get_or_insert_default().insert(&name, value);
+        }
+        let params = self.with_meta(params, options, id, spoken.rules);
+        let call = Call::new(method, params);
+        self.send_request(id, call, Address::on(stream).about(key), spoken.rules);
+    }
+
+    /// Adds what the options and the revision want to `_meta`. The progress token of a request is its id.
+    fn with_meta(
+        &self,
+        params: Option<JsonObject>,
+        options: CallOptions,
+        id: u64,
+        rules: &Rules,
+    ) -> Option<JsonObject> {
+        let modern = rules.era() == Era::PerRequest;
+        if !modern && !options.progress {
+            return params;
+        }
+        let mut params = params.unwrap_or_default();
+        let meta = params
+            .get("_meta")
+            .and_then(|meta| JsonObject::try_from(meta).ok());
+        let mut meta = match modern {
+            true => self.request_meta(rules, meta),
+            false => meta.unwrap_or_default(),
+        };
+        if options.progress {
+            meta.insert("progressToken", id);
+        }
+        if let Some(level) = options.log_level.filter(|_| modern) {
+            meta.insert(meta::LOG_LEVEL, Json::string(level.name()));
+        }
+        params.insert("_meta", meta);
+        Some(params)
+    }
+
+    /// Cancels a request: [`Outcome::Cancelled`] follows, and an answer that still comes is ignored. Nothing happens when
+    /// it has ended.
+    pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
+        self.advance(now);
+        if let Some(id) = self.sent.id_of(key)
+            && let Some(request) = self.sent.take(id)
+        {
+            self.tell_cancelled(id, &request, reason);
+            self.request_ended(request, Outcome::Cancelled);
+        } else if self.rounds.remove(&key).is_some() {
+            self.forget_asks(key);
+            self.events
+                .push_back(ClientEvent::Done(key, Outcome::Cancelled));
+        }
+    }
+
+    /// Answers a question of the server.
+    ///
+    /// From 2026-07-28 on an error cannot be sent: it ends the request in the middle of which the server has asked.
+    ///
+    /// # Errors
+    /// [`SendError::UnknownRequest`] when it does not wait for an answer.
+    pub fn answer(
+        &mut self,
+        to: AskKey,
+        answer: Result<RawResult, PeerError>,
+        now: Time,
+    ) -> Result<Sent, SendError> {
+        self.advance(now);
+        if let Some((key, at)) = self.asks.remove(&to) {
+            self.round_answered(key, at, answer);
+            return Ok(Sent::Queued);
+        }
+        let key = RequestKey(to.0);
+        if self.served.was_cancelled(key) {
+            return Ok(Sent::Suppressed);
+        }
+        let serving = self.served.take(key).ok_or(SendError::UnknownRequest)?;
+        let bytes = match answer {
+            Ok(result) => message::result(&serving.id, result.into_object()),
+            Err(error) => message::error(Some(&serving.id), &error),
+        };
+        match serving.batch {
+            Some(batch) => {
+                let gathered = self.batches.answered(batch, Some(bytes));
+                self.gathered(gathered);
+            }
+            None => self.send_back(serving.stream, bytes),
+        }
+        Ok(Sent::Queued)
+    }
+
+    /// Says how far the answer to a question has come; nothing leaves when the server did not ask for it.
+    ///
+    /// # Errors
+    /// [`SendError::Progress`] when it does not increase.
+    pub fn progress(&mut self, of: AskKey, progress: &Progress) -> Result<Sent, SendError> {
+        let Some(rules) = self.rules() else {
+            return Err(SendError::NotReady);
+        };
+        let full = self.outbox.is_full(&self.config.limits);
+        let Some(serving) = self.served.get_mut(RequestKey(of.0)) else {
+            return Ok(Sent::Suppressed);
+        };
+        let Some(token) = serving.rest.token.clone() else {
+            return Ok(Sent::Suppressed);
+        };
+        if serving
+            .rest
+            .progress
+            .is_some_and(|last| progress.done <= last)
+        {
+            return Err(SendError::Progress);
+        }
+        let call = notice::progress(rules, &token, progress).ok_or(SendError::Progress)?;
+        if full {
+            return Ok(Sent::Dropped);
+        }
+        serving.rest.progress = Some(progress.done);
+        self.send_notification(call);
+        Ok(Sent::Queued)
+    }
+
+    /// Sends a notification, such as `notifications/roots/list_changed`.
+    ///
+    /// # Errors
+    /// [`SendError`] when the revision has no such notification of a client, the machine sends it by itself, or this side
+    /// has not declared what it needs.
+    pub fn notify(&mut self, method: &str, params: Option<JsonObject>) -> Result<Sent, SendError> {
+        let spoken = self.spoken()?;
+        let rules = spoken.rules;
+        let own = matches!(
+            method,
+            "notifications/initialized" | "notifications/cancelled" | "notifications/progress"
+        );
+        let ours = self
+            .config
+            .extensions
+            .notifications
+            .iter()
+            .any(|known| known == method);
+        let vendor = ours && !rules.server.notification(method);
+        if own || !(rules.client.notification(method) || vendor) {
+            return Err(SendError::Method {
+                method: method.to_owned(),
+                revision: rules.revision,
+            });
+        }
+        if let Some(lacking) = capability::of_notification(method, &self.config.capabilities) {
+            return Err(SendError::Capability {
+                method: method.to_owned(),
+                capability: lacking.capability,
+            });
+        }
+        if self.outbox.is_full(&self.config.limits) {
+            return Ok(Sent::Dropped);
+        }
+        self.send_notification(Call::new(method, params));
+        Ok(Sent::Queued)
+    }
+}

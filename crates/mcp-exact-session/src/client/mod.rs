@@ -1,0 +1,370 @@
+//! The client's machine: calls, answers and moments go in, frames, events and deadlines come out.
+//!
+//! One machine talks to one server: a process on stdio, or an HTTP endpoint. Takes bytes of whole messages; does no IO.
+
+mod call;
+mod heard;
+mod negotiate;
+mod receive;
+mod rounds;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use mcp_exact_wire::{Json, RequestId};
+
+pub use call::CallOptions;
+pub use heard::{AskKey, Asked, ClientEvent, Failure, Heard, Logged, Verdict};
+
+use crate::Time;
+use crate::config::ClientConfig;
+use crate::error::{ConfigError, ReceiveError, Violation};
+use crate::limits::Rate;
+use crate::message::{self, Call};
+use crate::notice::Cancel;
+use crate::outbox::{Address, Outbox};
+use crate::revision::{self, Era, Rules};
+use crate::sent::{SentRequest, SentRequests};
+use crate::served::{Batches, Gathered, Served};
+use crate::types::{Agreed, Binding, Closed, Outcome, RequestKey, StreamId, StreamKind, Transmit};
+use call::Own;
+use negotiate::{Spoken, State};
+use rounds::Round;
+
+/// What the machine wanted with a request that it has sent.
+#[derive(Debug)]
+enum Purpose {
+    /// `server/discover`, to learn which era the server belongs to.
+    Probe(&'static Rules),
+    /// `initialize`.
+    Initialize,
+    /// The program's own.
+    Own(Box<Own>),
+}
+
+/// What a client notes of a request that its server has sent.
+#[derive(Debug)]
+struct Rest {
+    token: Option<Json>,
+    progress: Option<f64>,
+}
+
+/// A client's side of a session, or of a series of requests without one.
+#[derive(Debug)]
+pub struct Client {
+    config: Arc<ClientConfig>,
+    binding: Binding,
+    state: State,
+    now: Time,
+    last_key: u64,
+    last_stream: u64,
+    streams: BTreeMap<StreamId, StreamKind>,
+    sent: SentRequests<Purpose>,
+    rounds: BTreeMap<RequestKey, Round>,
+    asks: BTreeMap<AskKey, (RequestKey, usize)>,
+    served: Served<Rest>,
+    batches: Batches,
+    outbox: Outbox,
+    events: VecDeque<ClientEvent>,
+    rate: Rate,
+}
+
+impl Client {
+    /// A client that begins to talk to a server: with a probe when it speaks both eras, with `initialize` otherwise.
+    ///
+    /// `prior` is what was found out about the same server before: it saves the probe.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the configuration offers no revision.
+    pub fn new(
+        config: Arc<ClientConfig>,
+        binding: Binding,
+        prior: Option<&Verdict>,
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let mut client = Self::with_state(config, binding, State::start(), now);
+        client.begin(prior);
+        Ok(client)
+    }
+
+    /// A client that goes on with a session whose handshake has taken place elsewhere.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the configuration does not offer the revision of the agreement.
+    pub fn assume(
+        config: Arc<ClientConfig>,
+        binding: Binding,
+        known: Agreed,
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let id = known.revision.as_str();
+        let unknown = || ConfigError::UnknownRevision(id.to_owned());
+        let rules = config.offer.find(id).ok_or_else(unknown)?;
+        let state = State::Operating(Arc::new(Spoken {
+            rules,
+            agreed: known,
+        }));
+        Ok(Self::with_state(config, binding, state, now))
+    }
+
+    fn with_state(config: Arc<ClientConfig>, binding: Binding, state: State, now: Time) -> Self {
+        let tombstones = config.limits.tombstones;
+        let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
+        Self {
+            config,
+            binding,
+            state,
+            now,
+            last_key: 0,
+            last_stream: 0,
+            streams: duplex.into_iter().collect(),
+            sent: SentRequests::new(tombstones),
+            rounds: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            served: Served::new(tombstones),
+            batches: Batches::default(),
+            outbox: Outbox::default(),
+            events: VecDeque::new(),
+            rate: Rate::default(),
+        }
+    }
+
+    /// Opens a standalone stream, such as the answer to a GET, for what the server says without being asked.
+    pub fn open_standalone(&mut self) -> StreamId {
+        self.stream(StreamKind::Standalone)
+    }
+
+    /// Takes one frame: a message, or a batch where the revision has them, without a line's end.
+    ///
+    /// # Errors
+    /// [`ReceiveError`] when nothing can be received any more, not on this stream, or not now.
+    pub fn receive(&mut self, on: StreamId, frame: &[u8], now: Time) -> Result<(), ReceiveError> {
+        self.advance(now);
+        if matches!(self.state, State::Ended) {
+            return Err(ReceiveError::Closed);
+        }
+        if !self.streams.contains_key(&on) {
+            return Err(ReceiveError::UnknownStream);
+        }
+        if !self.wants_input() {
+            return Err(ReceiveError::Full);
+        }
+        let parsed = message::parse(frame, &self.config.limits);
+        self.frame(on, parsed);
+        Ok(())
+    }
+
+    /// A stream has ended, and nothing more comes on it or can be sent on it.
+    pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
+        self.advance(now);
+        let Some(kind) = self.streams.get(&stream).copied() else {
+            return;
+        };
+        if how == Closed::SessionEnded {
+            self.events.push_back(ClientEvent::SessionLost);
+            return self.end(&Outcome::Lost);
+        }
+        if kind == StreamKind::Duplex {
+            return self.duplex_closed();
+        }
+        self.streams.remove(&stream);
+        self.lose_requests_on(stream);
+    }
+
+    /// Whether more frames can be taken. While it is false, take events and frames from the machine first.
+    pub fn wants_input(&self) -> bool {
+        !matches!(self.state, State::Ended)
+            && self.events.len() < self.config.limits.queued
+            && !self.outbox.is_full(&self.config.limits)
+    }
+
+    /// What has happened, in order.
+    pub fn poll_event(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
+    }
+
+    /// What leaves next; the bytes of a frame are appended to `out`.
+    ///
+    /// Over HTTP a frame on a stream that was not there before is a new POST.
+    pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.outbox.pop(out)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.sent.next_deadline()
+    }
+
+    /// Ends requests that have waited too long, and tells the server to stop.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.advance(now);
+        while let Some((id, request)) = self.sent.take_expired(self.now) {
+            self.tell_cancelled(id, &request, "timed out");
+            self.request_ended(request, Outcome::TimedOut);
+        }
+    }
+
+    /// What was agreed, once it was.
+    pub fn agreed(&self) -> Option<&Agreed> {
+        self.state.spoken().map(|spoken| &spoken.agreed)
+    }
+
+    /// Ends the session from this side.
+    pub fn shutdown(&mut self, now: Time) {
+        self.advance(now);
+        if matches!(self.state, State::Ended) {
+            return;
+        }
+        self.end(&Outcome::Closed);
+        self.close_streams();
+    }
+
+    fn close_streams(&mut self) {
+        for stream in std::mem::take(&mut self.streams).into_keys() {
+            self.outbox.push(Transmit::Close { stream });
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    fn key(&mut self) -> RequestKey {
+        self.last_key += 1;
+        RequestKey(self.last_key)
+    }
+
+    fn stream(&mut self, kind: StreamKind) -> StreamId {
+        self.last_stream += 1;
+        let stream = StreamId(self.last_stream);
+        self.streams.insert(stream, kind);
+        stream
+    }
+
+    /// The stream that a message leaves on: over HTTP, a POST of its own.
+    fn outgoing(&mut self) -> StreamId {
+        match self.binding {
+            Binding::Duplex => StreamId::DUPLEX,
+            Binding::StreamableHttp | Binding::HttpSse => self.stream(StreamKind::Post),
+        }
+    }
+
+    fn violation(&mut self, violation: Violation) {
+        self.events.push_back(ClientEvent::Violation(violation));
+    }
+
+    /// Ends everything; every request of this side ends with the outcome.
+    fn end(&mut self, outcome: &Outcome) {
+        self.state = State::Ended;
+        if *outcome == Outcome::Lost {
+            self.outbox.clear();
+            self.streams.clear();
+        }
+        self.served.clear();
+        self.batches.clear();
+        while let Some((_, request)) = self.sent.take_any() {
+            if matches!(request.purpose, Purpose::Own(_)) {
+                self.request_ended(request, outcome.clone());
+            }
+        }
+        self.asks.clear();
+        for key in std::mem::take(&mut self.rounds).into_keys() {
+            self.events
+                .push_back(ClientEvent::Done(key, outcome.clone()));
+        }
+        self.events.push_back(ClientEvent::Closed);
+    }
+
+    fn lose_requests_on(&mut self, stream: StreamId) {
+        let on_it = self
+            .sent
+            .iter()
+            .filter(|(_, request)| request.stream == stream);
+        let ids: Vec<u64> = on_it.map(|(id, _)| id).collect();
+        for id in ids {
+            if let Some(request) = self.sent.take(id) {
+                self.request_ended(request, Outcome::Lost);
+            }
+        }
+    }
+
+    /// Tells the server that an answer is not wanted any more, as the transport and the revision have it. `initialize` is
+    /// never cancelled (`basic/utilities/cancellation`), and a probe may have met a server that knows no notification.
+    fn tell_cancelled(&mut self, id: u64, request: &SentRequest<Purpose>, reason: &str) {
+        let Purpose::Own(_) = request.purpose else {
+            return;
+        };
+        let modern = self
+            .rules()
+            .is_some_and(|rules| rules.era() == Era::PerRequest);
+        if self.binding != Binding::Duplex && modern {
+            let stream = request.stream;
+            if self.streams.remove(&stream).is_some() {
+                self.outbox.push(Transmit::Close { stream });
+            }
+            return;
+        }
+        let call = Cancel::call(Json::from(id), reason);
+        let on = self.outgoing();
+        let address = self.with_revision(Address::on(on).about(request.key));
+        self.outbox.frame(address, message::notification(call));
+    }
+
+    fn respond(&mut self, on: StreamId, batch: Option<u64>, answer: Vec<u8>) {
+        match batch {
+            Some(batch) => self.batches.add(batch, answer),
+            None => self.send_back(on, answer),
+        }
+    }
+
+    /// An answer to the server goes where requests of the server come from, over HTTP in a POST of its own.
+    fn send_back(&mut self, on: StreamId, answer: Vec<u8>) {
+        let on = match self.binding {
+            Binding::Duplex => on,
+            Binding::StreamableHttp | Binding::HttpSse => self.outgoing(),
+        };
+        let address = self.with_revision(Address::on(on));
+        self.outbox.frame(address, answer);
+    }
+
+    fn gathered(&mut self, gathered: Option<Gathered>) {
+        if let Some(Gathered {
+            stream,
+            bytes: Some(bytes),
+        }) = gathered
+        {
+            self.send_back(stream, bytes);
+        }
+    }
+
+    fn send_notification(&mut self, call: Call) {
+        let on = self.outgoing();
+        let address = self.with_revision(Address::on(on));
+        self.outbox.frame(address, message::notification(call));
+    }
+
+    /// Once a revision is agreed on, every POST names it (from 2025-06-18 on: `basic/transports`, "Protocol Version
+    /// Header").
+    fn with_revision(&self, mut address: Address) -> Address {
+        let names = |rules: &&Rules| revision::at_least(rules, "2025-06-18");
+        address.http.revision = self.rules().filter(names).map(|rules| rules.revision);
+        address
+    }
+
+    fn send_request(&mut self, id: u64, call: Call, address: Address, rules: &Rules) {
+        let mut address = self.with_revision(address);
+        if rules.era() == Era::PerRequest {
+            address.http.revision = Some(rules.revision);
+            address.http.name = crate::http::name_of(&call.method, call.params.as_ref());
+            address.http.method = Some(call.method.clone());
+        }
+        let bytes = message::request(&RequestId::from(id), call);
+        self.outbox.frame(address, bytes);
+    }
+
+    fn rules(&self) -> Option<&'static Rules> {
+        self.state.spoken().map(|spoken| spoken.rules)
+    }
+}

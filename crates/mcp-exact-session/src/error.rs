@@ -1,0 +1,346 @@
+//! What goes wrong: errors that travel between the two sides, what a call to a machine refuses, and what a peer does wrong.
+//!
+//! Takes codes from JSON-RPC 2.0 (section 5.1) and from the specification; gives errors that name their remedy.
+
+use mcp_exact_wire::{ErrorObject, Json, JsonObject, MessageError, RequestId, Revision};
+
+use crate::limits::Limit;
+
+/// Codes of errors, from JSON-RPC 2.0 and the specification's `basic` pages.
+pub mod code {
+    /// The text is not JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// It is JSON and no message, or no message that may come now.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// The method is not there, or belongs to a capability that was not declared.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The parameters do not fit the method.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// Anything that goes wrong inside.
+    pub const INTERNAL_ERROR: i64 = -32603;
+    /// No resource has this URI (up to 2025-11-25; later it is [`INVALID_PARAMS`]).
+    pub const RESOURCE_NOT_FOUND: i64 = -32002;
+    /// Headers and body differ (from 2026-07-28 on).
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// The client has not declared a capability that the request needs (from 2026-07-28 on).
+    pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+    /// The server does not speak the revision (from 2026-07-28 on).
+    pub const UNSUPPORTED_VERSION: i64 = -32022;
+}
+
+/// An error that answers a request.
+///
+/// It came from the other side, or it was made here about an answer that cannot be used: [`is_local`](Self::is_local).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} ({})", .object.message, .object.code)]
+pub struct PeerError {
+    object: ErrorObject,
+    local: bool,
+}
+
+impl PeerError {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self {
+            object: ErrorObject::new(code, message),
+            local: false,
+        }
+    }
+
+    /// The same with data.
+    #[must_use]
+    pub fn with_data(mut self, data: impl Into<Json>) -> Self {
+        self.object.data = Some(data.into());
+        self
+    }
+
+    /// -32600: no message that may come now.
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Self::new(code::INVALID_REQUEST, message)
+    }
+
+    /// -32601: no such method.
+    pub fn method_not_found(method: &str) -> Self {
+        let data = JsonObject::from_iter([("method", Json::string(method))]);
+        Self::new(code::METHOD_NOT_FOUND, "Method not found").with_data(data)
+    }
+
+    /// -32602: the parameters do not fit.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(code::INVALID_PARAMS, message)
+    }
+
+    /// -32603: something went wrong inside.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(code::INTERNAL_ERROR, message)
+    }
+
+    /// -32021 (from 2026-07-28 on): the client has not declared a capability that the request needs, such as
+    /// `elicitation.url`.
+    pub fn missing_capability(capability: &str) -> Self {
+        let mut required = JsonObject::new();
+        for part in capability.rsplit('.') {
+            required = JsonObject::from_iter([(part, Json::from(required))]);
+        }
+        let data = JsonObject::from_iter([("requiredCapabilities", required)]);
+        let words = format!("the request needs the client capability `{capability}`");
+        Self::new(code::MISSING_CLIENT_CAPABILITY, words).with_data(data)
+    }
+
+    /// The error that refuses a message because of a bound.
+    pub fn limit(limit: Limit) -> Self {
+        let data = JsonObject::from_iter([("limit", Json::string(limit.name()))]);
+        Self::internal(format!("the limit `{limit}` is exceeded; try again later")).with_data(data)
+    }
+
+    /// The code; `None` when it is beyond the numbers of this machine.
+    pub fn code(&self) -> Option<i64> {
+        self.object.code.as_i64()
+    }
+
+    /// The short description.
+    pub fn message(&self) -> &str {
+        &self.object.message
+    }
+
+    /// Anything more.
+    pub fn data(&self) -> Option<&Json> {
+        self.object.data.as_ref()
+    }
+
+    /// The error as it stands in a message.
+    pub fn object(&self) -> &ErrorObject {
+        &self.object
+    }
+
+    /// Whether it was made here: the answer of the other side could not be read.
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+
+    pub(crate) fn local(mut self) -> Self {
+        self.local = true;
+        self
+    }
+}
+
+impl From<ErrorObject> for PeerError {
+    fn from(object: ErrorObject) -> Self {
+        Self {
+            object,
+            local: false,
+        }
+    }
+}
+
+impl From<&MessageError> for PeerError {
+    /// The error that answers the message; -32600 for what is never answered.
+    fn from(error: &MessageError) -> Self {
+        let data = JsonObject::from_iter([
+            ("pointer", Json::string(error.decode_error().pointer())),
+            ("kind", Json::string(error.decode_error().kind().name())),
+        ]);
+        let code = error.code().unwrap_or(code::INVALID_REQUEST);
+        Self::new(code, error.to_string()).with_data(data)
+    }
+}
+
+/// A machine does not take a frame.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReceiveError {
+    /// The machine is closed.
+    #[error("the session is closed; start a new one")]
+    Closed,
+    /// Too much waits for the program; the frame was not taken.
+    #[error(
+        "too much waits to be taken; take events and frames from the machine, then give the frame again"
+    )]
+    Full,
+    /// No such stream is open.
+    #[error("the stream is not open; `open` gives streams")]
+    UnknownStream,
+}
+
+/// A machine does not send something. Nothing has left.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// Nothing is agreed yet.
+    #[error("no revision is agreed yet; wait for the event `Agreed`")]
+    NotReady,
+    /// The machine is closed.
+    #[error("the session is closed; start a new one")]
+    Closed,
+    /// The revision has no such method in this direction.
+    #[error("revision {revision} has no `{method}` in this direction")]
+    Method {
+        /// The method.
+        method: String,
+        /// The revision that was agreed.
+        revision: Revision,
+    },
+    /// The other side has not declared what the message needs, or this side has not.
+    #[error("`{method}` needs the capability `{capability}`, which was not declared")]
+    Capability {
+        /// The method.
+        method: String,
+        /// The capability, with dots between its parts.
+        capability: String,
+    },
+    /// The request is unknown or was answered before.
+    #[error("no such request waits for an answer; each is answered once")]
+    UnknownRequest,
+    /// The request waits for the answers to its questions.
+    #[error("the request waits for the answers to its questions; it is raised again with them")]
+    Asking,
+    /// A request cannot ask under these names, or this request cannot ask at all.
+    #[error("{0}")]
+    Asks(&'static str),
+    /// A progress that is no larger than the one before (`basic/utilities/progress`).
+    #[error("progress has to increase with each notification")]
+    Progress,
+    /// A bound of this side.
+    #[error("the limit `{0}` is exceeded; send less at the same time or raise it")]
+    Limit(Limit),
+    /// No stream can carry it.
+    #[error("no stream is open that could carry the message")]
+    NoStream,
+    /// The parameters are not what the method takes.
+    #[error("the parameters do not fit `{method}`: {reason}")]
+    Params {
+        /// The method.
+        method: String,
+        /// What does not fit.
+        reason: String,
+    },
+}
+
+/// Something that the other side did and should not have done. The session goes on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Violation {
+    /// A document that is no message. It was answered where its id could be read or the revision has errors without id.
+    #[error("no message: {0}")]
+    NoMessage(MessageError),
+    /// A response to nothing that this side has sent.
+    #[error("a response to {0:?}, which nobody has asked")]
+    UnexpectedResponse(Option<RequestId>),
+    /// An error without id.
+    #[error("an error without id: {0}")]
+    Unaddressed(PeerError),
+    /// A request with the id of another one that is being served.
+    #[error("the id {0:?} is in use already")]
+    IdInUse(RequestId),
+    /// A request before `initialize`.
+    #[error("`{0}` came before `initialize`")]
+    BeforeInitialize(String),
+    /// A second `initialize`.
+    #[error("`initialize` came again")]
+    InitializeAgain,
+    /// A method that the other side may not send.
+    #[error("`{0}` is nothing that this peer may send")]
+    Method(String),
+    /// A method whose capability was not declared.
+    #[error("`{method}` came without the capability `{capability}`")]
+    Capability {
+        /// The method.
+        method: String,
+        /// The capability, with dots between its parts.
+        capability: String,
+    },
+    /// A notification whose parameters do not fit.
+    #[error("`{0}` came with parameters that do not fit")]
+    Notification(String),
+    /// A progress for a token that no request has.
+    #[error("progress came for an unknown token")]
+    UnknownToken,
+    /// A progress that did not increase.
+    #[error("progress did not increase")]
+    Progress,
+    /// An array of messages where the revision has none, or an empty one.
+    #[error("a batch came that revision {0:?} does not allow")]
+    Batch(Option<Revision>),
+    /// A bound of this side was exceeded.
+    #[error("the limit `{0}` is exceeded")]
+    Limit(Limit),
+    /// A subscription's messages came in the wrong order, or for a subscription that is not there.
+    #[error("`{0}` came for no subscription that waits for it")]
+    Subscription(String),
+}
+
+fn listed<T: ToString>(revisions: &[T]) -> String {
+    match revisions {
+        [] => "none".to_owned(),
+        some => some.iter().map(T::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Why a client and a server cannot talk to each other.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NegotiationError {
+    /// The server answers with a revision that this client does not offer, or that is below its floor.
+    #[error(
+        "the server speaks revision {answered}, this client {}; update the older one of the two",
+        listed(offered)
+    )]
+    Revision {
+        /// What the server has answered.
+        answered: String,
+        /// What this client offers.
+        offered: Vec<Revision>,
+    },
+    /// The server says what it speaks, and nothing of it is offered here.
+    #[error(
+        "the server speaks {}, this client {}; update the older one of the two",
+        listed(supported),
+        listed(offered)
+    )]
+    NoCommonRevision {
+        /// What the server says.
+        supported: Vec<String>,
+        /// What this client offers.
+        offered: Vec<Revision>,
+    },
+    /// The server knows nothing of requests that carry their revision, and this client offers no other revision.
+    #[error(
+        "the server answers `server/discover` with {answered}, so it needs `initialize`, and this client speaks {}; offer an older revision",
+        listed(offered)
+    )]
+    NoHandshake {
+        /// What the server has answered.
+        answered: String,
+        /// What this client offers.
+        offered: Vec<Revision>,
+    },
+    /// The server refuses.
+    #[error("the server refuses to start: {0}")]
+    Refused(PeerError),
+    /// The server does not answer.
+    #[error("the server did not answer in time; is it a server of this protocol?")]
+    TimedOut,
+    /// The server answers something else.
+    #[error("the server's answer cannot be read: {0}")]
+    Answer(String),
+    /// The stream ended before anything was agreed.
+    #[error("the connection ended before anything was agreed")]
+    Lost,
+}
+
+/// A configuration that no session can start with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No revision is left.
+    #[error(
+        "no revision is offered; name at least one that is compiled in and not below the floor"
+    )]
+    NoRevision,
+    /// A revision that is not compiled in.
+    #[error("revision {0} is not compiled in; switch on the feature of its name")]
+    UnknownRevision(String),
+    /// The serialised agreement cannot be read.
+    #[error("the agreement cannot be read: {0}")]
+    Agreement(String),
+}

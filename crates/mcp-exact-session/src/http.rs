@@ -1,0 +1,88 @@
+//! Rules of HTTP as pure functions, so that transports stay dumb: which status an error has, and whether headers and body
+//! say the same (2026-07-28, `basic/transports/streamable-http`).
+//!
+//! Takes headers and parameters; gives errors. Opens nothing.
+
+mod params;
+mod post;
+mod values;
+
+use mcp_exact_wire::{JsonObject, Message, decode_message, from_str};
+
+pub use params::{BadTool, Mirrored, check_params, mirrored, param_headers};
+pub use post::{Posted, classify, is_session_id};
+pub use values::{decode_value, encode_value};
+
+use crate::error::{PeerError, code};
+use crate::message::Raw;
+use crate::server::HttpRequest;
+
+/// The status of a response that consists of an error alone.
+pub fn status_of(error: &PeerError) -> u16 {
+    match error.code() {
+        Some(code::METHOD_NOT_FOUND) => 404,
+        Some(
+            code::PARSE_ERROR
+            | code::INVALID_REQUEST
+            | code::INVALID_PARAMS
+            | code::HEADER_MISMATCH
+            | code::MISSING_CLIENT_CAPABILITY
+            | code::UNSUPPORTED_VERSION,
+        ) => 400,
+        _ => 200,
+    }
+}
+
+/// The error that the body of a response holds.
+pub(crate) fn error_of(body: &[u8]) -> Option<PeerError> {
+    match decode_message::<Raw>(body, &|_| Some("")) {
+        Ok(Message::Error(error)) => Some(error.error.into()),
+        _ => None,
+    }
+}
+
+fn mismatch(words: String) -> PeerError {
+    PeerError::new(code::HEADER_MISMATCH, words)
+}
+
+/// `MCP-Protocol-Version` has to be there and say what the body says.
+pub(crate) fn check_version(http: &HttpRequest, version: &str) -> Result<(), PeerError> {
+    match http.header("mcp-protocol-version") {
+        Some(header) if header.trim() == version => Ok(()),
+        Some(_) => Err(mismatch(
+            "`MCP-Protocol-Version` differs from the body".into(),
+        )),
+        None => Err(mismatch("`MCP-Protocol-Version` is missing".into())),
+    }
+}
+
+/// `Mcp-Method` and `Mcp-Name` have to be there and say what the body says.
+pub(crate) fn check_names(
+    http: &HttpRequest,
+    method: &str,
+    params: Option<&JsonObject>,
+) -> Result<(), PeerError> {
+    check(http, "Mcp-Method", method)?;
+    match name_of(method, params) {
+        Some(name) => check(http, "Mcp-Name", &name),
+        None => Ok(()),
+    }
+}
+
+fn check(http: &HttpRequest, name: &str, body: &str) -> Result<(), PeerError> {
+    match http.header(name) {
+        Some(header) if decode_value(header.trim()).as_deref() == Some(body) => Ok(()),
+        Some(_) => Err(mismatch(format!("`{name}` differs from the body"))),
+        None => Err(mismatch(format!("`{name}` is missing"))),
+    }
+}
+
+/// What `Mcp-Name` says of a request; `None` for methods without it.
+pub(crate) fn name_of(method: &str, params: Option<&JsonObject>) -> Option<String> {
+    let member = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ => return None,
+    };
+    from_str(params?.get(member)?.text()).ok()
+}

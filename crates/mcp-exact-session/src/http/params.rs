@@ -1,0 +1,354 @@
+//! Parameters of tools that are mirrored into headers (2026-07-28, `basic/transports/streamable-http`, "Custom Headers from
+//! Tool Parameters").
+//!
+//! Takes a tool's input schema and the arguments of a call; gives headers, or why the tool or the call is refused.
+
+use std::collections::BTreeSet;
+
+use mcp_exact_wire::{Integer, Json, JsonObject, Kind, from_str};
+
+use super::values::{decode_value, encode_value};
+use crate::error::{PeerError, code};
+use crate::server::HttpRequest;
+
+const ANNOTATION: &str = "x-mcp-header";
+/// Levels of `properties` that are looked through.
+const MAX_LEVELS: usize = 32;
+/// The largest integer that every JSON reader keeps.
+const SAFE: i64 = (1 << 53) - 1;
+
+/// A tool that a client leaves out of its list, because its header annotations break a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadTool {
+    /// The annotation is no string, empty, or no HTTP token.
+    #[error("`x-mcp-header` has to be an HTTP token, not {0}")]
+    Name(String),
+    /// Two annotations differ in case at most.
+    #[error("`x-mcp-header` {0:?} is there twice")]
+    Twice(String),
+    /// The parameter is no string, integer or boolean.
+    #[error("`x-mcp-header` {0:?} is on no string, integer or boolean")]
+    Type(String),
+    /// The annotation is not reached through `properties` alone.
+    #[error("`x-mcp-header` stands where no parameter is; only `properties` lead to one")]
+    Place,
+    /// The schema is nested too deeply, or is no schema.
+    #[error("the input schema cannot be looked through")]
+    Schema,
+}
+
+/// A parameter that is mirrored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirrored {
+    /// The header, with its prefix.
+    pub header: String,
+    /// The names of the properties that lead to the parameter.
+    pub path: Vec<String>,
+}
+
+/// The parameters of a tool that are mirrored.
+///
+/// # Errors
+/// [`BadTool`]: a client leaves the tool out of its list.
+pub fn mirrored(input_schema: &JsonObject) -> Result<Vec<Mirrored>, BadTool> {
+    let mut found = Vec::new();
+    visit(input_schema, Some(&mut Vec::new()), 0, &mut found)?;
+    let mut names = BTreeSet::new();
+    for mirrored in &found {
+        if !names.insert(mirrored.header.to_ascii_lowercase()) {
+            return Err(BadTool::Twice(mirrored.header.clone()));
+        }
+    }
+    Ok(found)
+}
+
+/// Looks through a schema; `path` leads here, where only `properties` do.
+fn visit(
+    schema: &JsonObject,
+    mut path: Option<&mut Vec<String>>,
+    level: usize,
+    found: &mut Vec<Mirrored>,
+) -> Result<(), BadTool> {
+    if level > MAX_LEVELS {
+        return Err(BadTool::Schema);
+    }
+    for (name, text) in schema.iter() {
+        let value: Json = from_str(text).map_err(|_| BadTool::Schema)?;
+        match &*name {
+            ANNOTATION => match path.as_deref() {
+                Some(path) if !path.is_empty() => found.push(annotated(schema, &value, path)?),
+                _ => return Err(BadTool::Place),
+            },
+            "properties" => {
+                let properties = JsonObject::try_from(value).map_err(|_| BadTool::Schema)?;
+                for (property, text) in properties.iter() {
+                    let Ok(inner) = from_str::<JsonObject>(text) else {
+                        continue;
+                    };
+                    match path.as_deref_mut() {
+                        Some(path) => {
+                            path.push(property.into_owned());
+                            visit(&inner, Some(path), level + 1, found)?;
+                            path.pop();
+                        }
+                        None => visit(&inner, None, level + 1, found)?,
+                    }
+                }
+            }
+            // Data, and no schemas.
+            "const" | "default" | "enum" | "examples" => {}
+            // Names, and schemas behind them.
+            "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
+                let named = JsonObject::try_from(value).unwrap_or_default();
+                for (_, text) in named.iter() {
+                    elsewhere(text, level, found)?;
+                }
+            }
+            _ => elsewhere(text, level, found)?,
+        }
+    }
+    Ok(())
+}
+
+/// A value that may be or hold schemas which no parameter is reached through.
+fn elsewhere(text: &str, level: usize, found: &mut Vec<Mirrored>) -> Result<(), BadTool> {
+    let value: Json = from_str(text).map_err(|_| BadTool::Schema)?;
+    match value.kind() {
+        Kind::Object => {
+            let inner = JsonObject::try_from(value).map_err(|_| BadTool::Schema)?;
+            visit(&inner, None, level + 1, found)
+        }
+        Kind::Array if level < MAX_LEVELS => {
+            let items: Vec<Json> = from_str(text).map_err(|_| BadTool::Schema)?;
+            items
+                .iter()
+                .try_for_each(|item| elsewhere(item.text(), level + 1, found))
+        }
+        Kind::Array => Err(BadTool::Schema),
+        _ => Ok(()),
+    }
+}
+
+fn annotated(schema: &JsonObject, value: &Json, path: &[String]) -> Result<Mirrored, BadTool> {
+    let name: String = from_str(value.text()).map_err(|_| BadTool::Name(value.to_string()))?;
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(BadTool::Name(value.to_string()));
+    }
+    let kind = schema.get("type");
+    let kinds: Vec<String> = match &kind {
+        Some(kind) if kind.kind() == Kind::Array => from_str(kind.text()).unwrap_or_default(),
+        Some(kind) => from_str(kind.text()).into_iter().collect(),
+        None => Vec::new(),
+    };
+    // What may be null is left out then.
+    let mut kinds = kinds.iter().filter(|kind| *kind != "null");
+    match (kinds.next().map(String::as_str), kinds.next()) {
+        (Some("string" | "integer" | "boolean"), None) => Ok(Mirrored {
+            header: format!("Mcp-Param-{name}"),
+            path: path.to_vec(),
+        }),
+        _ => Err(BadTool::Type(name)),
+    }
+}
+
+/// A character of an HTTP token (RFC 9110, section 5.6.2).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// The value of a mirrored parameter, before it is encoded; `None` where it is absent or null.
+fn value_of(
+    mirrored: &Mirrored,
+    arguments: Option<&JsonObject>,
+) -> Result<Option<String>, PeerError> {
+    let mut value = arguments.map(|arguments| Json::from(arguments.clone()));
+    for name in &mirrored.path {
+        let object = value.and_then(|value| JsonObject::try_from(value).ok());
+        value = object.and_then(|object| object.get(name));
+    }
+    let unfit = || {
+        let words = format!("the parameter of `{}` cannot be mirrored", mirrored.header);
+        PeerError::invalid_params(words)
+    };
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    match value.kind() {
+        Kind::Null => Ok(None),
+        Kind::String => from_str(value.text()).map(Some).map_err(|_| unfit()),
+        Kind::Boolean => Ok(Some(value.to_string())),
+        Kind::Number => {
+            let number: Integer = from_str(value.text()).map_err(|_| unfit())?;
+            let safe = number
+                .as_i64()
+                .filter(|number| (-SAFE..=SAFE).contains(number));
+            safe.map(|number| Some(number.to_string()))
+                .ok_or_else(unfit)
+        }
+        Kind::Array | Kind::Object => Err(unfit()),
+    }
+}
+
+/// The headers that a call of a tool carries, encoded.
+///
+/// # Errors
+/// -32602 when a value cannot be mirrored, such as an integer beyond ±(2^53−1).
+pub fn param_headers(
+    tool: &[Mirrored],
+    arguments: Option<&JsonObject>,
+) -> Result<Vec<(String, String)>, PeerError> {
+    let mut headers = Vec::new();
+    for mirrored in tool {
+        if let Some(value) = value_of(mirrored, arguments)? {
+            headers.push((mirrored.header.clone(), encode_value(&value)));
+        }
+    }
+    Ok(headers)
+}
+
+/// Whether the headers of a call say what its arguments say.
+///
+/// # Errors
+/// -32020 when they do not, with status 400.
+pub fn check_params(
+    http: &HttpRequest,
+    tool: &[Mirrored],
+    arguments: Option<&JsonObject>,
+) -> Result<(), PeerError> {
+    for mirrored in tool {
+        let body = value_of(mirrored, arguments)?;
+        let header = http.header(&mirrored.header).map(str::trim);
+        let header = match header.map(decode_value) {
+            None => None,
+            Some(Some(value)) => Some(value),
+            Some(None) => return Err(mismatch(mirrored)),
+        };
+        // Integers are compared as numbers: `42.0` is `42`.
+        let number = |text: &str| from_str::<Integer>(text).ok().and_then(|n| n.as_i64());
+        let same = match (&header, &body) {
+            (Some(header), Some(body)) => {
+                header == body || number(header).is_some_and(|n| number(body) == Some(n))
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            return Err(mismatch(mirrored));
+        }
+    }
+    Ok(())
+}
+
+fn mismatch(mirrored: &Mirrored) -> PeerError {
+    let words = format!(
+        "Header mismatch: `{}` differs from the body",
+        mirrored.header
+    );
+    PeerError::new(code::HEADER_MISMATCH, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(text: &str) -> JsonObject {
+        text.parse().expect(text)
+    }
+
+    fn tool(properties: &str) -> Result<Vec<Mirrored>, BadTool> {
+        mirrored(&object(&format!(
+            r#"{{"type":"object","properties":{properties}}}"#
+        )))
+    }
+
+    #[test]
+    fn hdr_params_are_found_through_properties_only() {
+        let found = tool(
+            r#"{"region":{"type":"string","x-mcp-header":"Region"},
+                "inner":{"type":"object","properties":{"n":{"type":["integer","null"],"x-mcp-header":"N"}}},
+                "x-mcp-header":{"type":"string","default":{"x-mcp-header":1}}}"#,
+        );
+        let found = found.expect("a good tool");
+        let headers: Vec<&str> = found.iter().map(|mirrored| &*mirrored.header).collect();
+        assert_eq!(headers, ["Mcp-Param-Region", "Mcp-Param-N"]);
+        assert_eq!(found[1].path, ["inner", "n"]);
+    }
+
+    #[test]
+    fn hdr_params_that_break_a_rule_make_a_bad_tool() {
+        let annotation = |value: &str| {
+            tool(&format!(
+                r#"{{"a":{{"type":"string","x-mcp-header":{value}}}}}"#
+            ))
+        };
+        for bad in ["\"\"", "\"a b\"", "\"a\\n\"", "5", "\"\u{e9}\"", "\"a:b\""] {
+            assert!(matches!(annotation(bad), Err(BadTool::Name(_))), "{bad}");
+        }
+        let twice = r#"{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}"#;
+        assert!(matches!(tool(twice), Err(BadTool::Twice(_))));
+        for kind in [
+            "\"number\"",
+            "\"object\"",
+            "[\"string\",\"integer\"]",
+            "null",
+        ] {
+            let bad = format!(r#"{{"a":{{"type":{kind},"x-mcp-header":"A"}}}}"#);
+            assert!(matches!(tool(&bad), Err(BadTool::Type(_))), "{kind}");
+        }
+        let inner = r#"{"type":"string","x-mcp-header":"A"}"#;
+        for place in [
+            format!(r#"{{"a":{{"type":"array","items":{inner}}}}}"#),
+            format!(r#"{{"a":{{"anyOf":[{inner}]}}}}"#),
+            format!(r#"{{"a":{{"if":{{"properties":{{"b":{inner}}}}}}}}}"#),
+            format!(r#"{{"a":{{"$defs":{{"b":{inner}}}}}}}"#),
+        ] {
+            assert_eq!(tool(&place), Err(BadTool::Place), "{place}");
+        }
+        assert_eq!(mirrored(&object(inner)), Err(BadTool::Place));
+        let deep = format!("{}{{}}{}", r#"{"not":"#.repeat(100), "}".repeat(100));
+        assert_eq!(mirrored(&object(&deep)), Err(BadTool::Schema));
+    }
+
+    #[test]
+    fn hdr_params_go_there_and_back() {
+        let tool = tool(
+            r#"{"s":{"type":"string","x-mcp-header":"S"},"i":{"type":"integer","x-mcp-header":"I"},
+                "b":{"type":"boolean","x-mcp-header":"B"},"n":{"type":"string","x-mcp-header":"N"}}"#,
+        );
+        let tool = tool.expect("a good tool");
+        let arguments = object(r#"{"s":"\u00e9","i":42.0,"b":true,"n":null}"#);
+        let headers = param_headers(&tool, Some(&arguments)).expect("fit");
+        let expected = [
+            ("Mcp-Param-S", "=?base64?w6k=?="),
+            ("Mcp-Param-I", "42"),
+            ("Mcp-Param-B", "true"),
+        ];
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+            .collect();
+        assert_eq!(headers, expected);
+        let check = |headers: Vec<(String, String)>| {
+            check_params(&HttpRequest { headers }, &tool, Some(&arguments)).map_err(|e| e.code())
+        };
+        assert_eq!(check(headers.clone()), Ok(()));
+        let mut other = headers.clone();
+        other[1].1 = "42.0".into();
+        assert_eq!(check(other), Ok(()));
+        for at in 0..3 {
+            let mut wrong = headers.clone();
+            wrong[at].1 = "x".into();
+            assert_eq!(check(wrong), Err(Some(code::HEADER_MISMATCH)));
+            let mut less = headers.clone();
+            less.remove(at);
+            assert_eq!(check(less), Err(Some(code::HEADER_MISMATCH)));
+        }
+        let mut more = headers;
+        more.push(("mcp-param-n".into(), "null".into()));
+        assert_eq!(check(more), Err(Some(code::HEADER_MISMATCH)));
+        let large = object(r#"{"i":9007199254740992}"#);
+        assert!(param_headers(&tool, Some(&large)).is_err());
+        assert_eq!(param_headers(&tool, None), Ok(Vec::new()));
+    }
+}

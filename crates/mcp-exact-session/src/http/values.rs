@@ -1,0 +1,99 @@
+//! Header values (2026-07-28, `basic/transports/streamable-http`, "Value Encoding"): as they are where that is safe, in
+//! base64 between marks otherwise.
+//!
+//! Takes and gives text. What cannot be decoded is no text.
+
+const OPEN: &str = "=?base64?";
+const CLOSE: &str = "?=";
+
+/// A header value for a text: as it is, or encoded where it is not safe or looks encoded itself ("Value Encoding").
+pub fn encode_value(text: &str) -> String {
+    let safe = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    let trimmed = text.trim_matches([' ', '\t']) == text;
+    if safe && trimmed && !(text.starts_with(OPEN) && text.ends_with(CLOSE)) {
+        return text.to_owned();
+    }
+    format!("{OPEN}{}{CLOSE}", base64(text.as_bytes()))
+}
+
+/// The text of a header value; `None` when it is encoded and cannot be decoded.
+pub fn decode_value(value: &str) -> Option<String> {
+    match value
+        .strip_prefix(OPEN)
+        .and_then(|rest| rest.strip_suffix(CLOSE))
+    {
+        Some(encoded) => String::from_utf8(unbase64(encoded)?).ok(),
+        None => Some(value.to_owned()),
+    }
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Base64 with padding (RFC 4648, section 4).
+fn base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for place in 0..4 {
+            let digit = ALPHABET[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= chunk.len() {
+                digit as char
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+fn unbase64(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let digits = text.trim_end_matches('=');
+    if text.len() - digits.len() > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(digits.len());
+    for chunk in digits.as_bytes().chunks(4) {
+        let mut bits = 0_u32;
+        for byte in chunk {
+            let digit = ALPHABET.iter().position(|known| known == byte)?;
+            bits = bits << 6 | u32::try_from(digit).ok()?;
+        }
+        bits <<= 6 * (4 - chunk.len());
+        let three = bits.to_be_bytes();
+        bytes.extend(&three[1..chunk.len()]);
+    }
+    // One way to write each text: what is left over is zero.
+    (base64(&bytes) == text).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hdr_base64_values_come_back() {
+        for text in [
+            "",
+            "plain",
+            " lead",
+            "naïve",
+            "a\nb",
+            "=?base64?eA==?=",
+            "日本",
+            "ab",
+            "abc",
+        ] {
+            let value = encode_value(text);
+            assert!(value.is_ascii() && !value.contains(['\n', '\r']), "{value}");
+            assert_eq!(decode_value(&value).as_deref(), Some(text));
+        }
+        assert_eq!(encode_value("a"), "a");
+        assert_eq!(encode_value("é"), "=?base64?w6k=?=");
+        assert_eq!(decode_value("=?base64?w6k?="), None);
+        assert_eq!(decode_value("=?base64?w6l=?="), None);
+    }
+}

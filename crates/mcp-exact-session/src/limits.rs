@@ -1,0 +1,192 @@
+//! Bounds on everything that a peer can make grow, and their names.
+//!
+//! Takes numbers from the configuration; gives the error that names the bound which was exceeded. Holds no state.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Bounds on what one machine keeps. What exceeds one is refused with an error that names it; see [`Limit`].
+///
+/// Memory is bounded by `served_bytes` for requests that are being served, by `queued_bytes` for what waits to be sent,
+/// and by the counts for everything else. Answers are sent and taken whatever is full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one message or batch.
+    pub message_bytes: usize,
+    /// Levels of objects and arrays in one message.
+    pub depth: usize,
+    /// Messages in one batch.
+    pub batch_items: usize,
+    /// Bytes of an id, a progress token or a method.
+    pub name_bytes: usize,
+    /// Requests of the peer that are being served at the same time.
+    pub served: usize,
+    /// Bytes of the requests that are being served.
+    pub served_bytes: usize,
+    /// Own requests that wait for their answer.
+    pub sent: usize,
+    /// Ended requests whose late messages are still recognised, in each direction.
+    pub tombstones: usize,
+    /// Streams that are open at the same time.
+    pub streams: usize,
+    /// Messages that wait to be sent, and events that wait to be taken: above it, `wants_input` is false, notifications
+    /// are dropped and requests refused.
+    pub queued: usize,
+    /// Bytes that wait to be sent.
+    pub queued_bytes: usize,
+    /// Notifications that are taken from the peer in each second.
+    pub notifications_per_second: u32,
+    /// Resources that one peer subscribes to, and streams of notifications that it listens to.
+    pub subscriptions: usize,
+    /// Questions of one request to its sender in one round.
+    pub asks: usize,
+    /// Rounds of questions of one request.
+    pub rounds: u32,
+    /// Bytes of the state that a request keeps between rounds.
+    pub state_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 4 << 20,
+            depth: 256,
+            batch_items: 100,
+            name_bytes: 1 << 10,
+            served: 256,
+            served_bytes: 64 << 20,
+            sent: 1024,
+            tombstones: 1024,
+            streams: 256,
+            queued: 1024,
+            queued_bytes: 64 << 20,
+            notifications_per_second: 1000,
+            subscriptions: 1024,
+            asks: 32,
+            rounds: 16,
+            state_bytes: 64 << 10,
+        }
+    }
+}
+
+/// The name of a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// [`Limits::message_bytes`].
+    MessageBytes,
+    /// [`Limits::depth`].
+    Depth,
+    /// [`Limits::batch_items`].
+    BatchItems,
+    /// [`Limits::name_bytes`].
+    NameBytes,
+    /// [`Limits::served`].
+    Served,
+    /// [`Limits::served_bytes`].
+    ServedBytes,
+    /// [`Limits::sent`].
+    Sent,
+    /// [`Limits::streams`].
+    Streams,
+    /// [`Limits::queued`] or [`Limits::queued_bytes`].
+    Queued,
+    /// [`Limits::notifications_per_second`].
+    Notifications,
+    /// [`Limits::subscriptions`].
+    Subscriptions,
+    /// [`Limits::asks`].
+    Asks,
+    /// [`Limits::rounds`].
+    Rounds,
+    /// [`Limits::state_bytes`].
+    StateBytes,
+}
+
+impl Limit {
+    /// The name of the field of [`Limits`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MessageBytes => "message_bytes",
+            Self::Depth => "depth",
+            Self::BatchItems => "batch_items",
+            Self::NameBytes => "name_bytes",
+            Self::Served => "served",
+            Self::ServedBytes => "served_bytes",
+            Self::Sent => "sent",
+            Self::Streams => "streams",
+            Self::Queued => "queued",
+            Self::Notifications => "notifications_per_second",
+            Self::Subscriptions => "subscriptions",
+            Self::Asks => "asks",
+            Self::Rounds => "rounds",
+            Self::StateBytes => "state_bytes",
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How long a request waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// How long without a sign of life.
+    pub timeout: Duration,
+    /// Whether a progress notification counts as a sign of life.
+    pub reset_on_progress: bool,
+    /// How long at most, whatever progress there is.
+    pub at_most: Duration,
+}
+
+impl Default for Patience {
+    /// A minute, started again by each progress notification, and ten minutes at most.
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(60),
+            reset_on_progress: true,
+            at_most: Duration::from_secs(600),
+        }
+    }
+}
+
+/// How many notifications were taken in the second that has begun at `since`.
+#[derive(Debug, Default)]
+pub(crate) struct Rate {
+    since: crate::Time,
+    count: u32,
+    told: bool,
+}
+
+/// What becomes of a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    Yes,
+    /// The first one of this second that is too many.
+    NoLonger,
+    /// One more of them.
+    No,
+}
+
+impl Rate {
+    pub(crate) fn take(&mut self, now: crate::Time, per_second: u32) -> Taken {
+        if now.after(self.since) >= Duration::from_secs(1) {
+            *self = Self {
+                since: now,
+                ..Self::default()
+            };
+        }
+        if self.count < per_second {
+            self.count += 1;
+            return Taken::Yes;
+        }
+        if std::mem::replace(&mut self.told, true) {
+            Taken::No
+        } else {
+            Taken::NoLonger
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Levels of log messages (`server/utilities/logging`, RFC 5424): their names and their order.
+//!
+//! Takes and gives names; never a number.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How grave a log message is, from the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Details for debugging.
+    Debug,
+    /// General information.
+    Info,
+    /// Normal and worth a note.
+    Notice,
+    /// A warning.
+    Warning,
+    /// An error.
+    Error,
+    /// A critical condition.
+    Critical,
+    /// Something has to be done at once.
+    Alert,
+    /// The system cannot be used.
+    Emergency,
+}
+
+impl Level {
+    const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// The name in the specification.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Not the name of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no level of the specification; use one of debug, info, notice, warning, error, critical, alert, emergency"
+)]
+pub struct UnknownLevel;
+
+impl FromStr for Level {
+    type Err = UnknownLevel;
+
+    fn from_str(name: &str) -> Result<Self, UnknownLevel> {
+        let mut levels = Self::ALL.into_iter();
+        levels
+            .find(|level| level.name() == name)
+            .ok_or(UnknownLevel)
+    }
+}

@@ -1,0 +1,340 @@
+//! Messages whose parameters and results stay text: what arrives is read once and never typed here.
+//!
+//! Takes frames and the limits; gives requests, notifications and responses with ids, or the error that a frame deserves.
+//! Writes the frames that leave, each on one line.
+
+use mcp_exact_wire::{
+    Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, JsonObject, Members, Message,
+    MessageError, Nullable, Path, Read, Reader, RequestId, ResultMessage, Shape, Validate,
+    Violations, WithId, Writer, decode_message, keys, to_line,
+};
+
+use crate::error::PeerError;
+use crate::limits::{Limit, Limits};
+
+/// Both directions of all revisions, with nothing typed but the envelope.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Raw;
+
+/// A method and its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Call {
+    pub(crate) method: String,
+    pub(crate) params: Option<JsonObject>,
+    extra: Extra<Self>,
+}
+
+/// A result of any request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Body(pub(crate) JsonObject);
+
+impl mcp_exact_wire::private::Generated for Raw {}
+
+impl Direction for Raw {
+    type Request = WithId<Call>;
+    type Notification = Call;
+    type Result = Body;
+    const REQUESTS: &'static [&'static str] = &[];
+    const NOTIFICATIONS: &'static [&'static str] = &[];
+    const BATCHES: bool = false;
+    const ENVELOPE_INSIDE: bool = false;
+    const ERROR_NEEDS_ID: bool = false;
+}
+
+impl Members for Call {
+    const MEMBERS: &'static [&'static str] = &["method", "params"];
+}
+
+static CALL: Shape = Shape {
+    members: Call::MEMBERS,
+    keys: &keys::<2>(Call::MEMBERS),
+    required: 0b01,
+};
+
+impl Call {
+    pub(crate) fn new(method: impl Into<String>, params: Option<JsonObject>) -> Self {
+        Self {
+            method: method.into(),
+            params,
+            extra: Extra::new(),
+        }
+    }
+
+    /// The member of the parameters.
+    pub(crate) fn param(&self, name: &str) -> Option<mcp_exact_wire::Json> {
+        self.params.as_ref()?.get(name)
+    }
+
+    /// The member of the parameters' `_meta`.
+    pub(crate) fn meta(&self, name: &str) -> Option<mcp_exact_wire::Json> {
+        let meta = JsonObject::try_from(self.param("_meta")?).ok()?;
+        meta.get(name)
+    }
+
+    /// How much memory it takes, about.
+    pub(crate) fn size(&self) -> usize {
+        let params = self.params.as_ref().map_or(0, |params| params.text().len());
+        let extra: usize = self
+            .extra
+            .iter()
+            .map(|(n, v)| n.len() + v.text().len())
+            .sum();
+        self.method.len() + params + extra
+    }
+}
+
+impl Decode for Call {
+    fn decode(r: &mut Reader<'_>) -> Read<Self> {
+        let mut object = r.object(&CALL)?;
+        let (mut method, mut params) = (None, None);
+        while let Some(member) = object.next(r)? {
+            match member {
+                0 => method = Some(r.string()?),
+                _ => params = Some(JsonObject::decode(r)?),
+            }
+        }
+        let Some(method) = method else {
+            return Err(object.incomplete(r));
+        };
+        Ok(Self {
+            method,
+            params,
+            extra: object.extra(),
+        })
+    }
+}
+
+impl Encode for Call {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put("{\"method\":");
+        w.string(&self.method);
+        if let Some(params) = &self.params {
+            w.key("\"params\":");
+            params.encode(w);
+        }
+        self.extra.encode(w);
+        w.put("}");
+    }
+}
+
+impl Validate for Call {
+    fn check(&self, _: &Path<'_>, _: &mut Violations) {}
+}
+
+impl DecodeResult for Body {
+    fn decode_result(_: &str, r: &mut Reader<'_>) -> Read<Self> {
+        JsonObject::decode(r).map(Self)
+    }
+}
+
+impl Encode for Body {
+    fn encode(&self, w: &mut Writer<'_>) {
+        self.0.encode(w);
+    }
+}
+
+impl Validate for Body {
+    fn check(&self, _: &Path<'_>, _: &mut Violations) {}
+}
+
+/// A message, or the error that it deserves.
+pub(crate) type Read1 = Result<Message<Raw>, MessageError>;
+
+/// What a frame holds.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    One(Read1),
+    Batch(Vec<Read1>),
+    /// A bound that the frame exceeds, and the id of the message where it is known.
+    Exceeds(Limit, Option<RequestId>),
+}
+
+/// Reads a frame.
+pub(crate) fn parse(frame: &[u8], limits: &Limits) -> Parsed {
+    if frame.len() > limits.message_bytes {
+        return Parsed::Exceeds(Limit::MessageBytes, None);
+    }
+    if deeper_than(frame, limits.depth) {
+        return Parsed::Exceeds(Limit::Depth, None);
+    }
+    match split(frame, limits.batch_items) {
+        None => match one(frame, limits) {
+            Ok(message) => Parsed::One(message),
+            Err((limit, id)) => Parsed::Exceeds(limit, id),
+        },
+        Some(None) => Parsed::Exceeds(Limit::BatchItems, None),
+        Some(Some(items)) => {
+            let mut messages = Vec::with_capacity(items.len());
+            for item in items {
+                match one(item.as_bytes(), limits) {
+                    Ok(message) => messages.push(message),
+                    Err((limit, _)) => return Parsed::Exceeds(limit, None),
+                }
+            }
+            Parsed::Batch(messages)
+        }
+    }
+}
+
+/// The items of a frame that is an array; nothing inside when there are too many. What is no array, or no JSON, is one
+/// message, good or bad.
+fn split(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
+    if frame.trim_ascii_start().first() != Some(&b'[') {
+        return None;
+    }
+    let mut r = Reader::new(std::str::from_utf8(frame).ok()?);
+    let mut items = Vec::new();
+    let mut more = r.begin_array().ok()?;
+    while more {
+        let item = r.raw().ok()?;
+        if items.len() < most + 1 {
+            items.push(item);
+        }
+        more = r.next_item().ok()?;
+    }
+    r.end().ok()?;
+    Some((items.len() <= most).then_some(items))
+}
+
+fn one(text: &[u8], limits: &Limits) -> Result<Read1, (Limit, Option<RequestId>)> {
+    let read = decode_message::<Raw>(text, &|_| Some(""));
+    let (id, method) = match &read {
+        Ok(Message::Request(request)) => (Some(&request.id), Some(&*request.request.method)),
+        Ok(Message::Notification(call)) => (None, Some(&*call.method)),
+        Ok(Message::Result(result)) => (Some(&result.id), None),
+        Ok(Message::Error(error)) => (error.id.as_ref().and_then(Nullable::as_value), None),
+        Err(error) => (error.id(), error.method()),
+    };
+    let long = |id: &RequestId| id.to_string().len() > limits.name_bytes;
+    if id.is_some_and(long) {
+        return Err((Limit::NameBytes, None));
+    }
+    if method.is_some_and(|method| method.len() > limits.name_bytes) {
+        return Err((Limit::NameBytes, id.cloned()));
+    }
+    Ok(read)
+}
+
+/// Whether objects and arrays are nested deeper than so many levels. Brackets are counted first: most messages have
+/// fewer than there may be levels.
+fn deeper_than(text: &[u8], most: usize) -> bool {
+    let opening = |byte: &&u8| matches!(**byte, b'{' | b'[');
+    if text.iter().filter(opening).count() <= most {
+        return false;
+    }
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > most {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The key of an id among others: its JSON text, so that `1` and `"1"` differ.
+pub(crate) fn id_key(id: &RequestId) -> Box<str> {
+    mcp_exact_wire::to_string(id).into_boxed_str()
+}
+
+/// The own request that an id belongs to. Own ids are numbers, however the other side spells them.
+pub(crate) fn own_id(id: &RequestId) -> Option<u64> {
+    match id {
+        RequestId::Integer(value) => value.as_u64(),
+        RequestId::String(_) => None,
+    }
+}
+
+pub(crate) fn request(id: &RequestId, call: Call) -> Vec<u8> {
+    to_line(&Message::<Raw>::Request(WithId {
+        id: id.clone(),
+        request: call,
+    }))
+}
+
+pub(crate) fn notification(call: Call) -> Vec<u8> {
+    to_line(&Message::<Raw>::Notification(call))
+}
+
+pub(crate) fn result(id: &RequestId, body: JsonObject) -> Vec<u8> {
+    to_line(&Message::<Raw>::Result(ResultMessage::new(
+        id.clone(),
+        Body(body),
+    )))
+}
+
+/// An error; without id where the id of what it answers could not be read.
+pub(crate) fn error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
+    to_line(&Message::<Raw>::Error(ErrorMessage {
+        id: id.cloned().map(Nullable::Value),
+        error: error.object().clone(),
+        extra: Extra::new(),
+    }))
+}
+
+/// The text of a request, as the types of a revision read it.
+pub(crate) fn request_text(id: &RequestId, call: &Call) -> Vec<u8> {
+    let id = id.clone();
+    to_line(&WithId { id, request: call })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_brackets_outside_of_strings() {
+        assert!(!deeper_than(b"[[[]]]", 3));
+        assert!(deeper_than(b"[[[[]]]]", 3));
+        assert!(!deeper_than(br#"["[[[[[[", "\"[[[["]"#, 3));
+        assert!(!deeper_than(b"[[],[],[],[],[]]", 2));
+    }
+
+    #[test]
+    fn a_frame_that_is_no_array_is_one_message() {
+        let limits = Limits::default();
+        assert!(matches!(parse(b"[1,2", &limits), Parsed::One(Err(_))));
+        assert!(matches!(parse(b"[1,2]", &limits), Parsed::Batch(items) if items.len() == 2));
+        assert!(matches!(parse(b" {}", &limits), Parsed::One(Err(_))));
+    }
+
+    #[test]
+    fn limits_are_named() {
+        let limits = Limits {
+            message_bytes: 60,
+            depth: 3,
+            batch_items: 2,
+            name_bytes: 4,
+            ..Limits::default()
+        };
+        let exceeded = |text: &str| match parse(text.as_bytes(), &limits) {
+            Parsed::Exceeds(limit, _) => Some(limit.name()),
+            _ => None,
+        };
+        assert_eq!(exceeded("[1,2,3]"), Some("batch_items"));
+        assert_eq!(exceeded("[[[[]]]]"), Some("depth"));
+        assert_eq!(exceeded(&" ".repeat(61)), Some("message_bytes"));
+        assert_eq!(
+            exceeded(r#"{"jsonrpc":"2.0","id":1,"method":"12345"}"#),
+            Some("name_bytes")
+        );
+        assert_eq!(
+            exceeded(r#"{"jsonrpc":"2.0","id":"12345","method":"a"}"#),
+            Some("name_bytes")
+        );
+        assert_eq!(
+            exceeded(r#"{"jsonrpc":"2.0","id":1,"method":"1234"}"#),
+            None
+        );
+    }
+}

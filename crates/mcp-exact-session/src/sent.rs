@@ -1,0 +1,274 @@
+//! Requests of this side that wait for their answer: ids, progress tokens, deadlines, and those that ended early.
+//!
+//! Takes what the machines send and what comes back; says which request is meant and when one has waited too long. Knows no
+//! revision, no method and no role.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::Time;
+use crate::limits::Patience;
+use crate::types::{RequestKey, StreamId};
+
+/// A request that waits.
+#[derive(Debug)]
+pub(crate) struct SentRequest<P> {
+    pub(crate) key: RequestKey,
+    pub(crate) method: String,
+    pub(crate) stream: StreamId,
+    /// What the machine wanted with it.
+    pub(crate) purpose: P,
+    patience: Patience,
+    deadline: Time,
+    cap: Time,
+    /// The last progress; `None` inside when none came, `None` when none is wanted.
+    progress: Option<Option<f64>>,
+}
+
+/// What a machine says of a request that it sends.
+pub(crate) struct Opening<P> {
+    pub(crate) key: RequestKey,
+    pub(crate) method: String,
+    pub(crate) stream: StreamId,
+    pub(crate) patience: Patience,
+    pub(crate) progress: bool,
+    pub(crate) purpose: P,
+}
+
+/// Which request a progress notification belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProgressOf {
+    Request(RequestKey),
+    /// It has ended already: races are normal.
+    Ended,
+    NotIncreasing,
+    Nothing,
+}
+
+/// A bounded memory of numbers.
+#[derive(Debug)]
+pub(crate) struct Tombstones {
+    order: VecDeque<u64>,
+    known: BTreeSet<u64>,
+    most: usize,
+}
+
+impl Tombstones {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            order: VecDeque::new(),
+            known: BTreeSet::new(),
+            most,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, number: u64) {
+        if self.most > 0 && self.known.insert(number) {
+            if self.order.len() == self.most {
+                let oldest = self.order.pop_front();
+                oldest.map(|oldest| self.known.remove(&oldest));
+            }
+            self.order.push_back(number);
+        }
+    }
+
+    pub(crate) fn contains(&self, number: u64) -> bool {
+        self.known.contains(&number)
+    }
+}
+
+/// All of them. Ids are numbers that are never used twice; the progress token of a request is its id.
+#[derive(Debug)]
+pub(crate) struct SentRequests<P> {
+    last_id: u64,
+    waiting: BTreeMap<u64, SentRequest<P>>,
+    deadlines: BTreeSet<(Time, u64)>,
+    by_key: BTreeMap<RequestKey, u64>,
+    ended: Tombstones,
+}
+
+impl<P> SentRequests<P> {
+    pub(crate) fn new(tombstones: usize) -> Self {
+        Self {
+            last_id: 0,
+            waiting: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            by_key: BTreeMap::new(),
+            ended: Tombstones::new(tombstones),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Notes a request that leaves now and gives its id.
+    pub(crate) fn open(&mut self, opening: Opening<P>, now: Time) -> u64 {
+        self.last_id += 1;
+        let id = self.last_id;
+        let cap = now.plus(opening.patience.at_most);
+        let deadline = now.plus(opening.patience.timeout).min(cap);
+        self.deadlines.insert((deadline, id));
+        self.by_key.insert(opening.key, id);
+        let request = SentRequest {
+            key: opening.key,
+            method: opening.method,
+            stream: opening.stream,
+            purpose: opening.purpose,
+            patience: opening.patience,
+            deadline,
+            cap,
+            progress: opening.progress.then_some(None),
+        };
+        self.waiting.insert(id, request);
+        id
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Option<&SentRequest<P>> {
+        self.waiting.get(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SentRequest<P>)> {
+        self.waiting.iter().map(|(id, request)| (*id, request))
+    }
+
+    pub(crate) fn id_of(&self, key: RequestKey) -> Option<u64> {
+        self.by_key.get(&key).copied()
+    }
+
+    /// Ends a request: its answer is there.
+    pub(crate) fn take(&mut self, id: u64) -> Option<SentRequest<P>> {
+        let request = self.waiting.remove(&id)?;
+        self.deadlines.remove(&(request.deadline, id));
+        self.by_key.remove(&request.key);
+        // Progress that was on its way is late, not wrong.
+        self.ended.insert(id);
+        Some(request)
+    }
+
+    /// Whether a request of this id has ended, as far as that is remembered.
+    pub(crate) fn has_ended(&self, id: u64) -> bool {
+        self.ended.contains(id)
+    }
+
+    /// Finds the request of a progress token and starts its timeout again.
+    pub(crate) fn progress(&mut self, token: Option<u64>, done: f64, now: Time) -> ProgressOf {
+        let Some(id) = token else {
+            return ProgressOf::Nothing;
+        };
+        let ended = self.has_ended(id);
+        let Some(request) = self.waiting.get_mut(&id) else {
+            return if ended {
+                ProgressOf::Ended
+            } else {
+                ProgressOf::Nothing
+            };
+        };
+        let Some(last) = &mut request.progress else {
+            return ProgressOf::Nothing;
+        };
+        if last.is_some_and(|last| done <= last) || done.is_nan() {
+            return ProgressOf::NotIncreasing;
+        }
+        *last = Some(done);
+        if request.patience.reset_on_progress {
+            self.deadlines.remove(&(request.deadline, id));
+            request.deadline = now.plus(request.patience.timeout).min(request.cap);
+            self.deadlines.insert((request.deadline, id));
+        }
+        ProgressOf::Request(request.key)
+    }
+
+    /// Gives a request that lasts as long as both sides want no deadline any more.
+    pub(crate) fn last_long(&mut self, id: u64) -> Option<&mut SentRequest<P>> {
+        let request = self.waiting.get_mut(&id)?;
+        self.deadlines.remove(&(request.deadline, id));
+        Some(request)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.first().map(|(time, _)| *time)
+    }
+
+    /// A request that has waited too long.
+    pub(crate) fn take_expired(&mut self, now: Time) -> Option<(u64, SentRequest<P>)> {
+        let (deadline, id) = *self.deadlines.first()?;
+        if deadline > now {
+            return None;
+        }
+        Some((id, self.take(id)?))
+    }
+
+    /// The first request that is still waiting.
+    pub(crate) fn take_any(&mut self) -> Option<(u64, SentRequest<P>)> {
+        let id = *self.waiting.keys().next()?;
+        Some((id, self.take(id)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn opened(patience: Patience, progress: bool) -> SentRequests<()> {
+        let mut sent = SentRequests::new(2);
+        let opening = Opening {
+            key: RequestKey(7),
+            method: "x".into(),
+            stream: StreamId::DUPLEX,
+            patience,
+            progress,
+            purpose: (),
+        };
+        assert_eq!(sent.open(opening, Time::ZERO), 1);
+        sent
+    }
+
+    const PATIENCE: Patience = Patience {
+        timeout: Duration::from_secs(10),
+        reset_on_progress: true,
+        at_most: Duration::from_secs(15),
+    };
+
+    #[test]
+    fn prog_increasing_and_known_tokens_only() {
+        let mut sent = opened(PATIENCE, true);
+        let mut progress = |token, done| sent.progress(token, done, Time::ZERO);
+        assert_eq!(progress(Some(1), 1.0), ProgressOf::Request(RequestKey(7)));
+        assert_eq!(progress(Some(1), 1.0), ProgressOf::NotIncreasing);
+        assert_eq!(progress(Some(1), f64::NAN), ProgressOf::NotIncreasing);
+        assert_eq!(progress(Some(2), 1.0), ProgressOf::Nothing);
+        assert_eq!(progress(None, 1.0), ProgressOf::Nothing);
+        sent.take(1).expect("waiting");
+        assert_eq!(sent.progress(Some(1), 2.0, Time::ZERO), ProgressOf::Ended);
+    }
+
+    #[test]
+    fn progress_that_nobody_asked_for_is_unknown() {
+        let mut sent = opened(PATIENCE, false);
+        assert_eq!(sent.progress(Some(1), 1.0, Time::ZERO), ProgressOf::Nothing);
+    }
+
+    #[test]
+    fn progress_starts_the_timeout_again_up_to_the_cap() {
+        let mut sent = opened(PATIENCE, true);
+        sent.progress(Some(1), 1.0, Time::from_millis(4000));
+        assert_eq!(sent.next_deadline(), Some(Time::from_millis(14_000)));
+        sent.progress(Some(1), 2.0, Time::from_millis(13_000));
+        assert_eq!(sent.next_deadline(), Some(Time::from_millis(15_000)));
+        assert!(sent.take_expired(Time::from_millis(14_999)).is_none());
+        assert!(sent.take_expired(Time::from_millis(15_000)).is_some());
+        assert_eq!(sent.next_deadline(), None);
+    }
+
+    #[test]
+    fn tombstones_are_bounded() {
+        let mut stones = Tombstones::new(2);
+        (1..=3).for_each(|number| stones.insert(number));
+        assert_eq!(
+            (1..=3).map(|n| stones.contains(n)).collect::<Vec<_>>(),
+            [false, true, true]
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! Answers: results, errors, and questions to the client before there is one.
+//!
+//! Takes replies of the program; gives frames, on the stream that the request came on. Answers a request once at most.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mcp_exact_wire::{JsonObject, from_str};
+
+use super::incoming::{Caller, Reply};
+use super::{Asking, Purpose, Server, per_request};
+use crate::Time;
+use crate::capability;
+use crate::error::{PeerError, SendError};
+use crate::limits::Limit;
+use crate::message;
+use crate::outbox::Address;
+use crate::revision::Era;
+use crate::sent::Opening;
+use crate::types::{Ask, Outcome, RequestKey, Sent};
+
+impl<C> Server<C> {
+    /// Replies to a request.
+    ///
+    /// [`Sent::Suppressed`] says that the client has cancelled it: races are normal.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing has left then, and the request still waits.
+    pub fn reply(
+        &mut self,
+        to: RequestKey,
+        reply: impl Into<Reply>,
+        now: Time,
+    ) -> Result<Sent, SendError> {
+        self.advance(now);
+        let Some(serving) = self.served.get(to) else {
+            return match self.served.was_cancelled(to) {
+                true => Ok(Sent::Suppressed),
+                false => Err(SendError::UnknownRequest),
+            };
+        };
+        if serving.rest.asking.is_some() || serving.rest.listening.is_some() {
+            return Err(SendError::Asking);
+        }
+        match reply.into() {
+            Reply::Result(result) => self.result(to, result.into_object()),
+            Reply::Error(error) => self.error(to, &error),
+            Reply::Ask { asks, state } => self.ask(to, asks, state),
+        }
+    }
+
+    fn result(&mut self, to: RequestKey, mut result: JsonObject) -> Result<Sent, SendError> {
+        let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
+        let (caller, origin) = (&serving.rest.caller, &serving.rest.origin);
+        if caller.rules.era() == Era::PerRequest {
+            per_request::complete(&mut result, &self.config, caller.rules, &origin.call.method);
+        }
+        self.note_subscription(to);
+        let id = &self.served.get(to).ok_or(SendError::UnknownRequest)?.id;
+        let bytes = message::result(id, result);
+        Ok(self.answer(to, bytes, 200))
+    }
+
+    fn error(&mut self, to: RequestKey, error: &PeerError) -> Result<Sent, SendError> {
+        let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
+        let stateless = serving.rest.caller.rules.era() == Era::PerRequest;
+        let error = match stateless {
+            true => per_request::allowed(error),
+            false => error.clone(),
+        };
+        let bytes = message::error(Some(&serving.id), &error);
+        let status = match stateless {
+            true => crate::http::status_of(&error),
+            false => 200,
+        };
+        Ok(self.answer(to, bytes, status))
+    }
+
+    /// Sends the one answer of a request and forgets it.
+    pub(super) fn answer(&mut self, to: RequestKey, bytes: Vec<u8>, status: u16) -> Sent {
+        let Some(serving) = self.served.take(to) else {
+            return Sent::Suppressed;
+        };
+        if let Some(batch) = serving.batch {
+            let gathered = self.batches.answered(batch, Some(bytes));
+            self.gathered(gathered);
+            return Sent::Queued;
+        }
+        let on = serving.stream;
+        if !self.streams.contains_key(&on) {
+            return Sent::Suppressed;
+        }
+        let mut address = Address::on(on).about(to).last(self.is_post(on));
+        address.http.status = Some(status);
+        self.outbox.frame(address, bytes);
+        self.leave(on);
+        Sent::Queued
+    }
+
+    /// The client is subscribed to a resource once the program has said so (`server/resources`, "Subscriptions").
+    fn note_subscription(&mut self, to: RequestKey) {
+        let Some(serving) = self.served.get(to) else {
+            return;
+        };
+        let call = &serving.rest.origin.call;
+        let uri = call
+            .param("uri")
+            .and_then(|uri| from_str::<String>(uri.text()).ok());
+        match (call.method.as_str(), uri) {
+            ("resources/subscribe", Some(uri)) => {
+                self.subscriptions.insert(uri);
+            }
+            ("resources/unsubscribe", Some(uri)) => {
+                self.subscriptions.remove(&uri);
+            }
+            _ => {}
+        }
+    }
+
+    fn ask(
+        &mut self,
+        to: RequestKey,
+        asks: Vec<(String, Ask)>,
+        state: Option<String>,
+    ) -> Result<Sent, SendError> {
+        let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
+        let caller = Arc::clone(&serving.rest.caller);
+        let round = serving.rest.round;
+        self.check_asks(&caller, &asks, state.as_deref(), round)?;
+        if caller.rules.era() == Era::PerRequest {
+            return self.input_required(to, &asks, state);
+        }
+        if self.sent.len() + asks.len() > self.config.limits.sent {
+            return Err(SendError::Limit(Limit::Sent));
+        }
+        let serving = self.served.get_mut(to).ok_or(SendError::UnknownRequest)?;
+        let on = serving.stream;
+        if !self.streams.contains_key(&on) {
+            return Err(SendError::NoStream);
+        }
+        let names = asks.iter().map(|(name, _)| (name.clone(), None::<Outcome>));
+        serving.rest.asking = Some(Asking {
+            waiting: asks.len(),
+            answers: names.collect(),
+            state,
+        });
+        if asks.is_empty() {
+            self.raise_again(to);
+        }
+        for (at, (_, ask)) in asks.into_iter().enumerate() {
+            let opening = Opening {
+                key: self.key(),
+                method: ask.method,
+                stream: on,
+                patience: self.config.patience,
+                progress: false,
+                purpose: Purpose::Ask { of: to, at },
+            };
+            self.send_request(opening, ask.params, Address::on(on).about(to));
+        }
+        Ok(Sent::Queued)
+    }
+
+    /// Checks questions before anything leaves: bounds, names, methods, and what the client has declared.
+    fn check_asks(
+        &self,
+        caller: &Caller,
+        asks: &[(String, Ask)],
+        state: Option<&str>,
+        round: u32,
+    ) -> Result<(), SendError> {
+        let limits = &self.config.limits;
+        if asks.is_empty() && state.is_none() {
+            return Err(SendError::Asks(
+                "ask at least one question, or give a state",
+            ));
+        }
+        if asks.len() > limits.asks {
+            return Err(SendError::Limit(Limit::Asks));
+        }
+        if round >= limits.rounds {
+            return Err(SendError::Limit(Limit::Rounds));
+        }
+        if state.is_some_and(|state| state.len() > limits.state_bytes) {
+            return Err(SendError::Limit(Limit::StateBytes));
+        }
+        let names: BTreeSet<&str> = asks.iter().map(|(name, _)| &**name).collect();
+        if names.len() < asks.len() {
+            return Err(SendError::Asks("two questions have the same name"));
+        }
+        asks.iter()
+            .try_for_each(|(_, ask)| self.may_ask(caller, ask))
+    }
+
+    fn may_ask(&self, caller: &Caller, ask: &Ask) -> Result<(), SendError> {
+        const QUESTIONS: [&str; 3] = ["elicitation/create", "roots/list", "sampling/createMessage"];
+        let rules = caller.rules;
+        let known = QUESTIONS.contains(&ask.method.as_str());
+        let spoken = rules.era() == Era::PerRequest || rules.server.request(&ask.method);
+        if !known || !spoken {
+            return Err(SendError::Method {
+                method: ask.method.clone(),
+                revision: rules.revision,
+            });
+        }
+        let theirs = &caller.agreed.capabilities;
+        match capability::of_request(&ask.method, ask.params.as_ref(), rules, theirs) {
+            Some(lacking) => Err(SendError::Capability {
+                method: ask.method.clone(),
+                capability: lacking.capability,
+            }),
+            None => Ok(()),
+        }
+    }
+}

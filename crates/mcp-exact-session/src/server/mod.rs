@@ -1,0 +1,421 @@
+//! The server's machine: frames, answers and moments go in, frames, events and deadlines come out.
+//!
+//! One machine serves a stdio peer, an HTTP session, or a single POST. Takes bytes of whole messages; does no IO.
+
+mod answer;
+mod handshake;
+mod incoming;
+mod notify;
+mod per_request;
+mod receive;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use mcp_exact_wire::{Json, JsonObject, RequestId};
+
+pub use incoming::{
+    HttpRequest, Inbound, Incoming, Notified, Principal, Reply, Scope, ServerEvent,
+};
+
+use crate::Time;
+use crate::config::ServerConfig;
+use crate::error::{ConfigError, PeerError, ReceiveError, SendError, Violation};
+use crate::limits::{Limit, Rate};
+use crate::log::Level;
+use crate::message::{self, Call};
+use crate::outbox::{Address, Outbox};
+use crate::revision::Rules;
+use crate::sent::{Opening, SentRequest, SentRequests};
+use crate::served::{Batches, Gathered, Served};
+use crate::types::{
+    Agreed, Answers, Binding, Closed, Outcome, RequestKey, StreamId, StreamKind, Transmit,
+};
+use handshake::State;
+use incoming::{Caller, Origin};
+pub use per_request::Filter;
+
+/// What the machine wanted with a request that it has sent.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// The program's own.
+    Own,
+    /// The question at this place of a request that is being served.
+    Ask { of: RequestKey, at: usize },
+}
+
+/// What a server notes of a request that it serves.
+#[derive(Debug)]
+struct Rest<C> {
+    origin: Arc<Origin<C>>,
+    caller: Arc<Caller>,
+    /// The progress token, as it came.
+    token: Option<Json>,
+    progress: Option<f64>,
+    round: u32,
+    asking: Option<Asking>,
+    /// The notifications that it listens to (from 2026-07-28 on).
+    listening: Option<per_request::Listening>,
+}
+
+/// Questions that were sent to the client.
+#[derive(Debug)]
+struct Asking {
+    waiting: usize,
+    answers: Vec<(String, Option<Outcome>)>,
+    state: Option<String>,
+}
+
+/// A server's side of a session, or of a single request.
+///
+/// `C` is whatever the program wants to know again when a request is raised.
+#[derive(Debug)]
+pub struct Server<C> {
+    config: Arc<ServerConfig>,
+    binding: Binding,
+    state: State,
+    now: Time,
+    last_key: u64,
+    last_stream: u64,
+    streams: BTreeMap<StreamId, StreamKind>,
+    served: Served<Rest<C>>,
+    batches: Batches,
+    sent: SentRequests<Purpose>,
+    outbox: Outbox,
+    events: VecDeque<ServerEvent<C>>,
+    rate: Rate,
+    level: Option<Level>,
+    subscriptions: BTreeSet<String>,
+}
+
+impl<C> Server<C> {
+    /// A server that waits for its client.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the configuration offers no revision.
+    pub fn new(
+        config: Arc<ServerConfig>,
+        binding: Binding,
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let state = State::new();
+        Ok(Self::with_state(config, binding, state, now))
+    }
+
+    /// A server that goes on with a session whose handshake has taken place elsewhere.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the configuration does not offer the revision of the agreement.
+    pub fn assume(
+        config: Arc<ServerConfig>,
+        binding: Binding,
+        known: Agreed,
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let id = known.revision.as_str();
+        let unknown = || ConfigError::UnknownRevision(id.to_owned());
+        let rules = config.offer.find(id).ok_or_else(unknown)?;
+        let state = State::assume(rules, known);
+        Ok(Self::with_state(config, binding, state, now))
+    }
+
+    fn with_state(config: Arc<ServerConfig>, binding: Binding, state: State, now: Time) -> Self {
+        let tombstones = config.limits.tombstones;
+        let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
+        Self {
+            config,
+            binding,
+            state,
+            now,
+            last_key: 0,
+            last_stream: 0,
+            streams: duplex.into_iter().collect(),
+            served: Served::new(tombstones),
+            batches: Batches::default(),
+            sent: SentRequests::new(tombstones),
+            outbox: Outbox::default(),
+            events: VecDeque::new(),
+            rate: Rate::default(),
+            level: None,
+            subscriptions: BTreeSet::new(),
+        }
+    }
+
+    /// Opens a stream: a POST that has come in, or a standalone stream that the client wants.
+    ///
+    /// # Errors
+    /// [`SendError::Limit`] when too many are open, [`SendError::NoStream`] on a [`Binding`] without such streams.
+    pub fn open(&mut self, kind: StreamKind) -> Result<StreamId, SendError> {
+        if matches!(self.state, State::Closed) {
+            return Err(SendError::Closed);
+        }
+        if self.binding == Binding::Duplex || kind == StreamKind::Duplex {
+            return Err(SendError::NoStream);
+        }
+        if self.streams.len() >= self.config.limits.streams {
+            return Err(SendError::Limit(Limit::Streams));
+        }
+        self.last_stream += 1;
+        let stream = StreamId(self.last_stream);
+        self.streams.insert(stream, kind);
+        Ok(stream)
+    }
+
+    /// Takes one frame: a message, or a batch where the revision has them, without a line's end.
+    ///
+    /// Whatever is in it, the session goes on; what is wrong with it is answered as the specification says, and told by
+    /// [`ServerEvent::Violation`].
+    ///
+    /// # Errors
+    /// [`ReceiveError`] when nothing can be received any more, not on this stream, or not now.
+    pub fn receive(
+        &mut self,
+        on: StreamId,
+        frame: &[u8],
+        with: Inbound<C>,
+        now: Time,
+    ) -> Result<(), ReceiveError> {
+        self.advance(now);
+        if matches!(self.state, State::Closed) {
+            return Err(ReceiveError::Closed);
+        }
+        if !self.streams.contains_key(&on) {
+            return Err(ReceiveError::UnknownStream);
+        }
+        if !self.wants_input() {
+            return Err(ReceiveError::Full);
+        }
+        let parsed = message::parse(frame, &self.config.limits);
+        self.frame(on, parsed, Arc::new(with));
+        Ok(())
+    }
+
+    /// A stream has ended, and nothing more comes on it or can be sent on it.
+    ///
+    /// The end of the duplex stream, and of a session, ends everything. Up to 2025-11-25 the end of another stream is no
+    /// cancellation (`basic/transports`, "Sending Messages to the Server"); from 2026-07-28 on it is one.
+    pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
+        self.advance(now);
+        let Some(kind) = self.streams.get(&stream).copied() else {
+            return;
+        };
+        if kind == StreamKind::Duplex || how == Closed::SessionEnded {
+            return self.end(Outcome::Lost);
+        }
+        self.streams.remove(&stream);
+        self.stream_closed(stream);
+    }
+
+    /// Whether more frames can be taken. While it is false, take events and frames from the machine first.
+    pub fn wants_input(&self) -> bool {
+        !matches!(self.state, State::Closed)
+            && self.events.len() < self.config.limits.queued
+            && !self.outbox.is_full(&self.config.limits)
+    }
+
+    /// What has happened, in order.
+    pub fn poll_event(&mut self) -> Option<ServerEvent<C>> {
+        self.events.pop_front()
+    }
+
+    /// What leaves next; the bytes of a frame are appended to `out`.
+    pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.outbox.pop(out)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.sent.next_deadline()
+    }
+
+    /// Ends requests that have waited too long, and tells the client to stop.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.advance(now);
+        while let Some((id, request)) = self.sent.take_expired(self.now) {
+            self.tell_cancelled(id, &request, "timed out");
+            self.request_ended(request, Outcome::TimedOut);
+        }
+    }
+
+    /// What was agreed in the handshake, once it was.
+    pub fn agreed(&self) -> Option<&Agreed> {
+        self.state.caller().map(|caller| &caller.agreed)
+    }
+
+    /// Ends the session from this side.
+    pub fn shutdown(&mut self, now: Time) {
+        self.advance(now);
+        if matches!(self.state, State::Closed) {
+            return;
+        }
+        self.end_listening();
+        self.end(Outcome::Closed);
+        let streams = std::mem::take(&mut self.streams);
+        for stream in streams.into_keys() {
+            self.outbox.push(Transmit::Close { stream });
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    fn key(&mut self) -> RequestKey {
+        self.last_key += 1;
+        RequestKey(self.last_key)
+    }
+
+    fn violation(&mut self, violation: Violation) {
+        self.events.push_back(ServerEvent::Violation(violation));
+    }
+
+    /// Ends everything. What was to be sent is still sent when this side ends it.
+    fn end(&mut self, outcome: Outcome) {
+        self.state = State::Closed;
+        if outcome == Outcome::Lost {
+            self.outbox.clear();
+            self.streams.clear();
+        }
+        self.served.clear();
+        self.batches.clear();
+        while let Some((id, request)) = self.sent.take_any() {
+            self.outbox.take_back(id);
+            self.request_ended(request, outcome.clone());
+        }
+        self.events.push_back(ServerEvent::Closed);
+    }
+
+    /// Sends an answer to a message that came on a stream, perhaps in a batch, and was not served.
+    fn respond(&mut self, on: StreamId, batch: Option<u64>, answer: Vec<u8>, status: u16) {
+        match batch {
+            Some(batch) => self.batches.add(batch, answer),
+            None => {
+                let mut to = Address::on(on).last(self.is_post(on));
+                to.http.status = Some(status);
+                self.outbox.frame(to, answer);
+                self.leave(on);
+            }
+        }
+    }
+
+    fn refuse(&mut self, on: StreamId, batch: Option<u64>, id: &RequestId, error: &PeerError) {
+        let status = crate::http::status_of(error);
+        self.respond(on, batch, message::error(Some(id), error), status);
+    }
+
+    fn is_post(&self, on: StreamId) -> bool {
+        self.streams.get(&on) == Some(&StreamKind::Post)
+    }
+
+    /// A POST is over once it was answered.
+    fn leave(&mut self, on: StreamId) {
+        if self.is_post(on) {
+            self.streams.remove(&on);
+        }
+    }
+
+    fn gathered(&mut self, gathered: Option<Gathered>) {
+        let Some(gathered) = gathered else {
+            return;
+        };
+        let on = gathered.stream;
+        match gathered.bytes {
+            Some(bytes) => {
+                let to = Address::on(on).last(self.is_post(on));
+                self.outbox.frame(to, bytes);
+            }
+            None if self.is_post(on) => {
+                let status = 202;
+                self.outbox.push(Transmit::Status { stream: on, status });
+            }
+            None => {}
+        }
+        self.leave(on);
+    }
+
+    /// Sends a request of this side; held back until `initialized` unless it is a ping.
+    fn send_request(&mut self, opening: Opening<Purpose>, params: Option<JsonObject>, to: Address) {
+        let method = opening.method.clone();
+        let id = self.sent.open(opening, self.now);
+        let early = !self.state.is_operating() && method != "ping";
+        let bytes = message::request(&RequestId::from(id), Call::new(method, params));
+        if early {
+            self.outbox.hold(id, to, bytes);
+        } else {
+            self.outbox.frame(to, bytes);
+        }
+    }
+
+    /// Tells the client that an answer is not wanted any more, unless the request has not even left.
+    fn tell_cancelled(&mut self, id: u64, request: &SentRequest<Purpose>, reason: &str) {
+        if self.outbox.take_back(id) || !self.streams.contains_key(&request.stream) {
+            return;
+        }
+        let params = JsonObject::from_iter([
+            ("requestId", Json::from(id)),
+            ("reason", Json::string(reason)),
+        ]);
+        let call = Call::new("notifications/cancelled", Some(params));
+        let mut to = Address::on(request.stream);
+        if let Purpose::Ask { of, .. } = request.purpose {
+            to = to.about(of);
+        }
+        self.outbox.frame(to, message::notification(call));
+    }
+
+    /// A request of this side has ended: the program learns it, or the request that has asked.
+    fn request_ended(&mut self, request: SentRequest<Purpose>, outcome: Outcome) {
+        match request.purpose {
+            Purpose::Own => {
+                let event = ServerEvent::Done(request.key, outcome);
+                self.events.push_back(event);
+            }
+            Purpose::Ask { of, at } => self.question_ended(of, at, outcome),
+        }
+    }
+
+    fn question_ended(&mut self, of: RequestKey, at: usize, outcome: Outcome) {
+        let Some(serving) = self.served.get_mut(of) else {
+            return;
+        };
+        let Some(asking) = &mut serving.rest.asking else {
+            return;
+        };
+        if let Some((_, answer)) = asking.answers.get_mut(at) {
+            *answer = Some(outcome);
+            asking.waiting -= 1;
+        }
+        if asking.waiting == 0 {
+            self.raise_again(of);
+        }
+    }
+
+    /// Raises a request again, with the answers to its questions.
+    fn raise_again(&mut self, key: RequestKey) {
+        let Some(serving) = self.served.get_mut(key) else {
+            return;
+        };
+        let Some(asking) = serving.rest.asking.take() else {
+            return;
+        };
+        serving.rest.round += 1;
+        let answers = asking.answers.into_iter();
+        let answers = answers.filter_map(|(name, outcome)| Some((name, outcome?)));
+        let incoming = Incoming {
+            key,
+            round: serving.rest.round,
+            answers: Answers(answers.collect()),
+            state: asking.state,
+            stream: serving.stream,
+            caller: Arc::clone(&serving.rest.caller),
+            origin: Arc::clone(&serving.rest.origin),
+        };
+        self.events.push_back(ServerEvent::Request(incoming));
+    }
+
+    fn rules(&self) -> Option<&'static Rules> {
+        self.state.caller().map(|caller| caller.rules)
+    }
+}

@@ -1,0 +1,266 @@
+//! What a server says without being asked: progress, logs, changes, other notifications, and requests of its own.
+//!
+//! Takes what the program wants to say; checks that the client may be told so, by revision, capability and state.
+
+use std::sync::Arc;
+
+use mcp_exact_wire::{Encode, Json, JsonObject, Notification};
+
+use super::incoming::{Caller, Scope};
+use super::{Purpose, Server};
+use crate::Time;
+use crate::capability;
+use crate::error::SendError;
+use crate::limits::{Limit, Patience};
+use crate::log::Level;
+use crate::message::{self, Call};
+use crate::notice;
+use crate::outbox::Address;
+use crate::revision::Era;
+use crate::sent::Opening;
+use crate::types::{Binding, Change, Progress, RequestKey, Sent, StreamId, StreamKind, object_of};
+
+impl<C> Server<C> {
+    /// Says how far a request has come; nothing leaves when its sender did not ask for it.
+    ///
+    /// # Errors
+    /// [`SendError::Progress`] when it does not increase.
+    pub fn progress(&mut self, of: RequestKey, progress: &Progress) -> Result<Sent, SendError> {
+        let full = self.outbox.is_full(&self.config.limits);
+        let Some(serving) = self.served.get_mut(of) else {
+            return self.gone(of);
+        };
+        let Some(token) = serving.rest.token.clone() else {
+            return Ok(Sent::Suppressed);
+        };
+        let done = progress.done;
+        if serving.rest.progress.is_some_and(|last| done <= last) {
+            return Err(SendError::Progress);
+        }
+        let rules = serving.rest.caller.rules;
+        let call = notice::progress(rules, &token, progress).ok_or(SendError::Progress)?;
+        if full {
+            return Ok(Sent::Dropped);
+        }
+        serving.rest.progress = Some(done);
+        let address = Address::on(serving.stream).about(of);
+        Ok(self.say(address, call))
+    }
+
+    /// Logs something: to whoever has sent a request, or to the client as such.
+    ///
+    /// Up to 2025-11-25 at the level that the client has chosen; from 2026-07-28 on at the level that the request has asked
+    /// for, and never outside of one.
+    ///
+    /// # Errors
+    /// [`SendError`] when the server has not declared `logging`, or there is nobody to say it to.
+    pub fn log(
+        &mut self,
+        scope: Scope,
+        level: Level,
+        logger: Option<&str>,
+        data: impl Into<Json>,
+    ) -> Result<Sent, SendError> {
+        let Some((caller, _)) = self.listening(scope)? else {
+            return Ok(Sent::Suppressed);
+        };
+        let wanted = match caller.rules.era() {
+            Era::PerRequest => caller.level,
+            Era::Handshake => Some(self.level.unwrap_or(self.config.log_level)),
+        };
+        if wanted.is_none_or(|wanted| level < wanted) {
+            return Ok(Sent::Suppressed);
+        }
+        let mut params =
+            JsonObject::from_iter([("level", Json::string(level.name())), ("data", data.into())]);
+        if let Some(logger) = logger {
+            params.insert("logger", Json::string(logger));
+        }
+        self.notify(scope, "notifications/message", Some(params))
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// [`SendError`] when the revision has no such notification of a server, the server has not declared what it needs,
+    /// or there is nobody to say it to.
+    pub fn notify(
+        &mut self,
+        scope: Scope,
+        method: &str,
+        params: Option<JsonObject>,
+    ) -> Result<Sent, SendError> {
+        let Some((caller, address)) = self.listening(scope)? else {
+            return Ok(Sent::Suppressed);
+        };
+        let vendor =
+            caller.rules.client.notification(method) || caller.rules.client.request(method);
+        let ours = self
+            .config
+            .extensions
+            .notifications
+            .iter()
+            .any(|known| known == method);
+        if !caller.rules.server.notification(method) && (vendor || !ours) {
+            return Err(SendError::Method {
+                method: method.to_owned(),
+                revision: caller.rules.revision,
+            });
+        }
+        if let Some(lacking) = capability::of_notification(method, &self.config.capabilities) {
+            return Err(SendError::Capability {
+                method: method.to_owned(),
+                capability: lacking.capability,
+            });
+        }
+        // Before `initialized` a server sends nothing but logs (`basic/lifecycle`, "Initialization").
+        let early = caller.rules.era() == Era::Handshake && !self.state.is_operating();
+        if early && scope == Scope::Peer && method != "notifications/message" {
+            return Err(SendError::NotReady);
+        }
+        if self.outbox.is_full(&self.config.limits) {
+            return Ok(Sent::Dropped);
+        }
+        Ok(self.say(address, Call::new(method, params)))
+    }
+
+    /// Sends a notification of a generated type, of the revision that is spoken.
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify).
+    pub fn notify_as<N: Notification>(
+        &mut self,
+        scope: Scope,
+        params: &N::Params,
+    ) -> Result<Sent, SendError>
+    where
+        N::Params: Encode,
+    {
+        let params = object_of(N::METHOD, params)?;
+        self.notify(scope, N::METHOD, Some(params))
+    }
+
+    /// Announces a change to everybody who wants to know: subscribers of a resource, listeners, and a client of a session
+    /// whose server has declared `listChanged`. Gives how many messages leave.
+    pub fn publish(&mut self, change: &Change) -> usize {
+        let mut count = self.publish_to_listeners(change);
+        let wanted = match change {
+            Change::Resource(uri) => self.subscriptions.contains(uri),
+            _ => true,
+        };
+        if wanted && self.state.is_operating() {
+            let params = match change {
+                Change::Resource(uri) => Some(JsonObject::from_iter([("uri", Json::string(uri))])),
+                _ => None,
+            };
+            let sent = self.notify(Scope::Peer, change.method(), params);
+            count += usize::from(sent == Ok(Sent::Queued));
+        }
+        count
+    }
+
+    /// Asks whether the client is there (up to 2025-11-25).
+    ///
+    /// # Errors
+    /// [`SendError`] when nobody can be asked.
+    pub fn ping(&mut self, patience: Patience, now: Time) -> Result<RequestKey, SendError> {
+        self.advance(now);
+        let (caller, address) = self.addressed(Scope::Peer)?;
+        if !caller.rules.server.request("ping") {
+            return Err(SendError::Method {
+                method: "ping".to_owned(),
+                revision: caller.rules.revision,
+            });
+        }
+        if self.sent.len() >= self.config.limits.sent {
+            return Err(SendError::Limit(Limit::Sent));
+        }
+        if self.outbox.is_full(&self.config.limits) {
+            return Err(SendError::Limit(Limit::Queued));
+        }
+        let key = self.key();
+        let opening = Opening {
+            key,
+            method: "ping".to_owned(),
+            stream: address.on,
+            patience,
+            progress: false,
+            purpose: Purpose::Own,
+        };
+        self.send_request(opening, None, address);
+        Ok(key)
+    }
+
+    /// Cancels a request of this side; [`Outcome::Cancelled`](crate::Outcome::Cancelled) follows.
+    pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
+        self.advance(now);
+        let id = self.sent.id_of(key);
+        let own = |id: &u64| {
+            let request = self.sent.get(*id);
+            request.is_some_and(|request| matches!(request.purpose, Purpose::Own))
+        };
+        let Some(id) = id.filter(own) else {
+            return;
+        };
+        if let Some(request) = self.sent.take(id) {
+            self.tell_cancelled(id, &request, reason);
+            self.request_ended(request, crate::Outcome::Cancelled);
+        }
+    }
+
+    pub(super) fn say(&mut self, address: Address, call: Call) -> Sent {
+        if !self.streams.contains_key(&address.on) {
+            return Sent::Suppressed;
+        }
+        self.outbox.frame(address, message::notification(call));
+        Sent::Queued
+    }
+
+    /// What became of a message about a request that is not being served any more.
+    fn gone(&self, key: RequestKey) -> Result<Sent, SendError> {
+        match self.served.was_cancelled(key) {
+            true => Ok(Sent::Suppressed),
+            false => Err(SendError::UnknownRequest),
+        }
+    }
+
+    /// Whom a message is for; `None` when its request was cancelled.
+    fn listening(&self, scope: Scope) -> Result<Option<(Arc<Caller>, Address)>, SendError> {
+        match (self.addressed(scope), scope) {
+            (Err(SendError::UnknownRequest), Scope::During(key)) => self.gone(key).map(|_| None),
+            (addressed, _) => addressed.map(Some),
+        }
+    }
+
+    /// Whom a message is for, and where it goes.
+    fn addressed(&self, scope: Scope) -> Result<(Arc<Caller>, Address), SendError> {
+        match scope {
+            Scope::During(key) => {
+                let serving = self.served.get(key).ok_or(SendError::UnknownRequest)?;
+                let address = Address::on(serving.stream).about(key);
+                Ok((Arc::clone(&serving.rest.caller), address))
+            }
+            Scope::Peer => {
+                if matches!(self.state, super::State::Closed) {
+                    return Err(SendError::Closed);
+                }
+                let caller = self.state.caller().ok_or(SendError::NotReady)?;
+                let on = self.standalone().ok_or(SendError::NoStream)?;
+                Ok((Arc::clone(caller), Address::on(on)))
+            }
+        }
+    }
+
+    /// The one stream for what belongs to no request: each message goes to one stream only.
+    fn standalone(&self) -> Option<StreamId> {
+        if self.binding == Binding::Duplex {
+            return self
+                .streams
+                .contains_key(&StreamId::DUPLEX)
+                .then_some(StreamId::DUPLEX);
+        }
+        let mut streams = self.streams.iter();
+        let found = streams.find(|(_, kind)| **kind == StreamKind::Standalone);
+        found.map(|(stream, _)| *stream)
+    }
+}

@@ -1,0 +1,235 @@
+//! What stands where in sixty-four bytes: one bit a byte, the lowest for the first.
+//!
+//! Takes a block, gives masks; knows nothing of JSON but its characters. With SSE2, which every x86-64 has, and byte by
+//! byte elsewhere.
+
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = 64;
+
+/// A block.
+pub(crate) type Block = [u8; BLOCK];
+
+/// What matters inside of strings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TextMarks {
+    pub(crate) quotes: u64,
+    pub(crate) backslashes: u64,
+    /// Bytes below 0x20.
+    pub(crate) controls: u64,
+}
+
+/// What matters for where a container ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BracketMarks {
+    pub(crate) quotes: u64,
+    pub(crate) backslashes: u64,
+    /// `{` and `[`
+    pub(crate) opening: u64,
+    /// `}` and `]`
+    pub(crate) closing: u64,
+}
+
+/// Which bytes are escaped by the backslashes of a block; `carry` says whether the block begins with an escaped byte,
+/// and then whether the next one does. Runs of backslashes are told apart by whether they begin at an even or an odd place.
+#[inline]
+pub(crate) fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    if backslashes == 0 {
+        return std::mem::take(carry);
+    }
+    let backslashes = backslashes & !*carry;
+    let follows = backslashes << 1 | *carry;
+    let odd_starts = backslashes & !EVEN & !follows;
+    let (even_runs, overflow) = odd_starts.overflowing_add(backslashes);
+    *carry = u64::from(overflow);
+    (EVEN ^ (even_runs << 1)) & follows
+}
+
+/// One bit for each byte that is inside of a string, its opening quote included and its closing one not.
+#[inline]
+pub(crate) fn inside(mut quotes: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        quotes ^= quotes << shift;
+    }
+    quotes
+}
+
+/// The marks of text.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[allow(unsafe_code)]
+pub(crate) fn text_marks(block: &Block) -> TextMarks {
+    // SAFETY: SSE2 is a part of x86-64; the function reads nothing but its argument.
+    unsafe { sse2::text_marks(block) }
+}
+
+/// One bit for each byte that a string cannot hold as it is: quotes, backslashes and control characters.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[allow(unsafe_code)]
+pub(crate) fn special_marks(block: &Block) -> u64 {
+    // SAFETY: SSE2 is a part of x86-64; the function reads nothing but its argument.
+    unsafe { sse2::special_marks(block) }
+}
+
+/// The marks of brackets.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[allow(unsafe_code)]
+pub(crate) fn bracket_marks(block: &Block) -> BracketMarks {
+    // SAFETY: SSE2 is a part of x86-64; the function reads nothing but its argument.
+    unsafe { sse2::bracket_marks(block) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use plain::{bracket_marks, special_marks, text_marks};
+
+#[cfg(target_arch = "x86_64")]
+mod sse2 {
+    use std::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
+        _mm_set1_epi8,
+    };
+
+    use super::{Block, BracketMarks, TextMarks};
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(super) fn text_marks(block: &Block) -> TextMarks {
+        let mut marks = TextMarks::default();
+        for (index, part) in block.as_chunks::<16>().0.iter().enumerate() {
+            let bytes = load(part);
+            let controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+            marks.quotes |= bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22)), index);
+            marks.backslashes |= bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c)), index);
+            marks.controls |= bits(controls, index);
+        }
+        marks
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(super) fn special_marks(block: &Block) -> u64 {
+        let mut marks = 0;
+        for (index, part) in block.as_chunks::<16>().0.iter().enumerate() {
+            let bytes = load(part);
+            let controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+            let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
+            let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c));
+            let special = _mm_or_si128(_mm_or_si128(quotes, backslashes), controls);
+            marks |= bits(special, index);
+        }
+        marks
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    pub(super) fn bracket_marks(block: &Block) -> BracketMarks {
+        let mut marks = BracketMarks::default();
+        for (index, part) in block.as_chunks::<16>().0.iter().enumerate() {
+            let bytes = load(part);
+            // A square bracket and a brace differ by one bit.
+            let braces = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
+            marks.quotes |= bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22)), index);
+            marks.backslashes |= bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c)), index);
+            marks.opening |= bits(_mm_cmpeq_epi8(braces, _mm_set1_epi8(0x7b)), index);
+            marks.closing |= bits(_mm_cmpeq_epi8(braces, _mm_set1_epi8(0x7d)), index);
+        }
+        marks
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    #[allow(unsafe_code)]
+    fn load(part: &[u8; 16]) -> __m128i {
+        // SAFETY: the reference is to sixteen bytes, and the load wants no alignment.
+        unsafe { _mm_loadu_si128(part.as_ptr().cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn bits(equal: __m128i, index: usize) -> u64 {
+        u64::from(_mm_movemask_epi8(equal).cast_unsigned()) << (16 * index)
+    }
+}
+
+/// The same without vectors, which also says what the vectors have to give.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod plain {
+    use super::{Block, BracketMarks, TextMarks};
+
+    pub(crate) fn text_marks(block: &Block) -> TextMarks {
+        TextMarks {
+            quotes: bits(block, |b| b == b'"'),
+            backslashes: bits(block, |b| b == b'\\'),
+            controls: bits(block, |b| b < 0x20),
+        }
+    }
+
+    pub(crate) fn special_marks(block: &Block) -> u64 {
+        let marks = text_marks(block);
+        marks.quotes | marks.backslashes | marks.controls
+    }
+
+    pub(crate) fn bracket_marks(block: &Block) -> BracketMarks {
+        BracketMarks {
+            quotes: bits(block, |b| b == b'"'),
+            backslashes: bits(block, |b| b == b'\\'),
+            opening: bits(block, |b| matches!(b, b'{' | b'[')),
+            closing: bits(block, |b| matches!(b, b'}' | b']')),
+        }
+    }
+
+    fn bits(block: &Block, is: impl Fn(u8) -> bool) -> u64 {
+        let bytes = block.iter().enumerate();
+        bytes.fold(0, |bits, (index, &b)| bits | u64::from(is(b)) << index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks in which each byte value stands at each place, among others that are special.
+    fn blocks() -> impl Iterator<Item = Block> {
+        (0..=u8::MAX).flat_map(|value| {
+            (0..BLOCK).map(move |place| {
+                let mut block = *b"\\\"{}[]\x00\x1f a\\\\\"\\\x7f\xff\\\"{}[]\x00\x1f a\\\\\"\\\x7f\xff\\\"{}[]\x00\x1f a\\\\\"\\\x7f\xff\\\"{}[]\x00\x1f a\\\\\"\\\x7f\xff";
+                block[place] = value;
+                block
+            })
+        })
+    }
+
+    #[test]
+    fn both_ways_give_the_same_marks() {
+        for block in blocks() {
+            assert_eq!(text_marks(&block), plain::text_marks(&block));
+            assert_eq!(special_marks(&block), plain::special_marks(&block));
+            assert_eq!(bracket_marks(&block), plain::bracket_marks(&block));
+        }
+    }
+
+    #[test]
+    fn escaped_bytes_are_those_that_a_walk_finds() {
+        for block in blocks() {
+            for begins_escaped in [false, true] {
+                let (mut expected, mut next) = (0_u64, begins_escaped);
+                for (index, &b) in block.iter().enumerate() {
+                    let is = std::mem::replace(&mut next, false);
+                    expected |= u64::from(is) << index;
+                    next = !is && b == b'\\';
+                }
+                let mut carry = u64::from(begins_escaped);
+                let found = escaped(text_marks(&block).backslashes, &mut carry);
+                assert_eq!((found, carry), (expected, u64::from(next)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_inside_of_strings_starts_at_a_quote() {
+        assert_eq!(inside(0b0100_0010), 0b0011_1110);
+        assert_eq!(inside(0b0000_0100), u64::MAX << 2);
+    }
+}

@@ -1,0 +1,274 @@
+//! `JsonSchema` of schemars 1 for generated types and for the types of this crate. Behind the feature `schemars1`.
+//!
+//! Takes the definitions of a revision's schema, errata applied, as the generator embeds them; gives them to schemars
+//! with each reference to a definition replaced by what schemars says of its type. Nothing is derived from Rust types.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use schemars1::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map as JsonMap, Value};
+
+use crate::{
+    Document, DocumentView, Integer, Json, JsonObject, Map, Never, Nullable, Number, ProgressToken,
+    RequestId, UnknownName, UnknownVariant,
+};
+
+/// The JSON Schemas of one revision's types.
+#[derive(Debug)]
+pub struct JsonSchemas {
+    /// What references to definitions start with in `text`.
+    references: &'static str,
+    /// One object: the schema of each definition by its name.
+    text: &'static str,
+    /// Sorted by name.
+    types: &'static [JsonSchemaType],
+    parsed: OnceLock<JsonMap<String, Value>>,
+}
+
+/// A definition as schemars sees its type.
+#[derive(Debug, Clone, Copy)]
+pub struct JsonSchemaType {
+    /// The name of the type.
+    pub name: &'static str,
+    /// Whether the name is an alias of a type that other definitions may share; references to it say what it is in place.
+    pub is_alias: bool,
+    /// The schema of the type, or a reference to it.
+    pub subschema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl JsonSchemaType {
+    /// A type of its own.
+    pub const fn of<T: JsonSchema>(name: &'static str) -> Self {
+        Self {
+            name,
+            is_alias: false,
+            subschema: subschema::<T>,
+        }
+    }
+
+    /// Another name for a type.
+    pub const fn alias<T: JsonSchema>(name: &'static str) -> Self {
+        Self {
+            name,
+            is_alias: true,
+            subschema: subschema::<T>,
+        }
+    }
+}
+
+fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// Keywords that hold one schema, several ones in an array, and several ones by name.
+const ONE: &[&str] = &[
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+];
+const SEVERAL: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
+const NAMED: &[&str] = &["dependentSchemas", "patternProperties", "properties"];
+
+impl JsonSchemas {
+    /// For generated code: the text of the definitions and their types, sorted by name.
+    #[doc(hidden)]
+    pub const fn new(
+        references: &'static str,
+        text: &'static str,
+        types: &'static [JsonSchemaType],
+    ) -> Self {
+        Self {
+            references,
+            text,
+            types,
+            parsed: OnceLock::new(),
+        }
+    }
+
+    /// The types, sorted by name.
+    pub fn types(&self) -> &'static [JsonSchemaType] {
+        self.types
+    }
+
+    /// The schema of the definition `name`; one that is not there allows everything.
+    pub fn schema(&self, name: &str, generator: &mut SchemaGenerator) -> Schema {
+        self.definition(name, generator).into()
+    }
+
+    fn definition(&self, name: &str, generator: &mut SchemaGenerator) -> JsonMap<String, Value> {
+        // The generator writes the text, and a test reads all of it.
+        let parsed = self
+            .parsed
+            .get_or_init(|| serde_json::from_str(self.text).unwrap_or_default());
+        match parsed.get(name) {
+            Some(Value::Object(object)) => self.object(object, generator),
+            _ => JsonMap::new(),
+        }
+    }
+
+    fn resolved(&self, schema: &Value, generator: &mut SchemaGenerator) -> Value {
+        match schema {
+            Value::Object(object) => Value::Object(self.object(object, generator)),
+            plain => plain.clone(),
+        }
+    }
+
+    fn object(
+        &self,
+        object: &JsonMap<String, Value>,
+        generator: &mut SchemaGenerator,
+    ) -> JsonMap<String, Value> {
+        let reference = object.get("$ref").and_then(Value::as_str);
+        let mut resolved = match reference.and_then(|r| r.strip_prefix(self.references)) {
+            Some(name) => self.referenced(name, generator),
+            None => JsonMap::new(),
+        };
+        for (key, value) in object.iter().filter(|(key, _)| *key != "$ref") {
+            let value = match value {
+                Value::Array(all) if SEVERAL.contains(&key.as_str()) => {
+                    let all = all.iter().map(|one| self.resolved(one, generator));
+                    Value::Array(all.collect())
+                }
+                Value::Object(named) if NAMED.contains(&key.as_str()) => {
+                    let named = named.iter();
+                    let named = named.map(|(name, s)| (name.clone(), self.resolved(s, generator)));
+                    Value::Object(named.collect())
+                }
+                one if ONE.contains(&key.as_str()) => self.resolved(one, generator),
+                plain => plain.clone(),
+            };
+            resolved.insert(key.clone(), value);
+        }
+        resolved
+    }
+
+    fn referenced(&self, name: &str, generator: &mut SchemaGenerator) -> JsonMap<String, Value> {
+        match self.types.binary_search_by_key(&name, |known| known.name) {
+            Ok(at) if !self.types[at].is_alias => {
+                let schema = (self.types[at].subschema)(generator);
+                schema.as_object().cloned().unwrap_or_default()
+            }
+            _ => self.definition(name, generator),
+        }
+    }
+}
+
+/// For generated code: a type whose schema stands in a table.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! json_schema_in {
+    ($table:ident, $revision:literal, $name:literal, $type:ty) => {
+        impl $crate::private_schemars::JsonSchema for $type {
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
+                $name.into()
+            }
+            fn schema_id() -> ::std::borrow::Cow<'static, str> {
+                ::std::concat!($revision, "::", $name).into()
+            }
+            fn json_schema(
+                generator: &mut $crate::private_schemars::SchemaGenerator,
+            ) -> $crate::private_schemars::Schema {
+                $table.schema($name, generator)
+            }
+        }
+    };
+}
+
+macro_rules! inline {
+    ($([$($generics:tt)*])? $type:ty, $name:literal, $generator:ident => $($schema:tt)*) => {
+        impl $(<$($generics)*>)? JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+            fn schema_id() -> Cow<'static, str> {
+                concat!("mcp-exact-wire::", $name).into()
+            }
+            fn json_schema($generator: &mut SchemaGenerator) -> Schema {
+                $($schema)*
+            }
+        }
+    };
+}
+
+inline!(Json, "Json", _generator => true.into());
+inline!(Never, "Never", _generator => false.into());
+inline!(JsonObject, "JsonObject", _generator => of_type("object".into()));
+inline!(UnknownVariant, "UnknownVariant", _generator => of_type("object".into()));
+inline!(UnknownName, "UnknownName", _generator => of_type("string".into()));
+inline!(Integer, "Integer", _generator => of_type("integer".into()));
+inline!(Number, "Number", _generator => of_type("number".into()));
+inline!(RequestId, "RequestId", _generator => of_type(vec!["string", "integer"].into()));
+inline!(ProgressToken, "ProgressToken", _generator => of_type(vec!["string", "integer"].into()));
+
+fn of_type(kind: Value) -> Schema {
+    JsonMap::from_iter([("type".to_owned(), kind)]).into()
+}
+
+impl<V: JsonSchema> JsonSchema for Map<V> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Map_of_{}", V::schema_name()).into()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        format!("mcp-exact-wire::Map<{}>", V::schema_id()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = of_type("object".into());
+        let values = generator.subschema_for::<V>();
+        schema.insert("additionalProperties".to_owned(), values.to_value());
+        schema
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Nullable<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Nullable_{}", T::schema_name()).into()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        format!("mcp-exact-wire::Nullable<{}>", T::schema_id()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let value = generator.subschema_for::<T>().to_value();
+        let null = of_type("null".into()).to_value();
+        JsonMap::from_iter([("anyOf".to_owned(), Value::Array(vec![value, null]))]).into()
+    }
+}
+
+/// The document and its view are one thing in JSON.
+impl<V: DocumentView + JsonSchema> JsonSchema for Document<V> {
+    fn inline_schema() -> bool {
+        V::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        V::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        V::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        V::json_schema(generator)
+    }
+}

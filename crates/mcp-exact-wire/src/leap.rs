@@ -1,0 +1,164 @@
+//! Where a value ends, judged by its quotes and brackets alone.
+//!
+//! For looks ahead over text that is decoded, and thereby checked, afterwards: exact for JSON, and for other text some
+//! place or none. Never reads anything twice, never recurses, never allocates.
+
+use crate::block::{self, BLOCK, Block};
+use crate::scan;
+
+/// The end of the value that starts at `at`; `None` where the text ends before it.
+#[inline]
+pub(crate) fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
+    match bytes.get(at) {
+        Some(b'"') => string_end(bytes, special_end(bytes, at + 1)),
+        Some(b'{' | b'[') => container_end(bytes, at),
+        _ => scan::scalar_end(bytes, at).ok(),
+    }
+}
+
+/// The first quote or backslash from `at` on.
+fn special_end(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())
+}
+
+/// The end of the string that `at` is inside of, its closing quote included.
+#[inline(never)]
+pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    if bytes.get(at) == Some(&b'"') {
+        return Some(at + 1);
+    }
+    let mut carry = 0;
+    loop {
+        let block = block_at(bytes, at)?;
+        let marks = block::text_marks(&block);
+        let quotes = marks.quotes & !block::escaped(marks.backslashes, &mut carry);
+        if quotes != 0 {
+            return Some(at + quotes.trailing_zeros() as usize + 1);
+        }
+        at += BLOCK;
+    }
+}
+
+#[inline(never)]
+fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let (mut carry, mut in_string, mut depth) = (0, 0, 0);
+    loop {
+        let block = block_at(bytes, at)?;
+        let marks = block::bracket_marks(&block);
+        let quotes = marks.quotes & !block::escaped(marks.backslashes, &mut carry);
+        let inside = block::inside(quotes) ^ in_string;
+        if inside == u64::MAX && marks.quotes | marks.backslashes == 0 {
+            // Long strings by a search that uses the widest vectors there are.
+            at = special_end(bytes, at + BLOCK);
+            continue;
+        }
+        in_string = if inside >> (BLOCK - 1) == 1 {
+            u64::MAX
+        } else {
+            0
+        };
+        let (opening, closing) = (marks.opening & !inside, marks.closing & !inside);
+        let closed = closing.count_ones() as usize;
+        if closed >= depth
+            && let Some(end) = outermost(opening, closing, depth)
+        {
+            return Some(at + end);
+        }
+        depth = depth + opening.count_ones() as usize - closed;
+        at += BLOCK;
+    }
+}
+
+/// The place after the bracket that closes the outermost container, when it is in the block.
+#[inline]
+fn outermost(opening: u64, mut closing: u64, mut depth: usize) -> Option<usize> {
+    while closing != 0 {
+        let below = (closing & closing.wrapping_neg()) - 1;
+        // Each bracket that closes takes one away, so that what is counted are those that are still open.
+        if depth.wrapping_add((opening & below).count_ones() as usize) == 1 {
+            return Some(below.count_ones() as usize + 1);
+        }
+        depth = depth.wrapping_sub(1);
+        closing &= closing - 1;
+    }
+    None
+}
+
+/// The block at `at`, with spaces after the end of the text; `None` beyond it.
+#[inline]
+fn block_at(bytes: &[u8], at: usize) -> Option<Block> {
+    let rest = bytes.get(at..)?;
+    if let Some(block) = rest.first_chunk() {
+        return Some(*block);
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    let mut block = [b' '; BLOCK];
+    block[..rest.len()].copy_from_slice(rest);
+    Some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PIECES: &[&str] = &[
+        r#""""#,
+        r#""\"""#,
+        r#""\\""#,
+        r#""\\\"{[""#,
+        r#""]}\\\\""#,
+        r#""\\\\\"\\""#,
+        "1",
+        "[]",
+        "{}",
+        r#"{"a\\":[{"}":"\"]"}]}"#,
+        "[[[[1]]]]",
+    ];
+
+    /// Values in which quotes, backslashes and brackets stand at every place of a block.
+    fn values() -> impl Iterator<Item = String> {
+        (0..200).flat_map(move |length| {
+            PIECES.iter().map(move |piece| {
+                let run = "x".repeat(length);
+                let slashes = "\\\\".repeat(length % 70);
+                format!(r#"{{"{run}":[{piece},{{"{slashes}":{piece}}}],"b":"{run}\"{slashes}","c":{piece}}}"#)
+            })
+        })
+    }
+
+    fn check(bytes: &[u8], at: usize) {
+        assert_eq!(value_end(bytes, at), scan::value_end(bytes, at).ok());
+    }
+
+    #[test]
+    fn a_leap_ends_where_a_scan_does() {
+        for value in values() {
+            // Something behind the value must not matter, nor where in a block it begins.
+            let text = format!("    {value}]}}\"{value}");
+            check(value.as_bytes(), 0);
+            check(text.as_bytes(), 4);
+            for (at, _) in value.match_indices(":\"") {
+                check(value.as_bytes(), at + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_cut_has_no_end() {
+        for value in values().step_by(7) {
+            for length in 1..value.len() {
+                check(&value.as_bytes()[..length], 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_bracket_that_only_closes_ends_nothing() {
+        for text in ["", "]", "[", "{\"a\":", "\"", "\"\\"] {
+            assert_eq!(value_end(text.as_bytes(), 0), None, "{text}");
+        }
+    }
+}

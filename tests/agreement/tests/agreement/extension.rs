@@ -1,0 +1,56 @@
+//! The tasks extension in use: its types are those of the revision where both say the same, and a task is told from the
+//! result that it stands for. How its types agree with its schema is tested with those of the revisions.
+
+use mcp_2026_07_28 as core;
+use mcp_exact_wire::{Nullable, Request, from_str, to_string};
+use mcp_ext_tasks as tasks;
+
+#[test]
+fn equal_definitions_are_the_revisions_types() {
+    // Types, not values: each line compiles only when both names mean one type.
+    let roots = core::InputRequest::ListRoots(core::ListRootsRequest::new());
+    let mut requests = tasks::InputRequests::new();
+    requests.insert("roots", roots);
+    let task = tasks::InputRequiredTask::new("then", requests, "now", "1", Nullable::Null);
+    assert_eq!(
+        to_string(&task),
+        r#"{"status":"input_required","createdAt":"then","inputRequests":{"roots":{"method":"roots/list"}},"lastUpdatedAt":"now","taskId":"1","ttlMs":null}"#
+    );
+    let error: core::Error = tasks::Error::new(-32603, "it broke");
+    let task = tasks::FailedTask::new("then", error, "now", "1", Nullable::Null);
+    assert!(to_string(&task).contains(r#""error":{"code":-32603,"message":"it broke"}"#));
+}
+
+#[test]
+fn a_created_task_says_that_it_is_one() {
+    let task = tasks::CreateTaskResult::new(
+        "then",
+        "now",
+        tasks::TaskStatus::Working,
+        "1",
+        Nullable::Null,
+    );
+    let text = to_string(&task);
+    assert!(text.starts_with(r#"{"resultType":"task","#), "{text}");
+    let other = text.replace("\"task\"", "\"complete\"");
+    let error = from_str::<tasks::CreateTaskResult>(&other).expect_err("no task");
+    assert_eq!(error.pointer(), "/resultType");
+}
+
+#[test]
+fn the_status_of_a_task_decides_what_it_holds() {
+    assert_eq!(tasks::GetTaskRequest::METHOD, "tasks/get");
+    let text = r#"{"resultType":"complete","createdAt":"a","lastUpdatedAt":"b","result":{"n":1.0},"status":"completed","taskId":"1","ttlMs":60000,"x":[]}"#;
+    let result: <tasks::GetTaskRequest as Request>::Result = from_str(text).expect("a result");
+    let tasks::GetTaskResult::Completed(done) = &result else {
+        panic!("{result:?}");
+    };
+    assert_eq!(done.result.text(), r#"{"n":1.0}"#);
+    let later = text.replace("completed", "paused");
+    let result: tasks::GetTaskResult = from_str(&later).expect("a later version's status");
+    let tasks::GetTaskResult::Unrecognized(unknown) = &result else {
+        panic!("{result:?}");
+    };
+    assert_eq!(unknown.tag(), "paused");
+    assert_eq!(to_string(&result), later);
+}

@@ -1,0 +1,52 @@
+// A client with a TypeScript SDK of generation 1 (1.0 to 1.32): `client_v1.mjs COMMAND…` starts a stdio server and uses it.
+// Prints the steps that README.md describes; never looks at what the server is written with.
+
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import {
+    CallToolResultSchema,
+    CreateMessageRequestSchema,
+    InitializeResultSchema,
+    ListRootsRequestSchema,
+} from "@modelcontextprotocol/sdk/types.js";
+
+import { describe, ROOT, SAMPLED, Steps, use } from "./steps.mjs";
+
+const [command, ...args] = process.argv.slice(2);
+const client = new Client(
+    { name: "interop-peer", version: "1.0.0" },
+    { capabilities: { sampling: {}, roots: {} } },
+);
+client.setRequestHandler(ListRootsRequestSchema, async () => ({ roots: [{ uri: ROOT }] }));
+client.setRequestHandler(CreateMessageRequestSchema, async () => ({
+    role: "assistant",
+    content: { type: "text", text: SAMPLED },
+    model: "none",
+}));
+
+// The SDK keeps the revision that was negotiated to itself: look at the answer of `initialize` as it passes.
+let revision = null;
+const request = client.request.bind(client);
+client.request = async (message, schema, options) => {
+    const result = await request(message, schema, options);
+    if (schema === InitializeResultSchema) revision = result.protocolVersion;
+    return result;
+};
+
+const slow = (options) => client.callTool({ name: "slow", arguments: {} }, CallToolResultSchema, options);
+
+const steps = new Steps();
+try {
+    await client.connect(new StdioClientTransport({ command, args }));
+    steps.report("connect", true, client.getServerVersion().name);
+    await steps.run("ping", async () => {
+        await client.ping();
+        return "answered";
+    });
+    await use(steps, client, slow);
+    await client.close();
+    steps.report("shutdown", true, "closed");
+} catch (error) {
+    steps.report(revision ? "shutdown" : "connect", false, describe(error));
+}
+steps.finish(revision);

@@ -1,0 +1,45 @@
+// A client with a TypeScript SDK of generation 2: `client_v2.mjs MODE COMMAND…` starts a stdio server and uses it.
+// MODE is `auto` (probe, else handshake), `legacy` (handshake only) or a revision without handshake.
+// Prints the steps that README.md describes; never looks at what the server is written with.
+
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+
+import { describe, ROOT, SAMPLED, Steps, use } from "./steps.mjs";
+
+const [mode, command, ...args] = process.argv.slice(2);
+const client = new Client(
+    { name: "interop-peer", version: "1.0.0" },
+    {
+        capabilities: { sampling: {}, roots: {} },
+        versionNegotiation: { mode: ["auto", "legacy"].includes(mode) ? mode : { pin: mode } },
+    },
+);
+client.setRequestHandler("roots/list", async () => ({ roots: [{ uri: ROOT }] }));
+client.setRequestHandler("sampling/createMessage", async () => ({
+    role: "assistant",
+    content: { type: "text", text: SAMPLED },
+    model: "none",
+}));
+
+const slow = (options) => client.callTool({ name: "slow", arguments: {} }, options);
+
+const steps = new Steps();
+let revision = null;
+try {
+    await client.connect(new StdioClientTransport({ command, args }));
+    revision = client.getNegotiatedProtocolVersion();
+    steps.report("connect", true, client.getServerVersion()?.name ?? null);
+    if (client.getProtocolEra() === "legacy") {
+        await steps.run("ping", async () => {
+            await client.ping();
+            return "answered";
+        });
+    }
+    await use(steps, client, slow);
+    await client.close();
+    steps.report("shutdown", true, "closed");
+} catch (error) {
+    steps.report(revision ? "shutdown" : "connect", false, describe(error));
+}
+steps.finish(revision);

@@ -1,0 +1,150 @@
+"""A stdio server with a Python SDK of generation 1 (1.0 to 1.30).
+
+Offers what README.md describes; takes no arguments, ends at the end of its input.
+"""
+
+from contextlib import asynccontextmanager
+
+import anyio
+import mcp.types as types
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.session import RequestResponder
+
+STEPS = 20
+STEP_SECONDS = 0.05
+
+server = Server("interop-peer")
+
+
+def schema(**properties):
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+@server.list_tools()
+async def list_tools():
+    return [
+        types.Tool(name="echo", description="Answers with the text", inputSchema=schema(text={"type": "string"})),
+        types.Tool(name="slow", description="Reports progress", inputSchema=schema()),
+        types.Tool(name="ask", description="Asks the client", inputSchema=schema()),
+    ]
+
+
+@server.call_tool()
+async def call_tool(name, arguments):
+    tools = {"echo": echo, "slow": slow, "ask": ask}
+    if name not in tools:
+        raise ValueError(f"unknown tool: {name}")
+    return [types.TextContent(type="text", text=await tools[name](**arguments))]
+
+
+async def echo(text):
+    return text
+
+
+async def slow():
+    context = server.request_context
+    token = context.meta.progressToken if context.meta else None
+    for step in range(1, STEPS + 1):
+        await anyio.sleep(STEP_SECONDS)
+        if token is not None:
+            await context.session.send_progress_notification(token, step, STEPS)
+    return "done"
+
+
+async def ask():
+    session, answers = server.request_context.session, []
+    if session.check_client_capability(types.ClientCapabilities(roots=types.RootsCapability())):
+        answers.append(str((await session.list_roots()).roots[0].uri))
+    if session.check_client_capability(types.ClientCapabilities(sampling=types.SamplingCapability())):
+        question = types.TextContent(type="text", text="Say something")
+        message = types.SamplingMessage(role="user", content=question)
+        answers.append((await session.create_message([message], max_tokens=16)).content.text)
+    return "\n".join(answers)
+
+
+@server.list_resources()
+async def list_resources():
+    return [
+        types.Resource(uri="interop://greeting", name="greeting", mimeType="text/plain"),
+        types.Resource(uri="interop://bytes", name="bytes", mimeType="application/octet-stream"),
+    ]
+
+
+@server.read_resource()
+async def read_resource(uri):
+    path = str(uri).removeprefix("interop://")
+    if path == "greeting":
+        return "Hello"
+    if path == "bytes":
+        # In base64 these need both letters in which its two alphabets differ.
+        return b"\xfb\xef\xff"
+    if path.startswith("item/"):
+        return "item " + path.removeprefix("item/")
+    raise ValueError(f"unknown resource: {uri}")
+
+
+# 1.0.0 has no resources/templates/list.
+if hasattr(server, "list_resource_templates"):
+
+    @server.list_resource_templates()
+    async def list_resource_templates():
+        return [types.ResourceTemplate(uriTemplate="interop://item/{id}", name="item")]
+
+
+@server.list_prompts()
+async def list_prompts():
+    argument = types.PromptArgument(name="name", description="Who is greeted", required=True)
+    return [types.Prompt(name="greet", description="A greeting", arguments=[argument])]
+
+
+@server.get_prompt()
+async def get_prompt(name, arguments):
+    if name != "greet":
+        raise ValueError(f"unknown prompt: {name}")
+    text = types.TextContent(type="text", text=f"Hello, {arguments['name']}")
+    return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
+
+
+def swallow_cancellation():
+    """From 1.3 to 1.10 and some later ones, the first cancelled call ends the server: its scope's verdict is dropped."""
+    leave = RequestResponder.__exit__
+
+    def leave_quietly(self, *error):
+        leave(self, *error)
+        return self._cancel_scope.cancelled_caught
+
+    RequestResponder.__exit__ = leave_quietly
+
+
+@asynccontextmanager
+async def without_cancellation(read):
+    """Up to 1.2 a `notifications/cancelled` ends the server, because the SDK does not know it: keep it away."""
+    writer, filtered = anyio.create_memory_object_stream(0)
+
+    async def pump():
+        async with writer:
+            async for message in read:
+                if getattr(getattr(message, "root", None), "method", None) != "notifications/cancelled":
+                    await writer.send(message)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(pump)
+        yield filtered
+
+
+@asynccontextmanager
+async def as_it_is(read):
+    yield read
+
+
+async def main():
+    knows_cancellation = hasattr(RequestResponder, "__exit__")
+    if knows_cancellation:
+        swallow_cancellation()
+    async with stdio_server() as (read, write):
+        async with (as_it_is if knows_cancellation else without_cancellation)(read) as messages:
+            await server.run(messages, write, server.create_initialization_options())
+
+
+anyio.run(main)

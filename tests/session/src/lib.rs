@@ -1,0 +1,135 @@
+//! What tests of sessions share: an in-memory pair of machines, raw ends of one machine, configurations, and the check of
+//! every message that leaves against the schema of its revision.
+//!
+//! Reads the schemas of the repository. Deterministic: moments are made up.
+
+mod pair;
+mod raw;
+mod schema;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+pub use mcp_exact_session::*;
+pub use pair::{Pair, Step};
+pub use raw::{RawClient, RawServer, initialize};
+pub use schema::{check_batchless, check_message, documents};
+pub use serde_json::{Value, json};
+
+/// Every revision, oldest first.
+pub fn all() -> Vec<&'static str> {
+    revisions().map(Revision::as_str).collect()
+}
+
+/// The revisions with a handshake, oldest first.
+pub fn handshake() -> Vec<&'static str> {
+    of_era(Era::Handshake)
+}
+
+/// The revisions without one, oldest first.
+pub fn per_request() -> Vec<&'static str> {
+    of_era(Era::PerRequest)
+}
+
+fn of_era(wanted: Era) -> Vec<&'static str> {
+    all()
+        .into_iter()
+        .filter(|id| era(id) == Some(wanted))
+        .collect()
+}
+
+/// An object from a value.
+///
+/// # Panics
+/// When the value is no object.
+pub fn object(value: Value) -> JsonObject {
+    JsonObject::try_from(Json::from(value)).expect("an object")
+}
+
+/// A result from a value.
+///
+/// # Panics
+/// When the value is no object.
+pub fn result(value: Value) -> RawResult {
+    RawResult::from(object(value))
+}
+
+/// A value from an object.
+///
+/// # Panics
+/// Never: an object is JSON.
+pub fn value(object: &JsonObject) -> Value {
+    object.parse().expect("JSON")
+}
+
+/// A server of these revisions that declares everything.
+///
+/// # Panics
+/// When one of them is not compiled in.
+pub fn server_config(revisions: &[&str]) -> ServerConfig {
+    let mut config = ServerConfig::new(Identity::new("server", "1"));
+    config.offer = Offer::of(revisions.iter().copied()).expect("known revisions");
+    config.capabilities = object(json!({
+        "tools": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": true },
+        "prompts": { "listChanged": true },
+        "logging": {},
+        "completions": {},
+    }));
+    config.seal = Some(Arc::new(Sealed(7)));
+    config
+}
+
+/// A seal for tests: a keyed sum before the payload.
+#[derive(Debug)]
+pub struct Sealed(pub u64);
+
+impl Sealed {
+    fn sum(&self, payload: &str, context: &[u8]) -> String {
+        let mut hasher = DefaultHasher::new();
+        (self.0, payload, context).hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+}
+
+impl Seal for Sealed {
+    fn seal(&self, payload: &str, context: &[u8]) -> String {
+        format!("{}{payload}", self.sum(payload, context))
+    }
+
+    fn open(&self, sealed: &str, context: &[u8]) -> Option<String> {
+        let (sum, payload) = sealed.split_at_checked(16)?;
+        (self.sum(payload, context) == sum).then(|| payload.to_owned())
+    }
+}
+
+/// A client of these revisions that declares everything.
+///
+/// # Panics
+/// When one of them is not compiled in.
+pub fn client_config(revisions: &[&str]) -> ClientConfig {
+    let mut config = ClientConfig::new(Identity::new("client", "1"));
+    config.offer = Offer::of(revisions.iter().copied()).expect("known revisions");
+    config.capabilities = object(json!({
+        "roots": { "listChanged": true },
+        "sampling": { "tools": {} },
+        "elicitation": { "form": {}, "url": {} },
+    }));
+    config
+}
+
+/// A server's machine on a duplex stream.
+///
+/// # Panics
+/// When the configuration offers nothing.
+pub fn server(config: ServerConfig) -> Server<()> {
+    Server::new(Arc::new(config), Binding::Duplex, Time::ZERO).expect("a configuration")
+}
+
+/// A client's machine on a duplex stream.
+///
+/// # Panics
+/// When the configuration offers nothing.
+pub fn client(config: ClientConfig) -> Client {
+    Client::new(Arc::new(config), Binding::Duplex, None, Time::ZERO).expect("a configuration")
+}

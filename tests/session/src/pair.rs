@@ -1,0 +1,269 @@
+//! A client and a server in memory, one handler for all revisions, and every message checked by its schema on the way.
+//!
+//! Deterministic. The handler is written once and knows no revision.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::*;
+
+/// What one pass over both machines does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Something was moved or happened.
+    Busy,
+    /// Nothing is left to do.
+    Idle,
+}
+
+/// A client and a server that are connected.
+pub struct Pair {
+    /// The client's machine.
+    pub client: Client,
+    /// The server's machine.
+    pub server: Server<()>,
+    /// The moment.
+    pub now: Time,
+    /// What the client's program was told, but for questions, which are answered.
+    pub heard: Vec<ClientEvent>,
+    /// What the server's program was told, but for requests, which are handled.
+    pub seen: Vec<ServerEvent<()>>,
+    /// How many messages were checked.
+    pub checked: usize,
+    methods: BTreeMap<(bool, String), String>,
+}
+
+impl Pair {
+    /// A client and a server that have not spoken yet.
+    pub fn new(client_config: ClientConfig, server_config: ServerConfig) -> Self {
+        Self {
+            client: client(client_config),
+            server: server(server_config),
+            now: Time::ZERO,
+            heard: Vec::new(),
+            seen: Vec::new(),
+            checked: 0,
+            methods: BTreeMap::new(),
+        }
+    }
+
+    /// Moves messages and handles requests until nothing happens any more.
+    ///
+    /// # Panics
+    /// When it does not come to an end, or a message is not valid.
+    pub fn run(&mut self) {
+        for _ in 0..1000 {
+            if self.step() == Step::Idle {
+                return;
+            }
+        }
+        panic!("no end");
+    }
+
+    /// Moves everything that is there once.
+    pub fn step(&mut self) -> Step {
+        let mut busy = false;
+        let mut out = Vec::new();
+        while self.client.poll_transmit(&mut out).is_some() {
+            busy = true;
+            let frame = std::mem::take(&mut out);
+            if !frame.is_empty() {
+                self.check(true, &frame);
+                let with = Inbound::new(());
+                let _ = self
+                    .server
+                    .receive(StreamId::DUPLEX, &frame, with, self.now);
+            }
+        }
+        while let Some(event) = self.server.poll_event() {
+            busy = true;
+            match event {
+                ServerEvent::Request(request) => handle(&mut self.server, &request, self.now),
+                other => self.seen.push(other),
+            }
+        }
+        while self.server.poll_transmit(&mut out).is_some() {
+            busy = true;
+            let frame = std::mem::take(&mut out);
+            if !frame.is_empty() {
+                self.check(false, &frame);
+                let _ = self.client.receive(StreamId::DUPLEX, &frame, self.now);
+            }
+        }
+        while let Some(event) = self.client.poll_event() {
+            busy = true;
+            match event {
+                ClientEvent::Ask { key, ask, .. } => {
+                    let sent = self.client.answer(key, answer(&ask), self.now);
+                    sent.expect("a question waits");
+                }
+                other => self.heard.push(other),
+            }
+        }
+        if busy { Step::Busy } else { Step::Idle }
+    }
+
+    /// A request until it has ended.
+    ///
+    /// # Panics
+    /// When it does not leave or does not end.
+    pub fn call(&mut self, method: &str, params: Option<Value>) -> Outcome {
+        let params = params.map(object);
+        let options = CallOptions {
+            progress: true,
+            log_level: Some(Level::Debug),
+            ..CallOptions::default()
+        };
+        let key = self
+            .client
+            .request(method, params, options, self.now)
+            .expect(method);
+        self.run();
+        let done = self.heard.iter().filter_map(|event| match event {
+            ClientEvent::Done(done, outcome) if *done == key => Some(outcome.clone()),
+            _ => None,
+        });
+        let done: Vec<Outcome> = done.collect();
+        assert_eq!(done.len(), 1, "{method}: {done:?}");
+        done[0].clone()
+    }
+
+    /// The revision that was agreed on, or why there is none.
+    ///
+    /// # Panics
+    /// When the client was told neither.
+    pub fn negotiated(&self) -> Result<Revision, NegotiationError> {
+        let verdict = self.heard.iter().find_map(|event| match event {
+            ClientEvent::Agreed(agreed, _) => Some(Ok(agreed.revision)),
+            ClientEvent::Failed(error) => Some(Err(error.clone())),
+            _ => None,
+        });
+        verdict.expect("an agreement or a failure")
+    }
+
+    /// Checks a message by the revision that it belongs to: what it says itself, or what was agreed.
+    fn check(&mut self, from_client: bool, frame: &[u8]) {
+        let message: Value = serde_json::from_slice(frame).expect("JSON");
+        check_batchless(&message);
+        let id = message["id"].to_string();
+        let answers = self.methods.get(&(!from_client, id.clone())).cloned();
+        if let Some(method) = message["method"].as_str() {
+            self.methods.insert((from_client, id), method.to_owned());
+        }
+        let meta = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        let said = [
+            meta,
+            &message["params"]["protocolVersion"],
+            &message["result"]["protocolVersion"],
+        ];
+        let agreed = || {
+            self.client
+                .agreed()
+                .or(self.server.agreed())
+                .map(|a| a.revision.as_str())
+        };
+        let modern = message["result"]["resultType"].is_string();
+        let revision = said.iter().find_map(|said| said.as_str()).or_else(agreed);
+        let revision = revision.or_else(|| modern.then(|| per_request()[0]));
+        // An error before anything is agreed belongs to any revision.
+        let revision = revision.unwrap_or("2025-11-25").to_owned();
+        check_message(&revision, from_client, answers.as_deref(), &message);
+        self.checked += 1;
+    }
+}
+
+/// One handler for clients of every revision: it asks twice for a name and once for a sample.
+fn handle(server: &mut Server<()>, request: &Incoming<()>, now: Time) {
+    let reply = match request.typed() {
+        Ok(_) => reply_to(server, request),
+        Err(error) => Reply::Error(error),
+    };
+    if let Err(error) = server.reply(request.key, reply, now) {
+        let error = PeerError::internal(error.to_string());
+        server
+            .reply(request.key, error, now)
+            .expect("an error can be sent");
+    }
+}
+
+fn reply_to(server: &mut Server<()>, request: &Incoming<()>) -> Reply {
+    let params = request.params().map_or(Value::Null, value);
+    let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+    let value = match request.method() {
+        "tools/list" => json!({ "tools": [{ "name": "echo", "inputSchema": schema }] }),
+        "tools/call" if params["name"] == "echo" => text(&params["arguments"]["text"]),
+        "tools/call" if params["name"] == "ask" => return ask(request),
+        "tools/call" if params["name"] == "slow" => {
+            for step in [1.0, 2.0, 3.0] {
+                let said =
+                    server.progress(request.key, &Progress::new(step).of(3.0).with_message("on"));
+                said.expect("progress increases");
+                let during = Scope::During(request.key);
+                server
+                    .log(during, Level::Info, Some("slow"), json!(step))
+                    .expect("logging");
+            }
+            text(&json!("done"))
+        }
+        "resources/list" => json!({ "resources": [{ "name": "a", "uri": "a:b" }] }),
+        "resources/templates/list" => json!({ "resourceTemplates": [] }),
+        "resources/read" => json!({ "contents": [{ "uri": params["uri"], "text": "c" }] }),
+        "resources/subscribe" | "resources/unsubscribe" => json!({}),
+        "prompts/list" => json!({ "prompts": [{ "name": "p" }] }),
+        "prompts/get" => {
+            let content = json!({ "type": "text", "text": "hi" });
+            json!({ "messages": [{ "role": "user", "content": content }] })
+        }
+        "completion/complete" => json!({ "completion": { "values": ["x"] } }),
+        _ => return Reply::Error(PeerError::invalid_params("nothing of the kind")),
+    };
+    Reply::Result(result(value))
+}
+
+fn text(text: &Value) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// Asks in two rounds, each as far as the client can be asked.
+fn ask(request: &Incoming<()>) -> Reply {
+    let able = |name: &str| request.client().capabilities.get(name).is_some();
+    let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let elicit = json!({ "message": "Who?", "requestedSchema": schema });
+    let elicit = || Ask::new("elicitation/create", Some(object(elicit.clone())));
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
+    let sample = json!({ "messages": [message], "maxTokens": 5 });
+    let sample = Ask::new("sampling/createMessage", Some(object(sample)));
+    let so_far: Value = match &request.state {
+        Some(state) => serde_json::from_str(state).expect("the state of this handler"),
+        None => json!([]),
+    };
+    let mut so_far = so_far.as_array().cloned().unwrap_or_default();
+    for (name, outcome) in request.answers.iter() {
+        match outcome {
+            Outcome::Result(result) => so_far.push(json!([name, value(result.object())])),
+            other => so_far.push(json!([name, format!("{other:?}")])),
+        }
+    }
+    let asks: Vec<(String, Ask)> = match so_far.len() {
+        0 if able("elicitation") => vec![("first".into(), elicit()), ("sample".into(), sample)],
+        0 => vec![("sample".into(), sample)],
+        2 => vec![("second".into(), elicit())],
+        _ => return Reply::Result(result(text(&json!(Value::from(so_far).to_string())))),
+    };
+    Reply::Ask {
+        asks,
+        state: Some(Value::from(so_far).to_string()),
+    }
+}
+
+/// A client's answers to what it is asked.
+fn answer(ask: &Asked) -> Result<RawResult, PeerError> {
+    Ok(result(match ask.method() {
+        "elicitation/create" => json!({ "action": "accept", "content": { "name": "n" } }),
+        "roots/list" => json!({ "roots": [{ "uri": "file:///r" }] }),
+        _ => {
+            json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "t" } })
+        }
+    }))
+}

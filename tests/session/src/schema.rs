@@ -1,0 +1,128 @@
+//! The schema of a revision as the judge of messages.
+//!
+//! Takes one frame, who has sent it and in answer to what; panics with the validator's words when it is not valid.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use mcp_exact_tests_support::Oracle;
+use serde_json::Value;
+
+/// The official schemas by revision.
+///
+/// # Panics
+/// When one cannot be read.
+pub fn documents() -> &'static BTreeMap<&'static str, Value> {
+    static DOCUMENTS: OnceLock<BTreeMap<&'static str, Value>> = OnceLock::new();
+    DOCUMENTS.get_or_init(|| {
+        let read = |id: &'static str| {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
+            let bytes = std::fs::read(root.join(id).join("schema.json")).expect(id);
+            (id, serde_json::from_slice(&bytes).expect(id))
+        };
+        crate::all().into_iter().map(read).collect()
+    })
+}
+
+fn oracle(revision: &str) -> &'static Oracle<'static> {
+    static ORACLES: OnceLock<BTreeMap<&'static str, Oracle<'static>>> = OnceLock::new();
+    let oracles = ORACLES.get_or_init(|| {
+        let documents = documents().iter();
+        documents
+            .map(|(id, document)| (*id, Oracle::new(document)))
+            .collect()
+    });
+    oracles.get(revision).expect("a known revision")
+}
+
+/// Checks one message: its envelope, and what is inside as its method or the request that it answers says.
+///
+/// # Panics
+/// When it is not valid.
+#[track_caller]
+pub fn check_message(revision: &str, from_client: bool, answers: Option<&str>, message: &Value) {
+    expect(revision, "JSONRPCMessage", message, message);
+    let (side, other) = if from_client {
+        ("Client", "Server")
+    } else {
+        ("Server", "Client")
+    };
+    if let Some(method) = message["method"].as_str() {
+        let kind = if message["id"].is_null() {
+            "Notification"
+        } else {
+            "Request"
+        };
+        if known(revision, &format!("{side}{kind}"), method) {
+            expect(revision, &format!("{side}{kind}"), message, message);
+        } else {
+            assert!(
+                !known(revision, &format!("{other}{kind}"), method),
+                "wrong way: {message}"
+            );
+        }
+    } else if let (Some(method), Some(result)) = (answers, message.get("result")) {
+        let definition = result_of(revision, method, result);
+        expect(revision, &definition, result, message);
+    }
+}
+
+/// Checks a frame that may not be a batch.
+///
+/// # Panics
+/// When it is one.
+#[track_caller]
+pub fn check_batchless(message: &Value) {
+    assert!(message.is_object(), "no single message: {message}");
+}
+
+#[track_caller]
+fn expect(revision: &str, definition: &str, value: &Value, message: &Value) {
+    let errors = oracle(revision).errors(definition, value);
+    assert!(
+        errors.is_empty(),
+        "not valid as {definition} of {revision}: {message}\n{}",
+        errors.join("\n")
+    );
+}
+
+fn table(revision: &str) -> &'static serde_json::Map<String, Value> {
+    let document = &documents()[revision];
+    let table = document
+        .get("definitions")
+        .or_else(|| document.get("$defs"));
+    table.and_then(Value::as_object).expect("definitions")
+}
+
+/// Whether a union of a schema has a member with this method.
+fn known(revision: &str, union: &str, method: &str) -> bool {
+    table(revision).get(union).is_some_and(|union| {
+        let members = union["anyOf"]
+            .as_array()
+            .cloned()
+            .unwrap_or_else(|| vec![union.clone()]);
+        members.iter().any(|member| {
+            let name = member["$ref"]
+                .as_str()
+                .and_then(|path| path.rsplit('/').next());
+            let definition = name.map_or(member, |name| &table(revision)[name]);
+            definition["properties"]["method"]["const"] == method
+        })
+    })
+}
+
+/// The definition of a method's result: by the name of its request's.
+fn result_of(revision: &str, method: &str, result: &Value) -> String {
+    if result["resultType"] == "input_required" {
+        return "InputRequiredResult".to_owned();
+    }
+    let requests = table(revision).iter().filter(|(name, definition)| {
+        name.ends_with("Request") && definition["properties"]["method"]["const"] == method
+    });
+    let named = requests.map(|(name, _)| name.replace("Request", "Result"));
+    named
+        .into_iter()
+        .find(|name| table(revision).contains_key(name))
+        .unwrap_or_else(|| "Result".to_owned())
+}

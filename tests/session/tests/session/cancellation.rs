@@ -1,0 +1,275 @@
+//! Cancellation and timeouts, with their races (`basic/utilities/cancellation`, `basic/lifecycle`, "Timeouts").
+
+use std::time::Duration;
+
+use mcp_exact_tests_session::*;
+
+const REVISION: &str = "2025-06-18";
+
+fn server() -> RawServer {
+    RawServer::begun(server_config(&[REVISION]), REVISION, json!({ "roots": {} }))
+}
+
+fn client() -> RawClient {
+    let mut client = RawClient::begun(client_config(&[REVISION]), REVISION, json!({ "tools": {} }));
+    client.drain();
+    client
+}
+
+fn cancelled(id: &Value) -> Value {
+    let params = json!({ "requestId": id, "reason": "enough" });
+    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
+}
+
+fn call(id: Value) -> Value {
+    let meta = json!({ "progressToken": "t" });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x", "_meta": meta } })
+}
+
+#[test]
+fn canc_a_cancelled_request_is_not_answered() {
+    let mut server = server();
+    server.send(&call(json!(1)));
+    let key = server.request().key;
+    assert!(server.send(&cancelled(&json!(1))).is_empty());
+    let events = server.events();
+    assert!(
+        matches!(&events[..], [ServerEvent::Cancelled { key: stopped, reason: Some(reason) }]
+        if *stopped == key && reason == "enough")
+    );
+    let reply = Reply::Result(result(json!({ "content": [] })));
+    assert_eq!(
+        server.machine.reply(key, reply, server.now),
+        Ok(Sent::Suppressed)
+    );
+    assert_eq!(
+        server.machine.progress(key, &Progress::new(1.0)),
+        Ok(Sent::Suppressed)
+    );
+    let log = server
+        .machine
+        .log(Scope::During(key), Level::Error, None, json!(1));
+    assert_eq!(log, Ok(Sent::Suppressed));
+    assert!(server.drain().is_empty());
+}
+
+#[test]
+fn canc_races_are_ignored() {
+    let mut server = server();
+    for id in [json!(1), json!("1"), json!("init")] {
+        assert!(server.send(&cancelled(&id)).is_empty());
+    }
+    assert!(server.events().is_empty());
+    server.send(&call(json!(1)));
+    let key = server.request().key;
+    server
+        .machine
+        .reply(key, PeerError::internal("x"), server.now)
+        .expect("it waits");
+    assert_eq!(server.drain().len(), 1);
+    assert!(server.send(&cancelled(&json!(1))).is_empty());
+    assert!(server.events().is_empty(), "answered before");
+}
+
+#[test]
+fn canc_own_in_flight_only() {
+    let mut server = server();
+    // The ids of one direction mean nothing in the other one.
+    let key = server
+        .machine
+        .ping(Patience::default(), server.now)
+        .expect("it leaves");
+    let id = server.drain()[0]["id"].clone();
+    server.send(&cancelled(&id));
+    assert!(server.events().is_empty());
+    server.send(&json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
+    assert!(
+        matches!(&server.events()[..], [ServerEvent::Done(done, Outcome::Result(_))] if *done == key)
+    );
+    // Nothing is cancelled that has ended.
+    server.machine.cancel(key, "late", server.now);
+    assert!(server.drain().is_empty());
+}
+
+#[test]
+fn canc_by_the_client_leaves_and_ends_the_request() {
+    let mut client = client();
+    let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
+    client.machine.cancel(key, "enough", client.now);
+    assert_eq!(client.drain(), [cancelled(&sent["id"])]);
+    assert_eq!(client.outcomes(), [(key, Outcome::Cancelled)]);
+    client.machine.cancel(key, "enough", client.now);
+    assert!(client.drain().is_empty() && client.outcomes().is_empty());
+}
+
+#[test]
+fn canc_ignore_late_response() {
+    let mut client = client();
+    let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
+    client.machine.cancel(key, "enough", client.now);
+    client.drain();
+    client.events();
+    client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "content": [] } }));
+    let progress = json!({ "progressToken": sent["id"], "progress": 5 });
+    client
+        .send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress }));
+    assert!(client.events().is_empty());
+}
+
+#[test]
+fn canc_questions_end_with_the_request_that_asks() {
+    let mut server = server();
+    server.send(&call(json!(1)));
+    let key = server.request().key;
+    let asks = vec![("a".to_owned(), Ask::new("roots/list", None))];
+    server
+        .machine
+        .reply(key, Reply::Ask { asks, state: None }, server.now)
+        .expect("it may ask");
+    let question = server.drain().remove(0);
+    assert_eq!(question["method"], "roots/list");
+    let next = server.send(&cancelled(&json!(1)));
+    assert_eq!(next[0]["params"]["requestId"], question["id"]);
+    assert!(matches!(
+        server.events()[..],
+        [ServerEvent::Cancelled { .. }]
+    ));
+    server.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": [] } }));
+    assert!(server.events().is_empty());
+}
+
+#[test]
+fn canc_by_the_server_takes_a_question_back() {
+    let mut client = client();
+    assert!(
+        client
+            .send(&json!({ "jsonrpc": "2.0", "id": "q", "method": "roots/list" }))
+            .is_empty()
+    );
+    let events = client.events();
+    let ClientEvent::Ask { key, .. } = events[0] else {
+        panic!("{events:?}");
+    };
+    assert!(client.send(&cancelled(&json!("q"))).is_empty());
+    assert!(matches!(client.events()[..], [ClientEvent::AskCancelled(asked)] if asked == key));
+    let answered = client
+        .machine
+        .answer(key, Ok(result(json!({ "roots": [] }))), client.now);
+    assert_eq!(answered, Ok(Sent::Suppressed));
+    assert!(client.drain().is_empty());
+    let again = client.machine.answer(
+        AskKey::clone(&key),
+        Err(PeerError::internal("x")),
+        client.now,
+    );
+    assert_eq!(again, Ok(Sent::Suppressed));
+}
+
+#[test]
+fn a_timeout_ends_a_request_and_tells_the_server() {
+    let mut client = client();
+    let options = CallOptions {
+        patience: Some(Patience {
+            timeout: Duration::from_secs(5),
+            reset_on_progress: true,
+            at_most: Duration::from_secs(8),
+        }),
+        progress: true,
+        ..CallOptions::default()
+    };
+    let key = client
+        .machine
+        .request("tools/list", None, options, client.now)
+        .expect("it leaves");
+    let id = client.drain()[0]["id"].clone();
+    assert_eq!(client.machine.poll_timeout(), Some(Time::from_millis(5000)));
+    // Progress starts the timeout again, up to the cap.
+    for (at, done) in [(4000, 1), (7000, 2)] {
+        client.now = Time::from_millis(at);
+        let progress = json!({ "progressToken": id, "progress": done });
+        client.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress }),
+        );
+    }
+    assert_eq!(client.machine.poll_timeout(), Some(Time::from_millis(8000)));
+    client.events();
+    client.machine.handle_timeout(Time::from_millis(7999));
+    assert!(client.outcomes().is_empty());
+    client.machine.handle_timeout(Time::from_millis(8000));
+    assert_eq!(client.outcomes(), [(key, Outcome::TimedOut)]);
+    let sent = client.drain();
+    assert_eq!(sent[0]["method"], "notifications/cancelled");
+    assert_eq!(sent[0]["params"]["requestId"], id);
+    assert_eq!(client.machine.poll_timeout(), None);
+}
+
+#[test]
+fn a_question_that_nobody_answers_times_out_and_the_request_goes_on() {
+    let mut server = server();
+    server.send(&call(json!(1)));
+    let key = server.request().key;
+    let asks = vec![("a".to_owned(), Ask::new("roots/list", None))];
+    server
+        .machine
+        .reply(key, Reply::Ask { asks, state: None }, server.now)
+        .expect("it may ask");
+    let question = server.drain().remove(0);
+    let deadline = server.machine.poll_timeout().expect("a deadline");
+    server.machine.handle_timeout(deadline);
+    assert_eq!(server.drain()[0]["params"]["requestId"], question["id"]);
+    let request = server.request();
+    assert_eq!(request.answers.get("a"), Some(&Outcome::TimedOut));
+    assert_eq!((request.key, request.round), (key, 1));
+}
+
+#[test]
+fn the_end_of_the_stream_loses_every_request_once() {
+    let mut client = client();
+    let keys: Vec<RequestKey> = (0..3)
+        .map(|_| client.request("tools/list", json!(null)).0)
+        .collect();
+    client
+        .machine
+        .closed(StreamId::DUPLEX, Closed::Lost, client.now);
+    let lost: Vec<_> = keys.iter().map(|key| (*key, Outcome::Lost)).collect();
+    assert_eq!(client.outcomes(), lost);
+    client
+        .machine
+        .closed(StreamId::DUPLEX, Closed::Lost, client.now);
+    client.machine.shutdown(client.now);
+    assert!(client.outcomes().is_empty());
+}
+
+#[test]
+fn a_shutdown_closes_every_request_once() {
+    let mut client = client();
+    let (key, _) = client.request("tools/list", json!(null));
+    client.machine.shutdown(client.now);
+    assert_eq!(client.outcomes(), [(key, Outcome::Closed)]);
+    assert_eq!(
+        client
+            .machine
+            .request("tools/list", None, CallOptions::default(), client.now),
+        Err(SendError::Closed)
+    );
+}
+
+#[test]
+fn canc_a_question_that_has_not_left_never_leaves() {
+    let mut server = RawServer::new(server_config(&[REVISION]));
+    server.send(&initialize(REVISION, json!({ "roots": {} })));
+    server.send(&call(json!(1)));
+    let key = server.request().key;
+    let asks = vec![("a".to_owned(), Ask::new("roots/list", None))];
+    let reply = Reply::Ask { asks, state: None };
+    server
+        .machine
+        .reply(key, reply, server.now)
+        .expect("it may ask");
+    assert!(
+        server.send(&cancelled(&json!(1))).is_empty(),
+        "nothing to take back"
+    );
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert!(server.send(&initialized).is_empty());
+}

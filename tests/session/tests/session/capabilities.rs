@@ -1,0 +1,316 @@
+//! Only negotiated capabilities are used: nothing leaves without them, and what comes without them is refused
+//! (`basic/lifecycle`, "Operation"; the feature pages).
+
+use mcp_exact_tests_session::*;
+
+/// Requests of clients, and the capability of the server that each needs.
+const CLIENT: [(&str, &str); 9] = [
+    ("tools/list", "tools"),
+    ("tools/call", "tools"),
+    ("prompts/list", "prompts"),
+    ("prompts/get", "prompts"),
+    ("resources/list", "resources"),
+    ("resources/read", "resources"),
+    ("resources/templates/list", "resources"),
+    ("resources/subscribe", "resources"),
+    ("logging/setLevel", "logging"),
+];
+
+#[test]
+fn life_only_negotiated_capabilities_as_sender() {
+    for revision in handshake() {
+        let mut client = RawClient::begun(client_config(&[revision]), revision, json!({}));
+        client.drain();
+        for (method, capability) in CLIENT {
+            let sent = client
+                .machine
+                .request(method, None, CallOptions::default(), client.now);
+            let Err(SendError::Capability {
+                capability: lacking,
+                ..
+            }) = sent
+            else {
+                panic!("{method}: {sent:?}");
+            };
+            assert!(lacking.starts_with(capability), "{lacking}");
+        }
+        let complete = client.machine.request(
+            "completion/complete",
+            None,
+            CallOptions::default(),
+            client.now,
+        );
+        assert_eq!(complete.is_ok(), revision == "2024-11-05");
+        client.drain();
+        assert_eq!(client.machine.poll_transmit(&mut Vec::new()), None);
+    }
+}
+
+#[test]
+fn life_only_negotiated_capabilities_as_receiver() {
+    for revision in handshake() {
+        let mut config = server_config(&[revision]);
+        config.capabilities = JsonObject::new();
+        let mut server = RawServer::begun(config, revision, json!({}));
+        for (method, _) in CLIENT {
+            let params = json!({ "name": "x", "uri": "a:b", "level": "info" });
+            let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+            assert_eq!(
+                server.send(&message)[0]["error"]["code"],
+                -32601,
+                "{method}"
+            );
+        }
+        assert!(server.events().is_empty());
+    }
+}
+
+#[test]
+fn subscriptions_need_their_own_capability() {
+    let mut config = server_config(&["2025-06-18"]);
+    config.capabilities = object(json!({ "resources": {} }));
+    let mut server = RawServer::begun(config, "2025-06-18", json!({}));
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "a:b" } });
+    assert_eq!(server.send(&message)[0]["error"]["code"], -32601);
+    let mut client = RawClient::begun(
+        client_config(&["2025-06-18"]),
+        "2025-06-18",
+        json!({ "resources": {} }),
+    );
+    let params = Some(object(json!({ "uri": "a:b" })));
+    let sent = client.machine.request(
+        "resources/subscribe",
+        params,
+        CallOptions::default(),
+        client.now,
+    );
+    assert!(
+        matches!(sent, Err(SendError::Capability { capability, .. }) if capability == "resources.subscribe")
+    );
+}
+
+/// A question as it is asked with these capabilities of the client, and what becomes of it.
+fn ask(
+    revision: &str,
+    capabilities: Value,
+    method: &str,
+    params: Value,
+) -> Result<Sent, SendError> {
+    let mut server = RawServer::begun(server_config(&[revision]), revision, capabilities);
+    server.send(
+        &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }),
+    );
+    let key = server.request().key;
+    let asks = vec![("a".to_owned(), Ask::new(method, Some(object(params))))];
+    let sent = server
+        .machine
+        .reply(key, Reply::Ask { asks, state: None }, server.now);
+    assert_eq!(server.drain().len(), usize::from(sent.is_ok()));
+    // Whatever became of it, the request can still be answered.
+    if sent.is_err() {
+        let refused = PeerError::internal("the client cannot be asked");
+        assert_eq!(
+            server.machine.reply(key, refused, server.now),
+            Ok(Sent::Queued)
+        );
+    }
+    sent
+}
+
+/// The same question, asked of a client that has these capabilities.
+fn asked(revision: &str, capabilities: Value, method: &str, params: Value) -> Option<i64> {
+    let mut config = client_config(&[revision]);
+    config.capabilities = object(capabilities);
+    let mut client = RawClient::begun(config, revision, json!({}));
+    client.drain();
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let answers = client.send(&message);
+    let raised = client
+        .events()
+        .iter()
+        .any(|event| matches!(event, ClientEvent::Ask { .. }));
+    assert_ne!(raised, !answers.is_empty(), "raised or refused");
+    answers
+        .first()
+        .and_then(|answer| answer["error"]["code"].as_i64())
+}
+
+#[test]
+fn questions_need_the_capabilities_of_the_client() {
+    let url = || json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": "1" });
+    let form =
+        || json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } });
+    let tools = || json!({ "messages": [], "maxTokens": 1, "tools": [] });
+    let plain = || json!({ "messages": [], "maxTokens": 1 });
+    let (elicit, sample) = ("elicitation/create", "sampling/createMessage");
+    let e = |modes: Value| json!({ "elicitation": modes });
+    for (revision, capabilities, method, params, code) in [
+        ("2025-11-25", json!({}), elicit, form(), Some(-32601)),
+        ("2025-11-25", e(json!({})), elicit, form(), None),
+        ("2025-11-25", e(json!({})), elicit, url(), Some(-32602)),
+        (
+            "2025-11-25",
+            e(json!({ "url": {} })),
+            elicit,
+            form(),
+            Some(-32602),
+        ),
+        ("2025-11-25", e(json!({ "url": {} })), elicit, url(), None),
+        (
+            "2025-11-25",
+            json!({ "sampling": {} }),
+            sample,
+            plain(),
+            None,
+        ),
+        (
+            "2025-11-25",
+            json!({ "sampling": {} }),
+            sample,
+            tools(),
+            Some(-32602),
+        ),
+        (
+            "2025-11-25",
+            json!({ "sampling": { "tools": {} } }),
+            sample,
+            tools(),
+            None,
+        ),
+        ("2025-11-25", json!({}), sample, plain(), Some(-32601)),
+        ("2025-06-18", e(json!({})), elicit, form(), None),
+        (
+            "2025-06-18",
+            json!({}),
+            "roots/list",
+            json!({}),
+            Some(-32601),
+        ),
+        (
+            "2024-11-05",
+            json!({ "roots": {} }),
+            "roots/list",
+            json!({}),
+            None,
+        ),
+        (
+            "2024-11-05",
+            json!({ "sampling": {} }),
+            sample,
+            plain(),
+            None,
+        ),
+    ] {
+        let case = format!("{revision} {capabilities} {method} {params}");
+        let sent = ask(revision, capabilities.clone(), method, params.clone());
+        assert_eq!(sent.is_ok(), code.is_none(), "{case}: {sent:?}");
+        assert_eq!(
+            asked(revision, capabilities, method, params),
+            code,
+            "{case}"
+        );
+    }
+}
+
+#[test]
+fn elicitation_is_not_asked_of_revisions_without_it() {
+    for revision in ["2024-11-05", "2025-03-26"] {
+        let sent = ask(
+            revision,
+            json!({ "elicitation": {} }),
+            "elicitation/create",
+            json!({}),
+        );
+        assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
+        let refused = asked(
+            revision,
+            json!({ "elicitation": {} }),
+            "elicitation/create",
+            json!({}),
+        );
+        assert_eq!(refused, Some(-32601));
+    }
+}
+
+#[test]
+fn a_request_with_a_task_is_served_normally_by_a_server_without_tasks() {
+    let mut server = RawServer::begun(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
+    let params = json!({ "name": "x", "task": { "ttl": 1 } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    assert!(server.send(&call).is_empty());
+    assert_eq!(server.request().method(), "tools/call");
+    let tasks = json!({ "jsonrpc": "2.0", "id": 2, "method": "tasks/list" });
+    assert_eq!(server.send(&tasks)[0]["error"]["code"], -32601);
+}
+
+#[test]
+fn notifications_need_the_capabilities_of_their_sender() {
+    let mut config = server_config(&["2025-06-18"]);
+    config.capabilities = object(json!({ "tools": {} }));
+    let mut server = RawServer::begun(config, "2025-06-18", json!({}));
+    for method in [
+        "notifications/tools/list_changed",
+        "notifications/message",
+        "notifications/resources/updated",
+    ] {
+        let sent = server.machine.notify(Scope::Peer, method, None);
+        assert!(
+            matches!(sent, Err(SendError::Capability { .. })),
+            "{method}"
+        );
+    }
+    assert_eq!(server.machine.publish(&Change::Tools), 0);
+    server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
+    assert!(matches!(
+        server.violations()[..],
+        [Violation::Capability { .. }]
+    ));
+    let mut client = RawClient::begun(
+        client_config(&["2025-06-18"]),
+        "2025-06-18",
+        json!({ "tools": {} }),
+    );
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+    assert!(matches!(
+        client.violations()[..],
+        [Violation::Capability { .. }]
+    ));
+}
+
+#[test]
+fn what_is_declared_fits_the_revision() {
+    for revision in handshake() {
+        let mut client = RawClient::new(client_config(&[revision]));
+        let declared = client.drain().remove(0)["params"]["capabilities"].clone();
+        let elicited = ["2025-06-18", "2025-11-25"].contains(&revision);
+        assert_eq!(
+            declared.get("elicitation").is_some(),
+            elicited,
+            "{revision}"
+        );
+        let mut server = RawServer::new(server_config(&[revision]));
+        let answer = server.send(&initialize(revision, json!({}))).remove(0);
+        let declared = &answer["result"]["capabilities"];
+        assert_eq!(
+            declared.get("completions").is_some(),
+            revision != "2024-11-05"
+        );
+    }
+}
+
+#[test]
+fn what_a_client_has_declared_towards_a_newer_revision_means_nothing_in_an_older_one() {
+    for (revision, understood) in [("2025-03-26", false), ("2025-06-18", true)] {
+        let declared = json!({ "elicitation": {}, "roots": {}, "x-vendor": { "a": [1] } });
+        let mut server = RawServer::new(server_config(&[revision]));
+        server.send(&initialize("2025-11-25", declared));
+        let agreed = server.machine.agreed().expect("agreed");
+        assert_eq!(agreed.capabilities.get("elicitation").is_some(), understood);
+        assert!(agreed.capabilities.get("roots").is_some());
+        let vendor = agreed
+            .capabilities
+            .get("x-vendor")
+            .map(|json| json.to_string());
+        assert_eq!(vendor.as_deref(), Some(r#"{"a":[1]}"#));
+    }
+}

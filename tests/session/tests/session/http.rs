@@ -1,0 +1,376 @@
+//! Both machines over HTTP, with statuses, streams and sessions made up: no socket (`basic/transports` of 2025-03-26 and
+//! later; 2026-07-28: `basic/transports/streamable-http`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mcp_exact_session::http::{Posted, classify};
+use mcp_exact_tests_session::*;
+
+/// An endpoint that serves sessions and single requests, and a client of it.
+struct Web {
+    client: Client,
+    config: Arc<ServerConfig>,
+    session: Option<Server<()>>,
+    /// Which stream of the client the streams of the session answer.
+    answers: BTreeMap<StreamId, StreamId>,
+    heard: Vec<ClientEvent>,
+    posts: usize,
+    statuses: Vec<u16>,
+}
+
+impl Web {
+    fn new(client: &[&str], server: &[&str]) -> Self {
+        let config = Arc::new(client_config(client));
+        let client = Client::new(config, Binding::StreamableHttp, None, Time::ZERO);
+        Self {
+            client: client.expect("a configuration"),
+            config: Arc::new(server_config(server)),
+            session: None,
+            answers: BTreeMap::new(),
+            heard: Vec::new(),
+            posts: 0,
+            statuses: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) {
+        for _ in 0..100 {
+            let mut busy = false;
+            let mut body = Vec::new();
+            while let Some(transmit) = self.client.poll_transmit(&mut body) {
+                busy = true;
+                if let Transmit::Frame { on, http, .. } = transmit {
+                    self.post(on, &http, &std::mem::take(&mut body));
+                }
+            }
+            while let Some(event) = self.client.poll_event() {
+                busy = true;
+                match event {
+                    ClientEvent::Ask { key, .. } => {
+                        let answer = Ok(result(json!({ "roots": [] })));
+                        self.client
+                            .answer(key, answer, Time::ZERO)
+                            .expect("it waits");
+                    }
+                    event => self.heard.push(event),
+                }
+            }
+            if !busy {
+                return;
+            }
+        }
+        panic!("no end");
+    }
+
+    fn post(&mut self, on: StreamId, hints: &HttpHints, body: &[u8]) {
+        self.posts += 1;
+        let mut headers = Vec::new();
+        let mut header = |name: &str, value: Option<String>| {
+            headers.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        header(
+            "MCP-Protocol-Version",
+            hints.revision.map(|r| r.to_string()),
+        );
+        header("Mcp-Method", hints.method.clone());
+        header("Mcp-Name", hints.name.as_deref().map(http::encode_value));
+        header(
+            "Mcp-Session-Id",
+            self.session.as_ref().map(|_| "s".to_owned()),
+        );
+        let request = HttpRequest { headers };
+        match classify(&request, body, &self.config.offer) {
+            Posted::Stateless => {
+                let mut server = self.server();
+                self.serve(&mut server, on, request, body);
+            }
+            Posted::Initialize => {
+                let mut server = self.server();
+                self.serve(&mut server, on, request, body);
+                self.session = Some(server);
+            }
+            Posted::Session(_) | Posted::Unnamed => match self.session.take() {
+                Some(mut server) => {
+                    self.serve(&mut server, on, request, body);
+                    self.session = Some(server);
+                }
+                None => self.fail(on, 400, b""),
+            },
+            Posted::Refused { status, .. } => self.fail(on, status, b""),
+        }
+    }
+
+    fn server(&self) -> Server<()> {
+        let config = Arc::clone(&self.config);
+        Server::new(config, Binding::StreamableHttp, Time::ZERO).expect("a configuration")
+    }
+
+    fn serve(&mut self, server: &mut Server<()>, on: StreamId, http: HttpRequest, body: &[u8]) {
+        let stream = server.open(StreamKind::Post).expect("a stream");
+        self.answers.insert(stream, on);
+        let with = Inbound {
+            http: Some(http),
+            ..Inbound::new(())
+        };
+        server
+            .receive(stream, body, with, Time::ZERO)
+            .expect("open");
+        while let Some(event) = server.poll_event() {
+            if let ServerEvent::Request(request) = event {
+                assert!(request.with().http.is_some());
+                let reply = reply_to(&request);
+                server
+                    .reply(request.key, reply, Time::ZERO)
+                    .expect("it waits");
+            }
+        }
+        let mut frame = Vec::new();
+        while let Some(transmit) = server.poll_transmit(&mut frame) {
+            match transmit {
+                Transmit::Frame { on, http, .. } => {
+                    let to = self.answers[&on];
+                    let status = http.status.unwrap_or(200);
+                    self.statuses.push(status);
+                    match status {
+                        400.. => self.fail(to, status, &frame),
+                        _ => self.client.receive(to, &frame, Time::ZERO).expect("open"),
+                    }
+                }
+                Transmit::Status { stream, status } => {
+                    self.statuses.push(status);
+                    self.client
+                        .closed(self.answers[&stream], Closed::Clean, Time::ZERO);
+                }
+                other => panic!("{other:?}"),
+            }
+            frame.clear();
+        }
+    }
+
+    fn fail(&mut self, on: StreamId, code: u16, body: &[u8]) {
+        let body = body.to_vec();
+        self.client
+            .failed(on, Failure::Status { code, body }, Time::ZERO);
+    }
+
+    fn call(&mut self, method: &str, params: Value) -> Outcome {
+        let options = CallOptions::default();
+        let key = self
+            .client
+            .request(method, Some(object(params)), options, Time::ZERO)
+            .expect(method);
+        self.run();
+        let mut ends = self.heard.iter().filter_map(|event| match event {
+            ClientEvent::Done(done, outcome) if *done == key => Some(outcome.clone()),
+            _ => None,
+        });
+        let end = ends.next().expect("an end");
+        assert_eq!(ends.next(), None);
+        end
+    }
+}
+
+fn reply_to(request: &Incoming<()>) -> Reply {
+    match (request.method(), request.answers.get("r")) {
+        ("tools/list", _) => Reply::Result(result(json!({ "tools": [] }))),
+        ("tools/call", None) => Reply::Ask {
+            asks: vec![("r".to_owned(), Ask::new("roots/list", None))],
+            state: Some("s".into()),
+        },
+        ("tools/call", Some(Outcome::Result(_))) => {
+            assert_eq!((request.round, request.state.as_deref()), (1, Some("s")));
+            Reply::Result(result(json!({ "content": [] })))
+        }
+        _ => Reply::Error(PeerError::internal("unexpected")),
+    }
+}
+
+fn agreed(web: &Web) -> Option<&'static str> {
+    web.heard.iter().find_map(|event| match event {
+        ClientEvent::Agreed(agreed, _) => Some(agreed.revision.as_str()),
+        _ => None,
+    })
+}
+
+#[test]
+fn every_pair_of_peers_over_http() {
+    let mut reversed = all();
+    reversed.reverse();
+    let mut sets: Vec<Vec<&str>> = all().into_iter().map(|id| vec![id]).collect();
+    sets.push(reversed.clone());
+    sets.push(
+        reversed
+            .iter()
+            .copied()
+            .filter(|id| era(id) == Some(Era::Handshake))
+            .collect(),
+    );
+    for client in &sets {
+        for server in &sets {
+            let mut web = Web::new(client, server);
+            web.run();
+            // The first one that both speak, in the order of the client; an old client offers one only.
+            let common = client.iter().find(|id| server.contains(id)).copied();
+            assert_eq!(
+                agreed(&web),
+                common,
+                "{client:?} {server:?} {:?}",
+                web.heard
+            );
+            if common.is_none() {
+                let failed = |event: &ClientEvent| matches!(event, ClientEvent::Failed(_));
+                assert!(web.heard.iter().any(failed), "{:?}", web.heard);
+                continue;
+            }
+            assert!(matches!(
+                web.call("tools/list", json!({})),
+                Outcome::Result(_)
+            ));
+            let called = web.call("tools/call", json!({ "name": "n\u{e9}" }));
+            assert!(
+                matches!(called, Outcome::Result(_)),
+                "{common:?} {called:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn http_202_for_what_is_no_request() {
+    let mut web = Web::new(&["2025-11-25"], &["2025-11-25"]);
+    web.run();
+    // `initialize`, then `initialized`.
+    assert_eq!((web.posts, &web.statuses[..]), (2, &[200, 202][..]));
+}
+
+#[test]
+fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
+    let config = Arc::new(server_config(&["2025-06-18"]));
+    let known = Agreed {
+        revision: Offer::of(["2025-06-18"]).expect("known").revisions[0],
+        capabilities: object(json!({ "roots": {} })),
+        info: None,
+        instructions: None,
+    };
+    let mut server: Server<()> =
+        Server::assume(config, Binding::StreamableHttp, known, Time::ZERO).expect("offered");
+    assert_eq!(server.publish(&Change::Tools), 0, "no stream for it");
+    assert_eq!(
+        server.ping(Patience::default(), Time::ZERO),
+        Err(SendError::NoStream)
+    );
+    let post = server.open(StreamKind::Post).expect("a stream");
+    let streams = [StreamKind::Standalone; 2].map(|kind| server.open(kind).expect("a stream"));
+    let params = json!({ "name": "x", "_meta": { "progressToken": 1 } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    server
+        .receive(
+            post,
+            call.to_string().as_bytes(),
+            Inbound::new(()),
+            Time::ZERO,
+        )
+        .expect("open");
+    let Some(ServerEvent::Request(request)) = server.poll_event() else {
+        panic!("no request");
+    };
+    assert_eq!(server.publish(&Change::Tools), 1);
+    server
+        .progress(request.key, &Progress::new(1.0))
+        .expect("it increases");
+    server
+        .log(Scope::During(request.key), Level::Error, None, json!(1))
+        .expect("it may");
+    server
+        .reply(
+            request.key,
+            Reply::Result(result(json!({ "content": [] }))),
+            Time::ZERO,
+        )
+        .expect("it waits");
+    let mut sent = Vec::new();
+    let mut out = Vec::new();
+    while let Some(Transmit::Frame {
+        on, about, last, ..
+    }) = server.poll_transmit(&mut out)
+    {
+        sent.push((on, about.is_some(), last));
+    }
+    let during = |last| (post, true, last);
+    assert_eq!(
+        sent,
+        [
+            (streams[0], false, false),
+            during(false),
+            during(false),
+            during(true)
+        ]
+    );
+}
+
+#[test]
+fn sess_404_ends_the_session() {
+    let mut web = Web::new(&["2025-11-25"], &["2025-11-25"]);
+    web.run();
+    let key = web
+        .client
+        .request("tools/list", None, CallOptions::default(), Time::ZERO)
+        .expect("it leaves");
+    let mut out = Vec::new();
+    let Some(Transmit::Frame { on, .. }) = web.client.poll_transmit(&mut out) else {
+        panic!("nothing left");
+    };
+    web.fail(on, 404, b"");
+    web.run();
+    let ends = web
+        .heard
+        .iter()
+        .filter(|event| matches!(event, ClientEvent::Done(done, _) if *done == key));
+    assert_eq!(ends.count(), 1);
+    assert!(
+        web.heard
+            .iter()
+            .any(|event| matches!(event, ClientEvent::SessionLost))
+    );
+    let again = web
+        .client
+        .request("tools/list", None, CallOptions::default(), Time::ZERO);
+    assert_eq!(again, Err(SendError::Closed));
+}
+
+#[test]
+fn http_a_broken_stream_loses_its_request_and_closing_one_cancels_it() {
+    let mut web = Web::new(&["2026-07-28"], &["2026-07-28"]);
+    web.run();
+    let mut leave = || {
+        let key = web
+            .client
+            .request("tools/list", None, CallOptions::default(), Time::ZERO)
+            .expect("it leaves");
+        let mut out = Vec::new();
+        match web.client.poll_transmit(&mut out) {
+            Some(Transmit::Frame { on, .. }) => (key, on),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (lost, broken) = leave();
+    let (stopped, stream) = leave();
+    web.client.closed(broken, Closed::Lost, Time::ZERO);
+    web.client.cancel(stopped, "enough", Time::ZERO);
+    // The end of the stream is the cancellation: no message.
+    assert_eq!(
+        web.client.poll_transmit(&mut Vec::new()),
+        Some(Transmit::Close { stream })
+    );
+    web.run();
+    let ends: Vec<_> = web
+        .heard
+        .iter()
+        .filter_map(|event| match event {
+            ClientEvent::Done(key, outcome) => Some((*key, outcome.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [(lost, Outcome::Lost), (stopped, Outcome::Cancelled)]);
+}

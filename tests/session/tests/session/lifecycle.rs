@@ -1,0 +1,310 @@
+//! The handshake: what may come when, and what is answered otherwise (`basic/lifecycle`, up to 2025-11-25).
+
+use mcp_exact_tests_session::*;
+
+fn config() -> ServerConfig {
+    server_config(&["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"])
+}
+
+#[test]
+fn life_version_echo() {
+    for revision in handshake() {
+        let mut server = RawServer::new(config());
+        let answers = server.send(&initialize(revision, json!({})));
+        assert_eq!(answers[0]["id"], "init");
+        assert_eq!(answers[0]["result"]["protocolVersion"], revision);
+        assert!(matches!(&server.events()[..], [ServerEvent::Agreed(agreed)]
+            if agreed.revision.as_str() == revision));
+    }
+}
+
+#[test]
+fn life_version_alternative_for_revisions_never_heard_of() {
+    for requested in ["1900-01-01", "2099-01-01", "1.0.0", "", "draft"] {
+        let mut server = RawServer::new(config());
+        let answers = server.send(&initialize(requested, json!({})));
+        assert_eq!(
+            answers[0]["result"]["protocolVersion"], "2025-11-25",
+            "{requested}"
+        );
+    }
+}
+
+#[test]
+fn life_version_alternative_is_never_a_revision_without_handshake() {
+    let all: Vec<&str> = all().into_iter().rev().collect();
+    let mut server = RawServer::new(server_config(&all));
+    let answers = server.send(&initialize("2026-07-28", json!({})));
+    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-11-25");
+}
+
+#[test]
+fn life_version_that_a_server_without_handshake_refuses_by_naming_its_own() {
+    let mut server = RawServer::new(server_config(&per_request()));
+    let answers = server.send(&initialize("2025-11-25", json!({})));
+    assert_eq!(answers[0]["error"]["code"], -32022);
+    assert_eq!(
+        answers[0]["error"]["data"]["supported"],
+        json!(per_request())
+    );
+    assert_eq!(answers[0]["error"]["data"]["requested"], "2025-11-25");
+}
+
+#[test]
+fn life_initialize_first() {
+    let mut server = RawServer::new(config());
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    assert_eq!(server.send(&list)[0]["error"]["code"], -32600);
+    let unknown = json!({ "jsonrpc": "2.0", "id": 2, "method": "server/discover" });
+    assert_eq!(server.send(&unknown)[0]["error"]["code"], -32601);
+    let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
+    assert_eq!(server.send(&ping)[0]["result"], json!({}));
+    let violations = server.violations();
+    assert_eq!(violations.len(), 2, "{violations:?}");
+    // It can still be initialized.
+    let answers = server.send(&initialize("2025-06-18", json!({})));
+    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
+}
+
+#[test]
+fn life_initialize_twice_is_refused_and_the_session_goes_on() {
+    let mut server = RawServer::begun(config(), "2025-06-18", json!({}));
+    let answers = server.send(&initialize("2025-11-25", json!({})));
+    assert_eq!(answers[0]["error"]["code"], -32600);
+    assert_eq!(server.violations(), [Violation::InitializeAgain]);
+    let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
+    assert_eq!(server.send(&ping)[0]["result"], json!({}));
+    assert_eq!(
+        server.machine.agreed().map(|a| a.revision.as_str()),
+        Some("2025-06-18")
+    );
+}
+
+#[test]
+fn life_initialize_with_bad_params_is_refused_and_can_be_repeated() {
+    for params in [
+        json!(null),
+        json!({}),
+        json!({ "protocolVersion": 5, "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } }),
+        json!({ "protocolVersion": "2025-06-18", "clientInfo": { "name": "c", "version": "1" } }),
+        json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c" } }),
+    ] {
+        let mut server = RawServer::new(config());
+        let mut message = initialize("2025-06-18", json!({}));
+        match &params {
+            Value::Null => drop(message.as_object_mut().map(|m| m.remove("params"))),
+            params => message["params"] = params.clone(),
+        }
+        assert_eq!(
+            server.send(&message)[0]["error"]["code"],
+            -32602,
+            "{params}"
+        );
+        let answers = server.send(&initialize("2025-06-18", json!({})));
+        assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
+    }
+}
+
+#[test]
+fn life_initialize_not_batched() {
+    let mut server = RawServer::new(config());
+    let answers = server.send(&json!([initialize("2025-03-26", json!({}))]));
+    assert_eq!(answers[0]["error"]["code"], -32600);
+    let mut server = RawServer::begun(config(), "2025-03-26", json!({}));
+    let answers = server.send(&json!([initialize("2025-03-26", json!({}))]));
+    assert_eq!(answers[0][0]["error"]["code"], -32600);
+}
+
+#[test]
+fn life_initialized_sent() {
+    for revision in handshake() {
+        let mut client = RawClient::new(client_config(&[revision]));
+        let first = client.drain();
+        assert_eq!(first.len(), 1);
+        assert_eq!(first[0]["method"], "initialize");
+        let answer = json!({ "jsonrpc": "2.0", "id": first[0]["id"], "result": {
+            "protocolVersion": revision, "capabilities": {},
+            "serverInfo": { "name": "s", "version": "1" },
+        } });
+        let next = client.send(&answer);
+        assert_eq!(
+            next,
+            [json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })]
+        );
+    }
+}
+
+#[test]
+fn life_no_early_requests_of_a_client() {
+    let mut client = RawClient::new(client_config(&["2025-11-25"]));
+    let options = CallOptions::default();
+    let sent = client
+        .machine
+        .request("tools/list", None, options, client.now);
+    assert_eq!(sent, Err(SendError::NotReady));
+    assert_eq!(client.drain().len(), 1);
+}
+
+#[test]
+fn life_no_early_requests_of_a_server_but_pings_and_logs() {
+    let mut server = RawServer::new(config());
+    server.send(&initialize("2025-11-25", json!({ "sampling": {} })));
+    // A request that races `initialized` is served, and what it asks waits.
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });
+    assert!(server.send(&call).is_empty());
+    let request = server.request();
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
+    let params = object(json!({ "messages": [message], "maxTokens": 5 }));
+    let asks = vec![(
+        "q".to_owned(),
+        Ask::new("sampling/createMessage", Some(params)),
+    )];
+    let reply = Reply::Ask { asks, state: None };
+    assert_eq!(
+        server.machine.reply(request.key, reply, server.now),
+        Ok(Sent::Queued)
+    );
+    assert!(server.drain().is_empty(), "held until `initialized`");
+    server
+        .machine
+        .ping(Patience::default(), server.now)
+        .expect("a ping may go");
+    server
+        .machine
+        .log(Scope::Peer, Level::Error, None, json!("x"))
+        .expect("a log may go");
+    let changed = server
+        .machine
+        .notify(Scope::Peer, "notifications/tools/list_changed", None);
+    assert_eq!(changed, Err(SendError::NotReady));
+    let methods: Vec<Value> = server
+        .drain()
+        .into_iter()
+        .map(|m| m["method"].clone())
+        .collect();
+    assert_eq!(methods, ["ping", "notifications/message"]);
+    let released = server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    assert_eq!(released[0]["method"], "sampling/createMessage");
+}
+
+#[test]
+fn life_initialize_not_cancelled() {
+    let mut client = RawClient::new(client_config(&["2025-11-25"]));
+    client.drain();
+    let deadline = client
+        .machine
+        .poll_timeout()
+        .expect("`initialize` does not wait for ever");
+    client.machine.handle_timeout(deadline);
+    assert!(client.drain().is_empty(), "no `cancelled`");
+    let events = client.events();
+    assert!(
+        matches!(
+            &events[..],
+            [
+                ClientEvent::Failed(NegotiationError::TimedOut),
+                ClientEvent::Closed
+            ]
+        ),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn a_client_goes_on_with_what_a_refusal_says_is_supported() {
+    let mut client = RawClient::new(client_config(&["2025-11-25", "2024-11-05"]));
+    let first = client.drain().remove(0);
+    let refusal = json!({ "jsonrpc": "2.0", "id": first["id"], "error": {
+        "code": -32602, "message": "Unsupported protocol version",
+        "data": { "supported": ["2024-11-05"], "requested": "2025-11-25" },
+    } });
+    let next = client.send(&refusal);
+    assert_eq!(next[0]["params"]["protocolVersion"], "2024-11-05");
+    // Once: the same refusal again is an end.
+    let refusal = json!({ "jsonrpc": "2.0", "id": next[0]["id"], "error": refusal["error"] });
+    client.send(&refusal);
+    let events = client.events();
+    assert!(
+        matches!(&events[0], ClientEvent::Failed(NegotiationError::NoCommonRevision { supported, .. })
+        if supported == &["2024-11-05"]),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn a_client_refuses_an_answer_that_is_no_initialize_result() {
+    for result in [
+        json!({}),
+        json!({ "protocolVersion": 1 }),
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {} }),
+    ] {
+        let mut client = RawClient::new(client_config(&["2025-11-25"]));
+        let first = client.drain().remove(0);
+        client.send(&json!({ "jsonrpc": "2.0", "id": first["id"], "result": result }));
+        let events = client.events();
+        assert!(
+            matches!(&events[0], ClientEvent::Failed(NegotiationError::Answer(_))),
+            "{events:?}"
+        );
+    }
+}
+
+#[test]
+fn an_agreement_comes_back_from_its_text_and_the_session_goes_on() {
+    let server = RawServer::begun(config(), "2025-06-18", json!({ "roots": {} }));
+    let agreed = server.machine.agreed().expect("agreed").clone();
+    let restored: Agreed = agreed.to_string().parse().expect("its own text");
+    assert_eq!(restored, agreed);
+    let now = Time::ZERO;
+    let machine = Server::assume(config().into(), Binding::Duplex, restored, now).expect("offered");
+    let mut server = RawServer { machine, now };
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    assert!(server.send(&call).is_empty());
+    assert_eq!(server.request().revision().as_str(), "2025-06-18");
+    for bad in [
+        "",
+        "[]",
+        "{}",
+        r#"{"revision":"2025-06-18"}"#,
+        r#"{"revision":"x","capabilities":{}}"#,
+    ] {
+        assert!(bad.parse::<Agreed>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn what_a_configuration_lacks_is_said_before_a_session_starts() {
+    let nothing = ServerConfig {
+        offer: Offer {
+            revisions: Vec::new(),
+            floor: None,
+        },
+        ..config()
+    };
+    let made = Server::<()>::new(nothing.into(), Binding::Duplex, Time::ZERO);
+    assert!(matches!(made, Err(ConfigError::NoRevision)));
+    assert_eq!(
+        Offer::of(["x"]),
+        Err(ConfigError::UnknownRevision("x".into()))
+    );
+}
+
+#[test]
+fn std_eof_exits() {
+    let mut server = RawServer::begun(config(), "2025-06-18", json!({}));
+    server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
+    server
+        .machine
+        .closed(StreamId::DUPLEX, Closed::Clean, server.now);
+    let events = server.events();
+    assert!(
+        matches!(events.last(), Some(ServerEvent::Closed)),
+        "{events:?}"
+    );
+    assert!(server.drain().is_empty());
+    let received = server
+        .machine
+        .receive(StreamId::DUPLEX, b"{}", Inbound::new(()), server.now);
+    assert_eq!(received, Err(ReceiveError::Closed));
+}

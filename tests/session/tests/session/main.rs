@@ -1,0 +1,16 @@
+//! Sessions: who agrees on what, what the specification requires of both sides, and that nothing hostile does harm.
+
+mod asking;
+mod cancellation;
+mod capabilities;
+mod http;
+mod lifecycle;
+mod limits;
+mod matrix;
+mod notifications;
+mod per_request;
+mod probing;
+mod progress;
+mod properties;
+mod rpc;
+mod views;

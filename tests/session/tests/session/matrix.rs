@@ -1,0 +1,227 @@
+//! Every client revision against every server revision, and peers of several: generated from the list of revisions.
+
+use mcp_exact_tests_session::*;
+
+/// Every revision alone, every run of neighbours, and all of them, newest first as a program offers them.
+fn sets() -> Vec<Vec<&'static str>> {
+    let all = all();
+    let mut sets = Vec::new();
+    for from in 0..all.len() {
+        for to in from..all.len() {
+            let mut set = all[from..=to].to_vec();
+            set.reverse();
+            sets.push(set);
+        }
+    }
+    sets
+}
+
+/// What the official pages say that comes of it: the revision, or nothing.
+fn expected(client: &[&str], server: &[&str]) -> Option<&'static str> {
+    let of = |ids: &[&str], wanted: Era| -> Vec<&'static str> {
+        let known = |id: &&str| all().into_iter().find(|known| known == id);
+        ids.iter()
+            .filter_map(known)
+            .filter(|id| era(id) == Some(wanted))
+            .collect()
+    };
+    // The client prefers what carries its revision with each request.
+    let probes = of(client, Era::PerRequest);
+    let modern = of(server, Era::PerRequest);
+    if let Some(id) = probes.iter().find(|id| modern.contains(id)) {
+        return Some(id);
+    }
+    let offers = of(client, Era::Handshake);
+    let answers = of(server, Era::Handshake);
+    // A server that was probed and speaks that era says what else it speaks.
+    let mut offered = offers.iter();
+    let offered = match !modern.is_empty() && !probes.is_empty() {
+        true => offered.find(|id| answers.contains(id)),
+        false => offered.next(),
+    }?;
+    let answered = match answers.contains(offered) {
+        true => offered,
+        false => answers.first()?,
+    };
+    offers.contains(answered).then_some(*answered)
+}
+
+#[test]
+fn life_version_echo_and_alternative_for_every_pair_of_peers() {
+    let (mut agreed, mut failed) = (0, 0);
+    for client in sets() {
+        for server in sets() {
+            let mut pair = Pair::new(client_config(&client), server_config(&server));
+            pair.run();
+            let negotiated = pair.negotiated();
+            let found = negotiated.as_ref().ok().map(|revision| revision.as_str());
+            assert_eq!(
+                found,
+                expected(&client, &server),
+                "{client:?} {server:?} {negotiated:?}"
+            );
+            match negotiated {
+                Ok(_) => agreed += 1,
+                Err(error) => {
+                    failed += 1;
+                    assert_actionable(&error, &client);
+                    assert!(
+                        pair.client
+                            .request("ping", None, CallOptions::default(), pair.now)
+                            .is_err()
+                    );
+                }
+            }
+        }
+    }
+    assert_eq!(agreed + failed, sets().len() * sets().len());
+    assert!(agreed > 0 && failed > 0);
+}
+
+/// A failure names what this side offers and what to do.
+fn assert_actionable(error: &NegotiationError, offered: &[&str]) {
+    let words = error.to_string();
+    assert!(offered.iter().all(|id| words.contains(id)), "{words}");
+    assert!(
+        words.contains("update") || words.contains("offer"),
+        "{words}"
+    );
+}
+
+#[test]
+fn everything_works_on_every_revision_and_every_message_is_valid() {
+    for revision in all() {
+        let mut pair = Pair::new(client_config(&[revision]), server_config(&[revision]));
+        use_everything(&mut pair, revision);
+    }
+}
+
+#[test]
+fn everything_works_between_peers_of_all_revisions() {
+    let all: Vec<&str> = all().into_iter().rev().collect();
+    for revision in &all {
+        let mut pair = Pair::new(client_config(&all), server_config(&[revision]));
+        use_everything(&mut pair, revision);
+        let mut pair = Pair::new(client_config(&[revision]), server_config(&all));
+        use_everything(&mut pair, revision);
+    }
+}
+
+fn use_everything(pair: &mut Pair, revision: &str) {
+    pair.run();
+    assert_eq!(pair.negotiated().map(Revision::as_str), Ok(revision));
+    let handshake = era(revision) == Some(Era::Handshake);
+    let mut ok = |method: &str, params: Option<Value>| match pair.call(method, params) {
+        Outcome::Result(result) => value(result.object()),
+        other => panic!("{method} on {revision}: {other:?}"),
+    };
+    ok("tools/list", None);
+    let echo = json!({ "name": "echo", "arguments": { "text": "hello" } });
+    assert_eq!(ok("tools/call", Some(echo))["content"][0]["text"], "hello");
+    ok("tools/call", Some(json!({ "name": "slow" })));
+    ok("resources/list", None);
+    ok("resources/templates/list", None);
+    ok("resources/read", Some(json!({ "uri": "a:b" })));
+    ok("prompts/list", None);
+    ok("prompts/get", Some(json!({ "name": "p" })));
+    let argument = json!({ "name": "a", "value": "x" });
+    let complete = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });
+    ok("completion/complete", Some(complete));
+    if handshake {
+        ok("ping", None);
+        ok("logging/setLevel", Some(json!({ "level": "debug" })));
+        ok("resources/subscribe", Some(json!({ "uri": "a:b" })));
+        ok("resources/unsubscribe", Some(json!({ "uri": "a:b" })));
+    } else {
+        ok("server/discover", None);
+    }
+    let progress = pair
+        .heard
+        .iter()
+        .filter(|event| matches!(event, ClientEvent::Progress(..)));
+    assert_eq!(progress.count(), 3, "{revision}");
+    let logs = pair
+        .heard
+        .iter()
+        .filter(|event| matches!(event, ClientEvent::Log(..)));
+    assert!(logs.count() >= 3, "{revision}");
+    let violated = pair
+        .heard
+        .iter()
+        .any(|event| matches!(event, ClientEvent::Violation(_)));
+    assert!(!violated, "{revision}: {:?}", pair.heard);
+    // An old server is asked whether it is new.
+    let wrong = |event: &&ServerEvent<()>| match event {
+        ServerEvent::Violation(Violation::BeforeInitialize(method)) => method != "server/discover",
+        ServerEvent::Violation(_) => true,
+        _ => false,
+    };
+    let violated = pair.seen.iter().find(wrong);
+    assert!(violated.is_none(), "{revision}: {violated:?}");
+    assert!(pair.checked > 25, "{revision}");
+}
+
+#[test]
+fn mrtr_one_handler_gives_clients_of_every_revision_the_same_result() {
+    let mut results = Vec::new();
+    for revision in all() {
+        let mut pair = Pair::new(client_config(&[revision]), server_config(&[revision]));
+        pair.run();
+        let outcome = pair.call("tools/call", Some(json!({ "name": "ask" })));
+        let Outcome::Result(result) = outcome else {
+            panic!("{revision}: {outcome:?}");
+        };
+        let text = value(result.object())["content"][0]["text"].clone();
+        let can_be_elicited = era(revision) == Some(Era::PerRequest)
+            || pair
+                .server
+                .agreed()
+                .is_some_and(|agreed| agreed.capabilities.get("elicitation").is_some());
+        if can_be_elicited {
+            results.push(text);
+        }
+    }
+    assert_eq!(results.len(), 3);
+    assert!(
+        results.iter().all(|result| *result == results[0]),
+        "{results:#?}"
+    );
+    assert!(
+        results[0]
+            .as_str()
+            .is_some_and(|text| text.matches("accept").count() == 2)
+    );
+}
+
+#[test]
+fn the_order_of_preference_decides_between_revisions() {
+    for (offer, agreed) in [
+        (["2025-03-26", "2025-11-25"], "2025-03-26"),
+        (["2025-11-25", "2025-03-26"], "2025-11-25"),
+    ] {
+        let mut pair = Pair::new(client_config(&offer), server_config(&handshake()));
+        pair.run();
+        assert_eq!(pair.negotiated().map(Revision::as_str), Ok(agreed));
+    }
+    // The alternative of a server is what it prefers.
+    let mut pair = Pair::new(
+        client_config(&["2025-11-25", "2025-03-26", "2024-11-05"]),
+        server_config(&["2024-11-05", "2025-03-26"]),
+    );
+    pair.run();
+    assert_eq!(pair.negotiated().map(Revision::as_str), Ok("2024-11-05"));
+}
+
+#[test]
+fn a_client_is_not_talked_down_below_its_floor() {
+    let all: Vec<&str> = all().into_iter().rev().collect();
+    let mut config = client_config(&all);
+    config.offer.floor = Offer::of(["2025-06-18"]).expect("known").revisions.pop();
+    let mut pair = Pair::new(config, server_config(&["2025-03-26"]));
+    pair.run();
+    let error = pair.negotiated().expect_err("below the floor");
+    assert!(
+        matches!(&error, NegotiationError::Revision { answered, .. } if answered == "2025-03-26")
+    );
+    assert!(!error.to_string().contains("2024-11-05"), "{error}");
+}

@@ -1,0 +1,88 @@
+//! What a server says without being asked: changes, logs (`server/*`, `server/utilities/logging`).
+
+use mcp_exact_tests_session::*;
+
+#[test]
+fn publish_reaches_a_peer_of_every_revision() {
+    for revision in handshake() {
+        let mut pair = Pair::new(client_config(&[revision]), server_config(&[revision]));
+        pair.run();
+        for change in [Change::Tools, Change::Prompts, Change::Resources] {
+            assert_eq!(pair.server.publish(&change), 1, "{revision}");
+        }
+        let updated = Change::Resource("a:b".into());
+        assert_eq!(pair.server.publish(&updated), 0, "not subscribed");
+        pair.call("resources/subscribe", Some(json!({ "uri": "a:b" })));
+        assert_eq!(pair.server.publish(&updated), 1);
+        pair.call("resources/unsubscribe", Some(json!({ "uri": "a:b" })));
+        assert_eq!(pair.server.publish(&updated), 0);
+        pair.run();
+        let changes: Vec<&Change> = pair
+            .heard
+            .iter()
+            .filter_map(|event| match event {
+                ClientEvent::Changed(None, change) => Some(change),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            changes,
+            [
+                &Change::Tools,
+                &Change::Prompts,
+                &Change::Resources,
+                &updated
+            ]
+        );
+    }
+}
+
+#[test]
+fn logs_leave_from_the_level_on_that_the_client_has_chosen() {
+    let mut server = RawServer::begun(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
+    let log =
+        |server: &mut RawServer, level| server.machine.log(Scope::Peer, level, None, json!("x"));
+    assert_eq!(log(&mut server, Level::Debug), Ok(Sent::Suppressed));
+    assert_eq!(log(&mut server, Level::Info), Ok(Sent::Queued));
+    let set = |level: Value| json!({ "jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": { "level": level } });
+    server.drain();
+    assert_eq!(server.send(&set(json!("error")))[0]["result"], json!({}));
+    assert_eq!(log(&mut server, Level::Warning), Ok(Sent::Suppressed));
+    assert_eq!(log(&mut server, Level::Error), Ok(Sent::Queued));
+    server.drain();
+    for bad in [json!("warn"), json!(5), json!(null)] {
+        assert_eq!(server.send(&set(bad))[0]["error"]["code"], -32602);
+    }
+}
+
+#[test]
+fn notifications_of_a_client_reach_the_program_by_their_types() {
+    let mut pair = Pair::new(
+        client_config(&["2025-11-25"]),
+        server_config(&["2025-11-25"]),
+    );
+    pair.run();
+    pair.client
+        .notify("notifications/roots/list_changed", None)
+        .expect("declared");
+    for own in [
+        "notifications/initialized",
+        "notifications/cancelled",
+        "notifications/tools/list_changed",
+    ] {
+        assert!(
+            matches!(pair.client.notify(own, None), Err(SendError::Method { .. })),
+            "{own}"
+        );
+    }
+    pair.run();
+    let notified = pair.seen.iter().find_map(|event| match event {
+        ServerEvent::Notification(notified) => Some(notified),
+        _ => None,
+    });
+    let typed = notified.expect("a notification").typed().expect("it fits");
+    assert!(matches!(
+        typed,
+        Negotiated::V2025_11_25(mcp_2025_11_25::ClientNotification::RootsListChanged(_))
+    ));
+}

@@ -1,0 +1,319 @@
+//! A client that speaks both eras finds out which one its server belongs to (2026-07-28: `basic/versioning`,
+//! `basic/transports/stdio`, "Backward Compatibility"), whatever real servers answer.
+
+use mcp_exact_tests_session::*;
+
+fn client() -> (RawClient, Value) {
+    let all: Vec<&str> = all().into_iter().rev().collect();
+    let mut client = RawClient::new(client_config(&all));
+    let probe = client.drain().remove(0);
+    assert_eq!(probe["method"], "server/discover");
+    check_message("2026-07-28", true, None, &probe);
+    (client, probe)
+}
+
+fn error(probe: &Value, code: i64, data: Value) -> Value {
+    let error = json!({ "code": code, "message": "m", "data": data });
+    json!({ "jsonrpc": "2.0", "id": probe["id"], "error": error })
+}
+
+fn discovery(probe: &Value, supported: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": probe["id"], "result": {
+        "resultType": "complete", "supportedVersions": supported, "capabilities": {},
+        "ttlMs": 0, "cacheScope": "private",
+    } })
+}
+
+#[test]
+fn ver_fallback_any_error() {
+    // -32602 of Python 1.9 and later, -32601 of TypeScript 1, and whatever else.
+    for code in [-32601, -32602, -32600, -32603, -32000, -32001, 0, 1, -32700] {
+        let (mut client, probe) = client();
+        let next = client.send(&error(&probe, code, json!(null)));
+        assert_eq!(next[0]["method"], "initialize", "{code}");
+        assert_eq!(next[0]["params"]["protocolVersion"], "2025-11-25");
+    }
+}
+
+#[test]
+fn ver_fallback_silence() {
+    let (mut client, probe) = client();
+    let deadline = client
+        .machine
+        .poll_timeout()
+        .expect("a probe does not wait for ever");
+    client.machine.handle_timeout(deadline);
+    let next = client.drain();
+    assert_eq!(next.len(), 1, "a probe is not cancelled: {next:?}");
+    assert_eq!(next[0]["method"], "initialize");
+    // What comes late is ignored.
+    assert!(client.send(&error(&probe, -32601, json!(null))).is_empty());
+    assert!(client.events().is_empty());
+}
+
+#[test]
+fn ver_fallback_an_answer_that_is_no_discovery() {
+    let (mut client, probe) = client();
+    let next = client.send(&json!({ "jsonrpc": "2.0", "id": probe["id"], "result": {} }));
+    assert_eq!(next[0]["method"], "initialize");
+}
+
+#[test]
+fn ver_unsupported_that_lists_supported_is_no_reason_to_think_a_server_old() {
+    let (mut client, probe) = client();
+    client.send(&error(
+        &probe,
+        -32022,
+        json!({ "supported": ["2099-01-01"], "requested": "x" }),
+    ));
+    let events = client.events();
+    assert!(
+        matches!(&events[0], ClientEvent::Failed(NegotiationError::NoCommonRevision { supported, .. })
+        if supported == &["2099-01-01"]),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn ver_unsupported_with_a_common_handshake_revision_goes_on_with_it() {
+    for supported in [json!(["2025-03-26"]), json!(["2099-01-01", "2025-03-26"])] {
+        let (mut client, probe) = client();
+        let next = client.send(&error(
+            &probe,
+            -32022,
+            json!({ "supported": supported, "requested": "x" }),
+        ));
+        assert_eq!(next[0]["method"], "initialize");
+        assert_eq!(next[0]["params"]["protocolVersion"], "2025-03-26");
+        let (mut client, probe) = self::client();
+        let next = client.send(&discovery(&probe, supported.clone()));
+        assert_eq!(next[0]["params"]["protocolVersion"], "2025-03-26");
+    }
+}
+
+#[test]
+fn ver_other_modern_errors_are_no_reason_either() {
+    for code in [-32020, -32021] {
+        let (mut client, probe) = client();
+        assert!(
+            client
+                .send(&error(&probe, code, json!({ "requiredCapabilities": {} })))
+                .is_empty()
+        );
+        let events = client.events();
+        assert!(
+            matches!(&events[0], ClientEvent::Failed(NegotiationError::Refused(e))
+            if e.code() == Some(code)),
+            "{events:?}"
+        );
+    }
+}
+
+#[test]
+fn ver_discover_agrees() {
+    let (mut client, probe) = client();
+    assert!(
+        client
+            .send(&discovery(&probe, json!(["2099-01-01", "2026-07-28"])))
+            .is_empty()
+    );
+    let events = client.events();
+    assert!(
+        matches!(&events[..], [ClientEvent::Agreed(agreed, verdict)]
+        if agreed.revision.as_str() == "2026-07-28" && verdict.era == Era::PerRequest),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn ver_a_slow_server_is_probed_once_more() {
+    let (mut client, _) = client();
+    let deadline = client.machine.poll_timeout().expect("a deadline");
+    client.machine.handle_timeout(deadline);
+    let initialize = client.drain().remove(0);
+    let data = json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" });
+    let next = client.send(&error(&initialize, -32022, data.clone()));
+    assert_eq!(next[0]["method"], "server/discover");
+    client.send(&discovery(&next[0], json!(["2026-07-28"])));
+    assert!(matches!(client.events()[..], [ClientEvent::Agreed(..)]));
+}
+
+#[test]
+fn ver_a_server_that_stays_silent_is_not_probed_for_ever() {
+    let (mut client, _) = client();
+    let data = json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" });
+    for round in 0..2 {
+        let deadline = client.machine.poll_timeout().expect("a deadline");
+        client.machine.handle_timeout(deadline);
+        let initialize = client.drain().remove(0);
+        assert_eq!(initialize["method"], "initialize");
+        let next = client.send(&error(&initialize, -32022, data.clone()));
+        assert_eq!(next.len(), usize::from(round == 0), "{next:?}");
+    }
+    assert!(matches!(
+        client.events()[0],
+        ClientEvent::Failed(NegotiationError::NoCommonRevision { .. })
+    ));
+}
+
+#[test]
+fn ver_a_server_that_leaves_after_a_probe_is_started_again() {
+    for silent in [false, true] {
+        let (mut client, _) = client();
+        if silent {
+            let deadline = client.machine.poll_timeout().expect("a deadline");
+            client.machine.handle_timeout(deadline);
+            client.drain();
+        }
+        client
+            .machine
+            .closed(StreamId::DUPLEX, Closed::Lost, client.now);
+        assert!(matches!(client.events()[..], [ClientEvent::Restart]));
+        assert!(client.drain().is_empty());
+        client.machine.restarted(client.now);
+        assert_eq!(client.drain()[0]["method"], "initialize");
+        // Once: the next end is one.
+        client
+            .machine
+            .closed(StreamId::DUPLEX, Closed::Lost, client.now);
+        let events = client.events();
+        assert!(matches!(
+            events[..],
+            [
+                ClientEvent::Failed(NegotiationError::Lost),
+                ClientEvent::Closed
+            ]
+        ));
+    }
+}
+
+#[test]
+fn ver_a_verdict_saves_the_probe() {
+    let all: Vec<&str> = all().into_iter().rev().collect();
+    let config = || std::sync::Arc::new(client_config(&all));
+    for (verdict, method) in [
+        ("2025-06-18", "initialize"),
+        ("2026-07-28", "server/discover"),
+    ] {
+        let verdict: Verdict = verdict.parse().expect("known");
+        let machine = Client::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
+        let mut client = RawClient {
+            machine: machine.expect("a configuration"),
+            now: Time::ZERO,
+        };
+        assert_eq!(client.drain()[0]["method"], method);
+    }
+    // A verdict that fails is no verdict.
+    let verdict: Verdict = "2025-06-18".parse().expect("known");
+    let machine = Client::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
+    let mut client = RawClient {
+        machine: machine.expect("a configuration"),
+        now: Time::ZERO,
+    };
+    let initialize = client.drain().remove(0);
+    let next = client.send(&error(
+        &initialize,
+        -32022,
+        json!({ "supported": ["2026-07-28"], "requested": "x" }),
+    ));
+    assert_eq!(next[0]["method"], "server/discover");
+}
+
+#[test]
+fn a_client_without_handshake_fails_at_an_old_server_with_words() {
+    let mut client = RawClient::new(client_config(&["2026-07-28"]));
+    let probe = client.drain().remove(0);
+    client.send(&error(&probe, -32601, json!(null)));
+    let events = client.events();
+    assert!(
+        matches!(&events[0], ClientEvent::Failed(e @ NegotiationError::NoHandshake { .. })
+        if e.to_string().contains("offer an older revision")),
+        "{events:?}"
+    );
+}
+
+fn over_http() -> (Client, StreamId) {
+    let all: Vec<&str> = all().into_iter().rev().collect();
+    let config = std::sync::Arc::new(client_config(&all));
+    let mut client =
+        Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("a configuration");
+    let mut out = Vec::new();
+    let Some(Transmit::Frame { on, http, .. }) = client.poll_transmit(&mut out) else {
+        panic!("no probe");
+    };
+    assert_eq!(http.revision.map(Revision::as_str), Some("2026-07-28"));
+    assert_eq!(http.method.as_deref(), Some("server/discover"));
+    (client, on)
+}
+
+/// What a client over HTTP does next: the method that it sends, or how it ends.
+fn after(status: u16, body: &str) -> String {
+    let (mut client, on) = over_http();
+    let failure = Failure::Status {
+        code: status,
+        body: body.as_bytes().to_vec(),
+    };
+    client.failed(on, failure, Time::ZERO);
+    let mut out = Vec::new();
+    while let Some(transmit) = client.poll_transmit(&mut out) {
+        if let Transmit::Frame { .. } = transmit {
+            let message: Value = serde_json::from_slice(&out).expect("JSON");
+            return message["method"].as_str().unwrap_or_default().to_owned();
+        }
+    }
+    match client.poll_event() {
+        Some(ClientEvent::Failed(error)) => format!("failed: {error}"),
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn ver_fallback_over_http_by_status_and_body() {
+    // Python 1.x and TypeScript 1.x answer 400 with codes of their own.
+    let old = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Missing session ID"}}"#;
+    for (status, body) in [
+        (400, ""),
+        (400, old),
+        (404, "not found"),
+        (405, ""),
+        (406, "{}"),
+        (422, "[]"),
+    ] {
+        assert_eq!(after(status, body), "initialize", "{status} {body}");
+    }
+    let unsupported = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"m","data":{"supported":["2025-06-18"],"requested":"x"}}}"#;
+    assert_eq!(after(400, unsupported), "initialize");
+    for status in [401, 403, 500, 503] {
+        let ended = after(status, "");
+        assert!(
+            ended.starts_with("failed: the server refuses"),
+            "{status}: {ended}"
+        );
+    }
+}
+
+#[test]
+fn ver_http_with_sse_is_the_last_resort() {
+    let (mut client, on) = over_http();
+    client.failed(
+        on,
+        Failure::Status {
+            code: 405,
+            body: Vec::new(),
+        },
+        Time::ZERO,
+    );
+    let mut out = Vec::new();
+    let Some(Transmit::Frame { on, .. }) = client.poll_transmit(&mut out) else {
+        panic!("no `initialize`");
+    };
+    client.failed(
+        on,
+        Failure::Status {
+            code: 404,
+            body: Vec::new(),
+        },
+        Time::ZERO,
+    );
+    assert!(matches!(client.poll_event(), Some(ClientEvent::UseHttpSse)));
+}

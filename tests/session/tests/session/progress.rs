@@ -1,0 +1,148 @@
+//! Progress: tokens, values that increase, the end (`basic/utilities/progress`).
+
+use mcp_exact_tests_session::*;
+
+fn served(token: Value) -> (RawServer, RequestKey) {
+    let mut server = RawServer::begun(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
+    let params = json!({ "name": "x", "_meta": { "progressToken": token } });
+    server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
+    let key = server.request().key;
+    (server, key)
+}
+
+#[test]
+fn prog_token_type_is_a_string_or_an_integer_and_comes_back_as_it_came() {
+    for token in [json!("t"), json!(5), json!(0)] {
+        let (mut server, key) = served(token.clone());
+        assert_eq!(
+            server.machine.progress(key, &Progress::new(1.0)),
+            Ok(Sent::Queued)
+        );
+        assert_eq!(server.drain()[0]["params"]["progressToken"], token);
+    }
+    for token in [json!(null), json!(1.5), json!([]), json!({})] {
+        let (mut server, key) = served(token.clone());
+        assert_eq!(
+            server.machine.progress(key, &Progress::new(1.0)),
+            Ok(Sent::Suppressed),
+            "{token}"
+        );
+    }
+}
+
+#[test]
+fn prog_increasing_in_what_leaves() {
+    let (mut server, key) = served(json!("t"));
+    let mut say = |done: f64| server.machine.progress(key, &Progress::new(done));
+    assert_eq!(say(1.0), Ok(Sent::Queued));
+    assert_eq!(say(1.0), Err(SendError::Progress));
+    assert_eq!(say(0.5), Err(SendError::Progress));
+    assert_eq!(say(f64::NAN), Err(SendError::Progress));
+    assert_eq!(say(f64::INFINITY), Err(SendError::Progress));
+    assert_eq!(say(1.5), Ok(Sent::Queued));
+}
+
+#[test]
+fn prog_stops_with_the_answer() {
+    let (mut server, key) = served(json!("t"));
+    let reply = Reply::Result(result(json!({ "content": [] })));
+    server
+        .machine
+        .reply(key, reply, server.now)
+        .expect("it waits");
+    server.drain();
+    assert_eq!(
+        server.machine.progress(key, &Progress::new(1.0)),
+        Err(SendError::UnknownRequest)
+    );
+    assert!(server.drain().is_empty());
+}
+
+#[test]
+fn progress_has_words_from_2025_03_26_on() {
+    for revision in handshake() {
+        let mut server = RawServer::begun(server_config(&[revision]), revision, json!({}));
+        let params = json!({ "name": "x", "_meta": { "progressToken": 1 } });
+        server
+            .send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
+        let key = server.request().key;
+        let progress = Progress::new(1.0).of(2.0).with_message("half");
+        server
+            .machine
+            .progress(key, &progress)
+            .expect("it increases");
+        let said = server.drain().remove(0);
+        check_message(revision, false, None, &said);
+        assert_eq!(
+            said["params"].get("message").is_some(),
+            revision != "2024-11-05"
+        );
+        assert_eq!(said["params"]["total"], 2.0);
+    }
+}
+
+#[test]
+fn prog_active_only_and_increasing_in_what_comes() {
+    let mut client = RawClient::begun(
+        client_config(&["2025-06-18"]),
+        "2025-06-18",
+        json!({ "tools": {} }),
+    );
+    let (key, sent) = client.request("tools/list", json!(null));
+    let token = sent["params"]["_meta"]["progressToken"].clone();
+    let mut progress = |token: &Value, done: Value| {
+        let params = json!({ "progressToken": token, "progress": done });
+        client.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }),
+        );
+        client.events()
+    };
+    assert!(
+        matches!(&progress(&token, json!(0.5))[..], [ClientEvent::Progress(of, p)] if *of == key && p.done == 0.5)
+    );
+    assert!(matches!(
+        progress(&token, json!(0.5))[..],
+        [ClientEvent::Violation(Violation::Progress)]
+    ));
+    assert!(matches!(
+        progress(&token, json!("x"))[..],
+        [ClientEvent::Violation(Violation::Notification(_))]
+    ));
+    assert!(matches!(
+        progress(&json!("x"), json!(1))[..],
+        [ClientEvent::Violation(Violation::UnknownToken)]
+    ));
+    assert!(matches!(
+        progress(&json!(77), json!(1))[..],
+        [ClientEvent::Violation(Violation::UnknownToken)]
+    ));
+}
+
+#[test]
+fn prog_unique_tokens_and_only_where_they_are_wanted() {
+    let mut client = RawClient::begun(
+        client_config(&["2025-06-18"]),
+        "2025-06-18",
+        json!({ "tools": {} }),
+    );
+    let tokens: Vec<Value> = (0..5)
+        .map(|_| {
+            client
+                .request("tools/list", json!({ "_meta": { "x": 1 } }))
+                .1["params"]["_meta"]
+                .clone()
+        })
+        .collect();
+    assert!(tokens.iter().all(|meta| meta["x"] == 1));
+    let mut unique: Vec<String> = tokens
+        .iter()
+        .map(|meta| meta["progressToken"].to_string())
+        .collect();
+    unique.dedup();
+    assert_eq!(unique.len(), 5);
+    client
+        .machine
+        .request("tools/list", None, CallOptions::default(), client.now)
+        .expect("it leaves");
+    assert!(client.drain()[0].get("params").is_none());
+}

@@ -1,0 +1,298 @@
+//! `cargo xtask interop`: our two examples against the official SDKs, over stdio and in both directions.
+//!
+//! Takes what `tests/interop/peers.toml` lists, installs it into an ignored folder, starts the programs, and prints a
+//! table of what was negotiated and what failed. Which steps a client takes is the programs' business.
+
+mod install;
+mod outcome;
+mod peers;
+mod process;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use install::Installed;
+use outcome::{Demand, Outcome};
+use peers::{Mode, Peer, Peers};
+
+/// How long one client and its server may take together. A slow machine needs a tenth of it.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The package with our two examples.
+const PACKAGE: &str = "mcp-exact-session";
+
+/// The arguments of `cargo xtask interop`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Only the peers whose name contains this; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Install nothing; fail when something is not installed yet.
+    #[arg(long)]
+    offline: bool,
+    /// Run each peer's client against its own server, without our examples: proves the peers' programs.
+    #[arg(long)]
+    peers_only: bool,
+}
+
+/// Installs the peers, runs every pair and prints the table.
+///
+/// # Errors
+/// When a peer cannot be installed, our examples do not build, or a pair fails.
+pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    if cfg!(windows) {
+        bail!("the peers are installed and ended in the ways of Unix; run this on Linux or macOS");
+    }
+    let source = root.join("tests").join("interop");
+    let target = root.join("target").join("interop");
+    let peers = Peers::read(&source)?;
+    let mut chosen = Vec::new();
+    for peer in peers.choose(&arguments.only)? {
+        chosen.push((
+            peer,
+            install::install(&source, &target, peer, arguments.offline)?,
+        ));
+    }
+    let ours = if arguments.peers_only {
+        None
+    } else {
+        Some(Examples::build(root)?)
+    };
+    let logs = target.join("logs");
+    fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
+    let mut rows = Vec::new();
+    for (peer, installed) in &chosen {
+        let pairs = match &ours {
+            Some(ours) => against_ours(&peers, peer, installed, ours),
+            None => among_themselves(&peers, peer, installed),
+        };
+        for pair in pairs {
+            rows.push(pair.run(&logs)?);
+        }
+    }
+    conclude(&rows, &logs)
+}
+
+/// Our examples, built.
+struct Examples {
+    client: PathBuf,
+    server: PathBuf,
+}
+
+impl Examples {
+    fn build(root: &Path) -> anyhow::Result<Self> {
+        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .current_dir(root)
+            .args(["build", "--locked", "--package", PACKAGE])
+            .args(["--example", "stdio_client", "--example", "stdio_server"])
+            .arg("--message-format=json-render-diagnostics")
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
+        if !output.status.success() {
+            bail!("the examples of {PACKAGE} do not build ({})", output.status);
+        }
+        let messages = String::from_utf8_lossy(&output.stdout);
+        Ok(Self {
+            client: executable(&messages, "stdio_client")?,
+            server: executable(&messages, "stdio_server")?,
+        })
+    }
+}
+
+/// The program that cargo says it built for an example.
+fn executable(messages: &str, example: &str) -> anyhow::Result<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == example)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .with_context(|| format!("cargo built no example {example} in {PACKAGE}"))
+}
+
+/// One client with one server.
+struct Pair {
+    peer: String,
+    direction: &'static str,
+    mode: String,
+    /// The program, and what comes after it.
+    command: Vec<OsString>,
+    /// Absent when no revision is common to both: then there is nothing to run.
+    demand: Option<Demand>,
+}
+
+/// A line of the table.
+struct Row {
+    peer: String,
+    direction: &'static str,
+    mode: String,
+    revision: String,
+    verdict: String,
+    /// Absent when there was nothing to run.
+    failures: Option<Vec<String>>,
+}
+
+impl Pair {
+    fn run(self, logs: &Path) -> anyhow::Result<Row> {
+        let mut row = Row {
+            peer: self.peer,
+            direction: self.direction,
+            mode: self.mode,
+            revision: "-".into(),
+            verdict: "no common revision".into(),
+            failures: None,
+        };
+        if let Some(demand) = self.demand {
+            let name = format!("{} {} {}", row.peer, row.direction, row.mode);
+            let log = logs.join(name.trim().replace([' ', '/', ',', '>', '-'], "_"));
+            let (program, arguments) = self.command.split_first().context("an empty command")?;
+            let ended = process::run(Command::new(program).args(arguments), DEADLINE, &log)?;
+            let outcome = Outcome::of(&ended);
+            let failures = outcome.failures(&demand);
+            row.revision = outcome.revision.unwrap_or_else(|| "none".into());
+            row.verdict = if failures.is_empty() { "ok" } else { "FAILED" }.into();
+            row.failures = Some(failures);
+        }
+        println!("{}", row.line());
+        for failure in row.failures.iter().flatten() {
+            println!("    {failure}");
+        }
+        Ok(row)
+    }
+}
+
+impl Row {
+    fn line(&self) -> String {
+        let Self {
+            peer,
+            direction,
+            mode,
+            revision,
+            verdict,
+            ..
+        } = self;
+        format!("{peer:<18}{direction:<28}{mode:<20}{revision:<12}{verdict}")
+    }
+}
+
+/// Our client with the peer's server, then the peer's client with our server, in every mode.
+fn against_ours(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Examples) -> Vec<Pair> {
+    let servers = peer.server.iter().map(|mode| {
+        let mut command = vec![ours.client.clone().into_os_string()];
+        command.extend(installed.command(mode));
+        let range = peers.range(peer, mode);
+        Pair {
+            peer: peer.name.clone(),
+            direction: "our client, its server",
+            mode: mode.mode.clone().unwrap_or_default(),
+            command,
+            demand: range
+                .newest_common(&peers.ours)
+                .map(|revision| Demand::of_our_client(peers, &mode.lacks, revision)),
+        }
+    });
+    let clients = peer.client.iter().map(|mode| {
+        let mut command = installed.command(mode);
+        command.push(ours.server.clone().into_os_string());
+        let range = peers.range(peer, mode);
+        Pair {
+            peer: peer.name.clone(),
+            direction: "its client, our server",
+            mode: mode.mode.clone().unwrap_or_default(),
+            command,
+            demand: range
+                .newest_common(&peers.ours)
+                .map(|revision| Demand::with_our_server(peers, &mode.lacks, revision)),
+        }
+    });
+    servers.chain(clients).collect()
+}
+
+/// The peer's client with the peer's server, every mode with every mode.
+fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for client in &peer.client {
+        for server in &peer.server {
+            let mut command = installed.command(client);
+            command.extend(installed.command(server));
+            let lacks = [client.lacks.as_slice(), server.lacks.as_slice()].concat();
+            let common = peers
+                .range(peer, client)
+                .newest_common(&peers.range(peer, server));
+            pairs.push(Pair {
+                peer: peer.name.clone(),
+                direction: "its client, its server",
+                mode: modes(client, server),
+                command,
+                demand: common.map(|revision| Demand::among_peers(peers, &lacks, revision)),
+            });
+        }
+    }
+    pairs
+}
+
+fn modes(client: &Mode, server: &Mode) -> String {
+    let modes: Vec<&str> = [client, server]
+        .into_iter()
+        .filter_map(|mode| mode.mode.as_deref())
+        .collect();
+    modes.join(", ")
+}
+
+/// The last line, and the error that becomes the exit code.
+fn conclude(rows: &[Row], logs: &Path) -> anyhow::Result<()> {
+    let run = rows.iter().filter_map(|row| row.failures.as_ref());
+    let (passed, failed): (Vec<_>, Vec<_>) = run.partition(|failures| failures.is_empty());
+    println!(
+        "{} passed, {} failed, {} without a common revision",
+        passed.len(),
+        failed.len(),
+        rows.len() - passed.len() - failed.len()
+    );
+    if !failed.is_empty() {
+        bail!(
+            "{} pairs failed; what they printed is in {}",
+            failed.len(),
+            logs.display()
+        );
+    }
+    if passed.is_empty() {
+        bail!("no pair ran; choose peers that have a revision in common with the other side");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_is_found_among_the_messages_of_cargo() {
+        let messages = concat!(
+            "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"stdio_server\"},\"executable\":\"/x/server\"}\n",
+            "no message\n",
+            "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"stdio_client\"},\"executable\":null}\n",
+        );
+        assert_eq!(
+            executable(messages, "stdio_server").expect("it is there"),
+            PathBuf::from("/x/server")
+        );
+        let error = executable(messages, "stdio_client").expect_err("it has no program");
+        assert_eq!(
+            error.to_string(),
+            "cargo built no example stdio_client in mcp-exact-session"
+        );
+    }
+
+    #[test]
+    fn nothing_that_ran_is_no_success() {
+        let error = conclude(&[], Path::new("logs")).expect_err("nothing ran");
+        assert!(error.to_string().starts_with("no pair ran"), "{error}");
+    }
+}

@@ -1,0 +1,225 @@
+//! Installs a peer into a folder of its own, from pins alone, and says how its programs are started.
+//! Takes `pins/` and the programs; a folder whose pins have not changed is left as it is. Needs python3 with pip, or npm.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, anyhow, bail};
+use sha2::{Digest, Sha256};
+
+use super::peers::{Language, Mode, Peer};
+
+/// Holds the hash of what was installed; written last.
+const STAMP: &str = "installed.sha256";
+
+/// A peer that can be started.
+pub(super) struct Installed {
+    interpreter: PathBuf,
+    programs: PathBuf,
+}
+
+impl Installed {
+    /// The command that starts a program in a mode.
+    pub(super) fn command(&self, mode: &Mode) -> Vec<OsString> {
+        let mut command = vec![
+            self.interpreter.clone().into_os_string(),
+            self.programs.join(&mode.program).into_os_string(),
+        ];
+        command.extend(mode.mode.as_ref().map(OsString::from));
+        command
+    }
+}
+
+/// Installs a peer where that is needed, and brings its programs up to date.
+pub(super) fn install(
+    source: &Path,
+    target: &Path,
+    peer: &Peer,
+    offline: bool,
+) -> anyhow::Result<Installed> {
+    let folder = target.join(&peer.name);
+    let pins = pins(source, peer);
+    let found = fs::read_to_string(folder.join(STAMP)).unwrap_or_default();
+    let refusal = || {
+        anyhow!(
+            "{} is not installed, or its pins changed; run without --offline once",
+            peer.name
+        )
+    };
+    if offline && found.is_empty() {
+        return Err(refusal());
+    }
+    let stamp = stamp(&pins, peer.language)?;
+    if found != stamp {
+        if offline {
+            return Err(refusal());
+        }
+        println!("installing {}", peer.name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)
+                .with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        match peer.language {
+            Language::Python => install_python(&folder, &pins[0])?,
+            Language::Typescript => install_typescript(&folder, &pins)?,
+        }
+        fs::write(folder.join(STAMP), stamp)?;
+    }
+    let programs = folder.join("programs");
+    let (interpreter, kind) = match peer.language {
+        Language::Python => (folder.join("bin").join("python"), "python"),
+        Language::Typescript => (PathBuf::from("node"), "node"),
+    };
+    copy(&source.join(kind), &programs)?;
+    Ok(Installed {
+        interpreter,
+        programs,
+    })
+}
+
+/// The files that say what is installed.
+fn pins(source: &Path, peer: &Peer) -> Vec<PathBuf> {
+    let pins = source.join("pins");
+    match peer.language {
+        Language::Python => vec![pins.join(format!("{}.txt", peer.name))],
+        Language::Typescript => ["package.json", "package-lock.json"]
+            .map(|file| pins.join(&peer.name).join(file))
+            .to_vec(),
+    }
+}
+
+/// The hash of the pins, and of the version of the interpreter: a folder does not outlive either.
+fn stamp(pins: &[PathBuf], language: Language) -> anyhow::Result<String> {
+    let mut hash = Sha256::new();
+    for pin in pins {
+        hash.update(fs::read(pin).with_context(|| format!("cannot read {}", pin.display()))?);
+    }
+    let interpreter = match language {
+        Language::Python => "python3",
+        Language::Typescript => "node",
+    };
+    let version = Command::new(interpreter)
+        .arg("--version")
+        .output()
+        .with_context(|| format!("cannot start {interpreter}; install it"))?;
+    hash.update(version.stdout);
+    Ok(hash
+        .finalize()
+        .iter()
+        .fold(String::new(), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        }))
+}
+
+/// The pins are complete, so that pip resolves nothing; wheels only, so that nothing is built.
+fn install_python(folder: &Path, requirements: &Path) -> anyhow::Result<()> {
+    quietly(
+        Command::new("python3")
+            .args(["-m", "venv", "--without-pip"])
+            .arg(folder),
+    )?;
+    quietly(
+        Command::new("python3")
+            .args(["-m", "pip", "--python"])
+            .arg(folder.join("bin").join("python"))
+            .args(["install", "--quiet", "--disable-pip-version-check"])
+            .args(["--no-deps", "--only-binary", ":all:", "--requirement"])
+            .arg(requirements),
+    )
+}
+
+fn install_typescript(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
+    for pin in pins {
+        let name = pin.file_name().context("a pin without a name")?;
+        fs::copy(pin, folder.join(name))?;
+    }
+    quietly(
+        Command::new("npm")
+            .current_dir(folder)
+            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .args(["--loglevel", "error"]),
+    )
+}
+
+/// Runs a command; what it prints is shown only when it fails.
+fn quietly(command: &mut Command) -> anyhow::Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {program}; install it"))?;
+    if !output.status.success() {
+        bail!(
+            "{program} failed ({}):\n{}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(())
+}
+
+/// Node looks for packages above the file that imports them: programs have to lie beside what is installed.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    if to.exists() {
+        fs::remove_dir_all(to).with_context(|| format!("cannot remove {}", to.display()))?;
+    }
+    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
+    let entries = fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::peers::Peers;
+    use super::*;
+
+    fn source() -> PathBuf {
+        crate::workspace_root().join("tests").join("interop")
+    }
+
+    #[test]
+    fn pins_are_exact_and_name_no_registry() {
+        let source = source();
+        let peers = Peers::read(&source).expect("the file is right");
+        for peer in peers.choose(&[]).expect("all of them") {
+            for pin in pins(&source, peer) {
+                let text = fs::read_to_string(&pin).expect("a pin for each peer");
+                assert!(!text.contains("://"), "{}", pin.display());
+                if peer.language == Language::Python {
+                    let lines = text.lines().filter(|line| !line.starts_with('#'));
+                    for line in lines {
+                        assert!(line.contains("=="), "{}: {line}", pin.display());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_installed_offline() {
+        let source = source();
+        let peers = Peers::read(&source).expect("the file is right");
+        let peer = peers.choose(&["python-1.8.1".into()]).expect("it is there")[0];
+        let target = tempfile::tempdir().expect("a folder");
+        let error = install(&source, target.path(), peer, true).err();
+        assert_eq!(
+            error.expect("it is not installed").to_string(),
+            "python-1.8.1 is not installed, or its pins changed; run without --offline once"
+        );
+        let entries = fs::read_dir(target.path()).expect("it is still there");
+        assert_eq!(entries.count(), 0);
+    }
+}

@@ -1,0 +1,251 @@
+//! What a client reported, and whether that is what was demanded.
+//!
+//! The peers' clients print one JSON object a step and the revision last. Our own example prints text for people: a line a
+//! step that names the method, and the revision in the last line.
+
+use serde::Deserialize;
+
+use super::peers::Peers;
+use super::process::Ended;
+
+/// The revision that brought the handshake's end: from it on there are no handshake steps.
+const FIRST_WITHOUT_HANDSHAKE: &str = "2026-07-28";
+
+/// What a run has to show.
+pub(super) struct Demand {
+    revision: String,
+    steps: Vec<String>,
+    reports: Reports,
+    /// Whether the specification's "not send a response" for a cancelled request is held against the server. Old SDKs
+    /// answer with an error, so it is only for ours.
+    silent_after_cancel: bool,
+}
+
+/// How a client reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reports {
+    Json,
+    Text,
+}
+
+impl Demand {
+    /// Of a peer's client with a peer's server.
+    pub(super) fn among_peers(peers: &Peers, lacks: &[String], revision: String) -> Self {
+        let mut steps = peers.steps.always.clone();
+        if revision.as_str() < FIRST_WITHOUT_HANDSHAKE {
+            steps.extend_from_slice(&peers.steps.handshake);
+        }
+        steps.retain(|step| !lacks.contains(step));
+        Self {
+            revision,
+            steps,
+            reports: Reports::Json,
+            silent_after_cancel: false,
+        }
+    }
+
+    /// Of a peer's client with our server.
+    pub(super) fn with_our_server(peers: &Peers, lacks: &[String], revision: String) -> Self {
+        Self {
+            silent_after_cancel: true,
+            ..Self::among_peers(peers, lacks, revision)
+        }
+    }
+
+    /// Of our client with a peer's server. That it connected and went away shows in the revision and the exit code.
+    pub(super) fn of_our_client(peers: &Peers, lacks: &[String], revision: String) -> Self {
+        let mut demand = Self::among_peers(peers, lacks, revision);
+        demand
+            .steps
+            .retain(|step| !["connect", "shutdown"].contains(&step.as_str()));
+        demand.reports = Reports::Text;
+        demand
+    }
+}
+
+/// What a client printed, taken apart.
+pub(super) struct Outcome {
+    /// The revision in the last line.
+    pub(super) revision: Option<String>,
+    steps: Vec<Step>,
+    text: String,
+    /// Why the run is a failure whatever was printed.
+    end: Option<String>,
+}
+
+/// A line of a client that reports in JSON.
+#[derive(Debug, Deserialize)]
+struct Step {
+    step: String,
+    ok: bool,
+    #[serde(default)]
+    detail: serde_json::Value,
+}
+
+impl Outcome {
+    pub(super) fn of(ended: &Ended) -> Self {
+        let end = match ended.status {
+            None => Some("killed at the deadline".to_owned()),
+            Some(status) if !status.success() => {
+                let last = ended.stderr.lines().rfind(|line| !line.trim().is_empty());
+                Some(match last {
+                    Some(line) => format!("{status}: {}", line.trim()),
+                    None => status.to_string(),
+                })
+            }
+            Some(_) => None,
+        };
+        let last = ended.stdout.lines().rfind(|line| !line.trim().is_empty());
+        Self {
+            revision: last.and_then(date),
+            steps: ended
+                .stdout
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .collect(),
+            text: ended.stdout.clone(),
+            end,
+        }
+    }
+
+    /// Everything that is not as demanded, one line each.
+    pub(super) fn failures(&self, demand: &Demand) -> Vec<String> {
+        let mut failures = Vec::new();
+        for step in self.steps.iter().filter(|step| !step.ok) {
+            failures.push(format!("{}: {}", step.step, plain(&step.detail)));
+        }
+        for name in &demand.steps {
+            let reported = match demand.reports {
+                Reports::Json => self.steps.iter().any(|step| step.step == *name),
+                Reports::Text => self.text.contains(name.as_str()),
+            };
+            if !reported {
+                failures.push(format!("{name}: not reported"));
+            }
+        }
+        let answered = |step: &&Step| step.step == "cancel" && step.detail["answered"] == true;
+        if let Some(step) = self.steps.iter().find(answered)
+            && demand.silent_after_cancel
+        {
+            let with = plain(&step.detail["with"]);
+            failures.push(format!(
+                "cancel: the server answered a cancelled request: {with}"
+            ));
+        }
+        if self.revision.as_ref() != Some(&demand.revision) {
+            failures.push(format!("the revision should be {}", demand.revision));
+        }
+        failures.extend(self.end.clone());
+        failures
+    }
+}
+
+/// A detail in one line.
+fn plain(detail: &serde_json::Value) -> String {
+    match detail {
+        serde_json::Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}
+
+/// The first word of a line that looks like a revision.
+fn date(line: &str) -> Option<String> {
+    line.split(|character: char| !character.is_ascii_digit() && character != '-')
+        .find(|word| {
+            word.len() == 10
+                && word
+                    .bytes()
+                    .enumerate()
+                    .all(|(at, byte)| (byte == b'-') == (at == 4 || at == 7))
+        })
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    const GOOD: &str = concat!(
+        "{\"step\":\"ping\",\"ok\":true,\"detail\":\"answered\"}\n",
+        "{\"step\":\"cancel\",\"ok\":true,\"detail\":{\"answered\":false}}\n",
+        "{\"revision\":\"2025-06-18\"}\n",
+    );
+
+    fn demand(reports: Reports) -> Demand {
+        Demand {
+            revision: "2025-06-18".into(),
+            steps: vec!["ping".into(), "cancel".into()],
+            reports,
+            silent_after_cancel: true,
+        }
+    }
+
+    fn check(stdout: &str, reports: Reports, failures: &[&str]) {
+        let ended = Ended {
+            status: Some(ExitStatus::default()),
+            stdout: stdout.into(),
+            stderr: String::new(),
+        };
+        assert_eq!(Outcome::of(&ended).failures(&demand(reports)), failures);
+    }
+
+    #[test]
+    fn what_was_demanded_has_no_failures() {
+        check(GOOD, Reports::Json, &[]);
+        check(
+            "ping: ok\ncancel: ok\n\nrevision 2025-06-18\n",
+            Reports::Text,
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_step_that_failed_is_named_with_its_detail() {
+        let stdout = GOOD.replace(
+            "true,\"detail\":\"answered\"",
+            "false,\"detail\":\"no\\nanswer\"",
+        );
+        check(&stdout, Reports::Json, &["ping: no answer"]);
+    }
+
+    #[test]
+    fn a_step_that_was_left_out_is_a_failure() {
+        let stdout = "{\"step\":\"ping\",\"ok\":true}\n{\"revision\":\"2025-06-18\"}";
+        check(stdout, Reports::Json, &["cancel: not reported"]);
+        check("ping\n2025-06-18", Reports::Text, &["cancel: not reported"]);
+    }
+
+    #[test]
+    fn another_revision_or_none_is_a_failure() {
+        let wanted = ["the revision should be 2025-06-18"];
+        check(&GOOD.replace("06-18", "11-25"), Reports::Json, &wanted);
+        check(
+            &GOOD.replace("\"2025-06-18\"", "null"),
+            Reports::Json,
+            &wanted,
+        );
+    }
+
+    #[test]
+    fn our_server_stays_silent_after_a_cancel() {
+        let stdout = GOOD.replace(
+            "{\"answered\":false}",
+            "{\"answered\":true,\"with\":\"late\"}",
+        );
+        let wanted = ["cancel: the server answered a cancelled request: late"];
+        check(&stdout, Reports::Json, &wanted);
+    }
+
+    #[test]
+    fn the_deadline_is_a_failure_whatever_was_printed() {
+        let ended = Ended {
+            status: None,
+            stdout: GOOD.into(),
+            stderr: String::new(),
+        };
+        let failures = Outcome::of(&ended).failures(&demand(Reports::Json));
+        assert_eq!(failures, ["killed at the deadline"]);
+    }
+}

@@ -1,0 +1,203 @@
+//! `tests/interop/peers.toml` as data: the peers, their programs, and which revision a pair of programs negotiates.
+//! Reads that one file; never looks at what is installed.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Peers {
+    pub(super) ours: Range,
+    pub(super) steps: Steps,
+    #[serde(rename = "peer")]
+    peers: Vec<Peer>,
+}
+
+/// Oldest and newest revision that a side speaks, with all between them. Revisions are dates, and sort as text.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Range {
+    pub(super) oldest: String,
+    pub(super) newest: String,
+}
+
+/// The names of the steps that a client reports.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Steps {
+    pub(super) always: Vec<String>,
+    /// Only where a handshake was made.
+    pub(super) handshake: Vec<String>,
+}
+
+/// One SDK at one version.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Peer {
+    pub(super) name: String,
+    pub(super) language: Language,
+    newest: String,
+    /// For people: what this version does that others do not.
+    #[serde(default, rename = "notes")]
+    _notes: Vec<String>,
+    pub(super) server: Vec<Mode>,
+    pub(super) client: Vec<Mode>,
+}
+
+/// What a peer is written in, which decides how it is installed and started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Language {
+    Python,
+    Typescript,
+}
+
+/// A program, and the mode in which it is started.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mode {
+    pub(super) program: String,
+    /// The first argument of the program.
+    pub(super) mode: Option<String>,
+    oldest: Option<String>,
+    newest: Option<String>,
+    #[serde(default)]
+    pub(super) lacks: Vec<String>,
+}
+
+impl Peers {
+    /// Reads the file in the folder of the peers.
+    pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
+        let file = folder.join("peers.toml");
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        toml::from_str(&text).with_context(|| format!("cannot use {}", file.display()))
+    }
+
+    /// The peers whose name contains one of the parts; all of them when there is no part.
+    pub(super) fn choose(&self, parts: &[String]) -> anyhow::Result<Vec<&Peer>> {
+        let known = || {
+            let names: Vec<&str> = self.peers.iter().map(|peer| peer.name.as_str()).collect();
+            names.join(", ")
+        };
+        for part in parts {
+            if !self.peers.iter().any(|peer| peer.name.contains(part)) {
+                bail!("no peer has {part:?} in its name; choose from {}", known());
+            }
+        }
+        let chosen = self.peers.iter().filter(|peer| {
+            parts.is_empty() || parts.iter().any(|part| peer.name.contains(part.as_str()))
+        });
+        Ok(chosen.collect())
+    }
+
+    /// What a peer speaks in a mode. None speaks less than what ours speaks at the old end.
+    pub(super) fn range(&self, peer: &Peer, mode: &Mode) -> Range {
+        Range {
+            oldest: mode.oldest.as_ref().unwrap_or(&self.ours.oldest).clone(),
+            newest: mode.newest.as_ref().unwrap_or(&peer.newest).clone(),
+        }
+    }
+}
+
+impl Range {
+    /// The revision on which two sides have to agree.
+    pub(super) fn newest_common(&self, other: &Self) -> Option<String> {
+        let newest = (&self.newest).min(&other.newest);
+        (newest >= (&self.oldest).max(&other.oldest)).then(|| newest.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn folder() -> PathBuf {
+        crate::workspace_root().join("tests").join("interop")
+    }
+
+    fn peers() -> Peers {
+        Peers::read(&folder()).expect("the file is right")
+    }
+
+    fn range(oldest: &str, newest: &str) -> Range {
+        Range {
+            oldest: oldest.into(),
+            newest: newest.into(),
+        }
+    }
+
+    #[test]
+    fn two_sides_agree_on_the_newest_that_both_speak() {
+        let old = range("2024-11-05", "2025-03-26");
+        let both = range("2024-11-05", "2026-07-28");
+        let strict = range("2026-07-28", "2026-07-28");
+        assert_eq!(both.newest_common(&old).as_deref(), Some("2025-03-26"));
+        assert_eq!(strict.newest_common(&both).as_deref(), Some("2026-07-28"));
+        assert_eq!(strict.newest_common(&old), None);
+    }
+
+    #[test]
+    fn each_revision_has_a_peer_of_each_language() {
+        let peers = peers();
+        let found: BTreeSet<(&str, bool)> = peers
+            .peers
+            .iter()
+            .map(|peer| (peer.newest.as_str(), peer.language == Language::Python))
+            .collect();
+        let revisions = fs::read_to_string(crate::workspace_root().join("schema/revisions.toml"))
+            .expect("the list of revisions");
+        for revision in codegen::revisions(&revisions).expect("it is right") {
+            for python in [true, false] {
+                assert!(
+                    found.contains(&(revision.id.as_str(), python)),
+                    "{} {python}",
+                    revision.id
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn programs_exist_and_lack_only_steps_that_there_are() {
+        let peers = peers();
+        for peer in &peers.peers {
+            let programs = folder().join(match peer.language {
+                Language::Python => "python",
+                Language::Typescript => "node",
+            });
+            for mode in peer.server.iter().chain(&peer.client) {
+                assert!(
+                    programs.join(&mode.program).is_file(),
+                    "{} {}",
+                    peer.name,
+                    mode.program
+                );
+                for step in &mode.lacks {
+                    assert!(peers.steps.always.contains(step), "{} {step}", peer.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let peers = peers();
+        let chosen = peers.choose(&["typescript-2".into()]).expect("it is there");
+        assert_eq!(chosen.len(), 1);
+        let error = peers.choose(&["perl".into()]).expect_err("there is none");
+        assert!(
+            error
+                .to_string()
+                .starts_with("no peer has \"perl\" in its name; choose from python-"),
+            "{error}"
+        );
+    }
+}

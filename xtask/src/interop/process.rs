@@ -1,0 +1,180 @@
+//! Runs a program to its end or to a deadline, with what it prints in two files.
+//! At the deadline it is killed with all its descendants, which matters because clients start servers.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+
+/// How a program ended.
+pub(super) struct Ended {
+    /// Absent when it was killed at the deadline.
+    pub(super) status: Option<ExitStatus>,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+/// Runs a program. Files instead of pipes: a grandchild that keeps one open delays nothing.
+pub(super) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyhow::Result<Ended> {
+    let (out, err) = (log.with_extension("out"), log.with_extension("err"));
+    let create = |file: &Path| {
+        File::create(file).with_context(|| format!("cannot write {}", file.display()))
+    };
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(create(&out)?)
+        .stderr(create(&err)?)
+        .spawn()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    let id = child.id();
+    let (sender, receiver) = mpsc::channel();
+    let waiter = thread::spawn(move || {
+        // The receiver waits for this one message.
+        let _ = sender.send(child.wait());
+    });
+    let status = match receiver.recv_timeout(deadline) {
+        Ok(status) => Some(status?),
+        Err(_) => {
+            kill(id)?;
+            None
+        }
+    };
+    // After a kill the program is dead, so this comes to an end.
+    let _ = waiter.join();
+    let read = |file: &Path| {
+        let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        anyhow::Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    Ok(Ended {
+        status,
+        stdout: read(&out)?,
+        stderr: read(&err)?,
+    })
+}
+
+/// Kills a process and its descendants. A signal to the group would not do: some SDKs start servers in a session of
+/// their own. All are stopped before one is killed, so that none starts another that nobody knows of.
+fn kill(id: u32) -> anyhow::Result<()> {
+    let mut known = Vec::new();
+    loop {
+        let found = family(id);
+        if found == known {
+            return signal("KILL", &known);
+        }
+        signal("STOP", &found)?;
+        known = found;
+    }
+}
+
+/// Sends a signal by the shell's own `kill`, which needs no package. One that has already ended is no failure.
+fn signal(name: &str, ids: &[u32]) -> anyhow::Result<()> {
+    Command::new("sh")
+        .args(["-c", "kill -$0 \"$@\" 2>/dev/null", name])
+        .args(ids.iter().map(u32::to_string))
+        .status()
+        .context("cannot start sh")?;
+    Ok(())
+}
+
+/// A process and its descendants.
+fn family(id: u32) -> Vec<u32> {
+    let children = children();
+    let mut ids = vec![id];
+    let mut next = 0;
+    while let Some(parent) = ids.get(next) {
+        ids.extend(children.get(parent).into_iter().flatten());
+        next += 1;
+    }
+    ids
+}
+
+/// The children of every process, from `/proc`; empty where there is none.
+fn children() -> BTreeMap<u32, Vec<u32>> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(id) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        if let Some(parent) = parent(&stat) {
+            children.entry(parent).or_default().push(id);
+        }
+    }
+    children
+}
+
+/// The parent in a line of `/proc/<id>/stat`: the second word after the name, which may hold anything in parentheses.
+fn parent(stat: &str) -> Option<u32> {
+    let (_, after) = stat.rsplit_once(')')?;
+    after.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{BufRead, BufReader, Read};
+
+    use super::*;
+
+    #[test]
+    fn what_is_printed_and_the_status_come_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo out; echo err >&2; exit 3"]);
+        let ended = run(
+            &mut command,
+            Duration::from_secs(600),
+            &folder.path().join("x"),
+        );
+        let ended = ended.expect("it ran");
+        assert_eq!(ended.status.and_then(|status| status.code()), Some(3));
+        assert_eq!((&*ended.stdout, &*ended.stderr), ("out\n", "err\n"));
+    }
+
+    #[test]
+    fn the_deadline_ends_a_program() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new("sleep");
+        let ended = run(
+            command.arg("3600"),
+            Duration::ZERO,
+            &folder.path().join("x"),
+        );
+        assert!(ended.expect("it ran").status.is_none());
+    }
+
+    /// The pipe closes when the last process that holds it is gone: nobody has to wait for a moment that is long enough.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_kill_reaches_the_descendants() {
+        let script = "(sleep 60; echo survived) & echo begun; wait";
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("the first line");
+        assert_eq!(line, "begun\n");
+        kill(child.id()).expect("a shell");
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).expect("text");
+        child.wait().expect("it ended");
+        assert_eq!(rest, "");
+    }
+
+    #[test]
+    fn a_parent_is_found_whatever_the_program_is_called() {
+        assert_eq!(parent("7 (a) b) S 42 7 7 0"), Some(42));
+        assert_eq!(parent("nonsense"), None);
+    }
+}
