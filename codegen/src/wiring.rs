@@ -300,7 +300,7 @@ fn readme_list(revisions: &[Wired<'_>]) -> String {
 fn cli_features(revisions: &[Wired<'_>]) -> String {
     let names: Vec<String> = released(revisions).map(|id| format!("\"{id}\"")).collect();
     let features = lines(released(revisions), |id| {
-        format!("{id} = [\"dep:mcp-{id}\"]")
+        format!("{id} = [\"dep:mcp-{id}\", \"mcp-exact-convert/{id}\"]")
     });
     format!("default = [{}]\n{features}", names.join(", "))
 }

@@ -141,7 +141,13 @@ fn method_in(ir: &Ir, method: &Method, next: Option<(&Plan<'_>, &Method)>) -> To
         next.and_then(|(_, method)| method.result.clone()),
     );
     let required = method.params_required;
-    let (client, server) = (method.from_client, method.from_server);
+    // Each side can have a definition of its own: `notifications/cancelled` of 2026-07-28.
+    let alike = ir.methods.iter().filter(|other| {
+        (&other.method, other.request) == (&method.method, method.request)
+            && (name(other), &other.result) == (name(method), &method.result)
+    });
+    let client = alike.clone().any(|method| method.from_client);
+    let server = alike.clone().any(|method| method.from_server);
     quote! {
         MethodIn {
             params: #params,

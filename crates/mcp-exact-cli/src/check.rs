@@ -87,9 +87,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Some(name) => Subject::Definition(entry.definition(name)?),
         None => Subject::Message(arguments.direction),
     };
-    if arguments.files.iter().filter(|file| is_stdin(file)).count() > 1 {
-        bail!("standard input can be read only once; give `-` once");
-    }
+    read_once(&arguments.files)?;
     let mut outcome = Outcome::Valid;
     for file in &arguments.files {
         outcome = outcome.max(check_file(arguments, entry, subject, file)?);
@@ -97,11 +95,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
+/// Refuses a list that names standard input twice.
+pub fn read_once(files: &[PathBuf]) -> anyhow::Result<()> {
+    if files.iter().filter(|file| is_stdin(file)).count() > 1 {
+        bail!("standard input can be read only once; give `-` once");
+    }
+    Ok(())
+}
+
 fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-fn read(file: &Path) -> io::Result<Vec<u8>> {
+/// The bytes of a file or of standard input.
+pub fn read(file: &Path) -> io::Result<Vec<u8>> {
     if is_stdin(file) {
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes)?;
@@ -164,7 +171,8 @@ fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Resul
     })
 }
 
-fn print_line(line: &impl Serialize) -> io::Result<()> {
+/// Prints one line of JSON.
+pub fn print_line(line: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
     io::stdout().lock().write_all(&text)
@@ -221,7 +229,7 @@ fn worded(name: &str, verdict: &Verdict, bytes: &[u8]) -> String {
 }
 
 /// A byte offset as an editor shows it.
-fn place(bytes: &[u8], offset: usize) -> String {
+pub fn place(bytes: &[u8], offset: usize) -> String {
     let before = &bytes[..offset.min(bytes.len())];
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
     let start = before.iter().rposition(|&byte| byte == b'\n');

@@ -1,6 +1,6 @@
 //! `mcp-exact check --jsonl`: one answer for each line of standard input, so that one process serves a whole test run.
 //!
-//! Answers come in the order of the lines and leave at the latest when the next line is waited for. A line that is not
+//! The reading of lines serves other commands too. Answers come in the order of the lines and leave at the latest when the next line is waited for. A line that is not
 //! a question gets an error with its number, and the rest goes on.
 
 use std::borrow::Cow;
@@ -15,6 +15,7 @@ use crate::registry::Registry;
 use crate::verdict::{Finding, Scope, Verdict};
 
 const BUFFER: usize = 1 << 16;
+const SHAPE: &str = r#"{"revision", "type", "json"}"#;
 
 /// One line that comes in.
 #[derive(Deserialize)]
@@ -49,16 +50,27 @@ struct Refusal<'a> {
     line: usize,
 }
 
-/// Answers the lines of standard input.
+/// Checks the lines of standard input.
 pub fn run() -> anyhow::Result<Outcome> {
+    let registry = Registry::new();
+    answer_lines(|number, line, out| answer(&registry, number, line, out))
+}
+
+/// Answers the lines of standard input, each with what `answer` puts out for its number and text.
+pub fn answer_lines(
+    answer: impl FnMut(usize, &[u8], &mut Vec<u8>) -> serde_json::Result<()>,
+) -> anyhow::Result<Outcome> {
     let input = BufReader::with_capacity(BUFFER, io::stdin().lock());
     let output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
-    answer_all(input, output)?;
+    answer_all(input, output, answer)?;
     Ok(Outcome::Valid)
 }
 
-fn answer_all<R: io::Read>(mut input: BufReader<R>, mut output: impl Write) -> anyhow::Result<()> {
-    let registry = Registry::new();
+fn answer_all<R: io::Read>(
+    mut input: BufReader<R>,
+    mut output: impl Write,
+    mut answer: impl FnMut(usize, &[u8], &mut Vec<u8>) -> serde_json::Result<()>,
+) -> anyhow::Result<()> {
     let mut line = Vec::new();
     let mut text = Vec::new();
     for number in 1.. {
@@ -74,7 +86,7 @@ fn answer_all<R: io::Read>(mut input: BufReader<R>, mut output: impl Write) -> a
             break;
         }
         text.clear();
-        answer(&registry, number, line.trim_ascii(), &mut text)?;
+        answer(number, line.trim_ascii(), &mut text)?;
         text.push(b'\n');
         output.write_all(&text)?;
     }
@@ -110,9 +122,7 @@ fn answer(
 }
 
 fn judge(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
-    let line = std::str::from_utf8(line)
-        .map_err(|error| format!("not UTF-8 after byte {}", error.valid_up_to()))?;
-    let question = question(line)?;
+    let question: Question = question(line, SHAPE)?;
     let entry = registry
         .revision(&question.revision)
         .map_err(|unknown| unknown.problem)?;
@@ -127,13 +137,21 @@ fn judge(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
     }
 }
 
-fn question(line: &str) -> Result<Question<'_>, String> {
-    let wrong = |what: &str| format!("not an object {{\"revision\", \"type\", \"json\"}}: {what}");
+/// A line as the object that it has to be; `shape` says which to people.
+pub fn question<'a, T: Deserialize<'a>>(line: &'a [u8], shape: &str) -> Result<T, String> {
+    let line = utf8(line)?;
+    let wrong = |what: &str| format!("not an object {shape}: {what}");
     // Serde takes an array for a struct too.
     if line.starts_with('[') {
         return Err(wrong("it is an array"));
     }
     serde_json::from_str(line).map_err(|error| wrong(&in_line(&error)))
+}
+
+/// Bytes as text.
+pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(bytes)
+        .map_err(|error| format!("not UTF-8 after byte {}", error.valid_up_to()))
 }
 
 /// An error of serde_json with the column only: its text is always one line.

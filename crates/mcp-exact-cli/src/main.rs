@@ -4,6 +4,7 @@
 //! away ends the program quietly.
 
 mod check;
+mod convert;
 mod diff;
 mod jsonl;
 mod list;
@@ -31,6 +32,8 @@ enum Command {
     Revisions(list::Arguments),
     /// Check documents against a revision.
     Check(check::Arguments),
+    /// Convert documents from one revision to another.
+    Convert(convert::Arguments),
     /// Say what changed between two revisions, or write one page over all of them.
     Diff(diff::Arguments),
 }
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Revisions(arguments) => list::run(arguments),
         Command::Check(arguments) if arguments.jsonl => jsonl::run(),
         Command::Check(arguments) => check::run(arguments),
+        Command::Convert(arguments) => convert::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),
     };
     match ended {

@@ -160,7 +160,7 @@ impl Entry {
 }
 
 /// The names in lines of about a hundred characters.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut list = String::new();
     let mut width = 0;
     for name in names {

@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use mcp_exact_wire::DecodeError;
+use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, from_str};
 
 use crate::generated::{KnownRevision, METHODS, REVISIONS};
 use crate::loss::{Refused, Severity};
-use crate::rows::{EdgeRow, MethodIn, RevisionRow};
+use crate::rows::{EdgeRow, MethodIn, RevisionRow, TypeRow};
 use crate::step::Step;
 use crate::{Context, LossKind, error};
 
@@ -202,6 +202,49 @@ pub fn convert_type<'t>(
     way.run(&types, text, cx)
 }
 
+/// Whether a text is what [`convert`] takes, for callers that let no text pass unseen: where it is the same in both
+/// revisions, [`convert`] does not look at it.
+///
+/// # Errors
+/// [`Refused`] when the text is not JSON or not of its type, or has to be there and is not; the pointer leads into `text`.
+pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), Refused> {
+    let cx = Context::new();
+    let found = match root.kind {
+        MessageKind::Error => None,
+        _ => Found::new(&root, of, of, &cx)?,
+    };
+    let Some(text) = text else {
+        return match (root.kind, &found) {
+            (MessageKind::Result, _) => Err(cx.refused("a result has to be there")),
+            (MessageKind::Error, _) => Err(cx.refused("an error has to be there")),
+            (_, Some(found)) if found.last.params_required => {
+                Err(cx.refused("params have to be there"))
+            }
+            _ => Ok(()),
+        };
+    };
+    let part = match &found {
+        Some(found) => found.types(&cx)?.pop().flatten(),
+        None => None,
+    };
+    match (root.kind, part) {
+        (MessageKind::Error, _) => decodes::<ErrorObject>("Error", text),
+        (_, Some(at)) => Way::new(of, of, &cx)?.rows[0].types[at].check(text),
+        (_, None) => decodes::<Json>("JSON", text),
+    }
+}
+
+/// Whether a text is a value of a type of a revision: what [`check`] is to [`convert`], for [`convert_type`].
+///
+/// # Errors
+/// [`Refused`] when there is no such type, or the text is not of that type; the pointer leads into `text`.
+pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refused> {
+    let cx = Context::new();
+    let way = Way::new(of, of, &cx)?;
+    let at = way.counterparts(name, &cx)?[0];
+    way.rows[0].types[at].check(text)
+}
+
 /// What a definition of `from` is called in `to`; `None` when it has no counterpart there, or one of the revisions between
 /// them is not compiled in.
 pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option<&'static str> {
@@ -298,7 +341,89 @@ impl Way {
     }
 }
 
+impl TypeRow {
+    fn check(&self, text: &str) -> Step<()> {
+        let decoded = (self.decode)(text);
+        decoded
+            .map(drop)
+            .map_err(|error| not_of_type(self.name, &error))
+    }
+}
+
+fn decodes<T: Decode>(name: &str, text: &str) -> Step<()> {
+    let decoded = from_str::<T>(text);
+    decoded.map(drop).map_err(|error| not_of_type(name, &error))
+}
+
 fn not_of_type(name: &str, error: &DecodeError) -> Refused {
     let reason = format!("no `{name}`: {}", error.detail());
     Refused::new(error.pointer().to_owned(), reason, Severity::Message)
+}
+
+#[cfg(all(test, feature = "2025-06-18"))]
+mod tests {
+    use super::*;
+
+    const OF: KnownRevision = KnownRevision::V2025_06_18;
+
+    fn checked(kind: MessageKind, method: &str, text: Option<&str>) -> Result<(), String> {
+        let sender = match kind {
+            MessageKind::Result => Role::Server,
+            _ => Role::Client,
+        };
+        let root = Root {
+            kind,
+            method,
+            sender,
+        };
+        check(root, text, OF).map_err(|refused| refused.to_string())
+    }
+
+    fn refuses(kind: MessageKind, method: &str, text: Option<&str>, expected: &str) {
+        assert_eq!(checked(kind, method, text), Err(expected.to_owned()));
+    }
+
+    #[test]
+    fn text_that_would_pass_unseen_is_checked() {
+        use MessageKind::{Error, Notification, Request, Result};
+        let call = "tools/call";
+        assert_eq!(checked(Request, call, Some(r#"{"name":"a"}"#)), Ok(()));
+        assert_eq!(checked(Request, "ping", None), Ok(()));
+        assert_eq!(checked(Notification, "vendor/x", Some("[1]")), Ok(()));
+        refuses(Request, call, None, "params have to be there at \"\"");
+        refuses(Result, call, None, "a result has to be there at \"\"");
+        refuses(Error, call, None, "an error has to be there at \"\"");
+        let number = Some(r#"{"name":1}"#);
+        let reason = "no `CallToolRequestParams`: expected a string at \"/name\"";
+        refuses(Request, call, number, reason);
+        let reason = "no `Error`: missing member `code` at \"\"";
+        refuses(Error, call, Some(r#"{"message":"a"}"#), reason);
+        let reason = "no `JSON`: the text is not JSON at \"\"";
+        refuses(Notification, "vendor/x", Some("nonsense"), reason);
+    }
+
+    #[test]
+    fn both_sides_send_what_has_a_definition_for_each_side() {
+        let text = Some(r#"{"requestId":1}"#);
+        for sender in [Role::Client, Role::Server] {
+            let root = Root {
+                kind: MessageKind::Notification,
+                method: "notifications/cancelled",
+                sender,
+            };
+            let (new, mut cx) = (KnownRevision::V2026_07_28, Context::new());
+            assert!(convert(root, text, OF, new, &mut cx).is_ok(), "{sender:?}");
+            assert!(convert(root, text, new, OF, &mut cx).is_ok(), "{sender:?}");
+        }
+    }
+
+    #[test]
+    fn a_type_is_checked_by_its_name() {
+        let check = |name, text| check_type(name, text, OF).map_err(|refused| refused.to_string());
+        assert_eq!(check("Role", "\"user\""), Ok(()));
+        let reason = "no `Role`: expected a string at \"\"";
+        assert_eq!(check("Role", "1"), Err(reason.to_owned()));
+        let reason = "2025-06-18 has no type `Rol` at \"\"";
+        assert_eq!(check("Rol", "1"), Err(reason.to_owned()));
+    }
 }

@@ -12,6 +12,8 @@
 //!   untouched and undecoded.
 //! - [`convert_type`]: the same for any type by its name.
 //!
+//! Text that passes unseen can be checked before: [`check`] and [`check_type`].
+//!
 #![cfg_attr(
     feature = "2024-11-05",
     doc = r#"
@@ -33,6 +35,12 @@ assert_eq!(cx.losses()[0].kind, LossKind::Rewritten);
 )]
 //! What is converted how is in `docs/conversions.md` of the repository, which is generated from the same tables.
 
+// Some of what the steps and chosen conversions share has no use when only newer revisions are compiled in.
+#![cfg_attr(
+    not(feature = "2024-11-05"),
+    allow(dead_code, unused_imports, unused_macros)
+)]
+
 mod context;
 mod dynamic;
 mod error;
@@ -45,7 +53,7 @@ mod rows;
 mod step;
 
 pub use context::{Context, Newer};
-pub use dynamic::{MessageKind, Role, Root, convert, convert_type, counterpart};
+pub use dynamic::{MessageKind, Role, Root, check, check_type, convert, convert_type, counterpart};
 pub use error::convert_error;
 pub use generated::KnownRevision;
 pub use loss::{Loss, LossKind, Refused};

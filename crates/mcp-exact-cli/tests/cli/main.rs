@@ -3,6 +3,9 @@
 //! Each test starts its own process and looks only at what it prints and how it ends.
 
 mod check;
+mod convert;
+mod convert_jsonl;
+mod convert_message;
 mod diff;
 mod jsonl;
 mod program;

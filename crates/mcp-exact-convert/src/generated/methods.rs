@@ -222,7 +222,7 @@ pub static METHODS: &[MethodRow] = &[
                 params_same: false,
                 result: None,
                 result_same: false,
-                from_client: false,
+                from_client: true,
                 from_server: true,
             }),
         ],

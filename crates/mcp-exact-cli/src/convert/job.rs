@@ -1,0 +1,388 @@
+//! One conversion: what is asked for, whether that makes sense, and what becomes of a document.
+//!
+//! Takes the wishes of a command line or of a line of JSON, gives answers in one form for both; prints nothing. Text that
+//! could pass untouched is checked as well, so that what comes out is never something else than what went in was said to be.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use clap::ValueEnum;
+use mcp_exact_convert::{
+    Context, KnownRevision, Loss, MessageKind, Newer, Refused, Role, Root, check, check_type,
+    convert, convert_type,
+};
+use mcp_exact_wire::{JsonObject, Look, RequestId};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{message, names};
+use crate::check::place;
+use crate::message::Direction;
+use crate::registry::{Unknown, shortened, suggest};
+
+/// Which part of a message a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The params of a request.
+    Request,
+    /// The result of a request.
+    Result,
+    /// The params of a notification.
+    Notification,
+    /// The error that answers a request.
+    Error,
+}
+
+/// What is asked for, as it comes.
+#[derive(Debug, Clone)]
+pub struct Wishes<'a> {
+    /// The revision of the documents.
+    pub from: &'a str,
+    /// The revision that they become.
+    pub to: &'a str,
+    /// The definition that they are.
+    pub definition: Option<&'a str>,
+    /// Their method, or that of the request that they answer.
+    pub method: Option<&'a str>,
+    /// Who sends them.
+    pub direction: Option<Direction>,
+    /// Which part of a message they are.
+    pub kind: Option<Kind>,
+    /// Whether losses are refused.
+    pub strict: bool,
+    /// Whether newer members stay.
+    pub keep_newer: bool,
+    /// The id of the request.
+    pub id: Option<&'a RequestId>,
+    /// What the session knows for `_meta`.
+    pub meta: Option<&'a JsonObject>,
+    /// The URI that was asked for.
+    pub uri: Option<&'a str>,
+}
+
+/// Why wishes make no job.
+#[derive(Debug, Clone)]
+pub enum Unfit {
+    /// A name is not known.
+    Name(Unknown),
+    /// They do not go together.
+    Together(&'static str),
+}
+
+/// What is asked for, when it makes sense.
+#[derive(Debug, Clone)]
+pub struct Job<'a> {
+    /// The revision of the documents.
+    pub from: KnownRevision,
+    /// The revision that they become.
+    pub to: KnownRevision,
+    subject: Subject<'a>,
+    strict: bool,
+    context: Context,
+}
+
+/// What the documents are.
+#[derive(Debug, Clone, Copy)]
+enum Subject<'a> {
+    Definition(&'a str),
+    Part(Part<'a>),
+    /// Whole messages, with the method of the request that responses answer.
+    Message(Option<&'a str>, Option<Direction>),
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// Which one.
+    pub kind: Kind,
+    /// The method.
+    pub method: &'a str,
+    /// Who sends it, if that was said.
+    pub direction: Option<Direction>,
+}
+
+/// What became of a document.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Answer {
+    /// The document in the other revision; nothing when there is an error.
+    pub json: Option<String>,
+    /// What was changed.
+    #[serde(serialize_with = "plain_losses")]
+    pub losses: Vec<Loss>,
+    /// Why there is no document.
+    pub error: Option<String>,
+    /// What should be known about the document besides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Why a document is not converted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where in the document, as a JSON pointer.
+    pub pointer: String,
+    /// Why, with the remedy where there is one.
+    pub reason: String,
+}
+
+/// What was said about a document so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// What was changed.
+    pub losses: Vec<Loss>,
+    /// A method that nobody knows.
+    pub note: Option<String>,
+}
+
+impl<'a> Wishes<'a> {
+    /// The job, if the names are known and the wishes go together.
+    pub fn job(&self) -> Result<Job<'a>, Unfit> {
+        let from = names::revision(self.from).map_err(Unfit::Name)?;
+        let to = names::revision(self.to).map_err(Unfit::Name)?;
+        let subject = self.subject().map_err(Unfit::Together)?;
+        if let Subject::Definition(name) = subject {
+            names::definition(name, from).map_err(Unfit::Name)?;
+        }
+        let mut context = Context::new();
+        if self.keep_newer {
+            context = context.newer(Newer::KeepInExtra);
+        }
+        if let Some(id) = self.id {
+            context = context.request_id(id.clone());
+        }
+        if let Some(meta) = self.meta {
+            context = context.request_meta(meta.clone());
+        }
+        if let Some(uri) = self.uri {
+            context = context.requested_uri(uri);
+        }
+        Ok(Job {
+            from,
+            to,
+            subject,
+            strict: self.strict,
+            context,
+        })
+    }
+
+    fn subject(&self) -> Result<Subject<'a>, &'static str> {
+        let direction = self.direction;
+        match (self.definition, self.kind, self.method) {
+            (Some(_), Some(_), _) => Err("`kind` is for messages; leave it or `type` out"),
+            (Some(_), _, Some(_)) => Err("`method` is for messages; leave it or `type` out"),
+            (Some(_), _, _) if direction.is_some() => {
+                Err("`direction` is for messages; leave it or `type` out")
+            }
+            (Some(name), None, None) => Ok(Subject::Definition(name)),
+            (None, Some(_), None) => {
+                Err("a part of a message has a type by its method; say which with `method`")
+            }
+            (None, Some(kind), Some(method)) => Ok(Subject::Part(Part {
+                kind,
+                method,
+                direction,
+            })),
+            (None, None, _) if self.id.is_some() => {
+                Err("a whole message has its own id; leave `id` out")
+            }
+            (None, None, method) => Ok(Subject::Message(method, direction)),
+        }
+    }
+}
+
+impl Job<'_> {
+    /// Converts a document.
+    pub fn answer(&self, text: &str) -> Answer {
+        if let Err(error) = Look::at(text) {
+            let place = place(text.as_bytes(), error.offset());
+            return Answer::failed(format!("{}{place}", error.detail()));
+        }
+        let mut remarks = Remarks::default();
+        match self.converted(text, &mut remarks) {
+            Ok(json) => self.accepted(json, remarks),
+            Err(problem) => Answer::failed(problem.to_string()),
+        }
+    }
+
+    fn accepted(&self, json: Cow<'_, str>, remarks: Remarks) -> Answer {
+        let Remarks { losses, note } = remarks;
+        let lossy = losses.iter().filter(|loss| loss.kind.is_lossy()).count();
+        let refused = self.strict && lossy > 0;
+        Answer {
+            json: (!refused).then(|| json.into_owned()),
+            losses,
+            error: refused.then(|| {
+                let losses = if lossy == 1 { "loss" } else { "losses" };
+                format!("refused because of {lossy} {losses}; leave `strict` out to allow losses")
+            }),
+            note,
+        }
+    }
+
+    fn converted<'t>(&self, text: &'t str, remarks: &mut Remarks) -> Result<Cow<'t, str>, Problem> {
+        match self.subject {
+            Subject::Definition(name) => {
+                check_type(name, text, self.from)?;
+                let mut cx = self.context.clone();
+                let json = convert_type(name, text, self.from, self.to, &mut cx)?;
+                remarks.losses.extend(cx.into_losses());
+                Ok(json)
+            }
+            Subject::Part(part) => {
+                let json = self.part(part, Some(text), remarks)?;
+                // Params that need not be there and say nothing.
+                Ok(json.unwrap_or(Cow::Borrowed("{}")))
+            }
+            Subject::Message(answered, direction) => {
+                message::convert(self, text, answered, direction, remarks)
+            }
+        }
+    }
+
+    /// Converts a part of a message.
+    pub fn part<'t>(
+        &self,
+        part: Part<'_>,
+        text: Option<&'t str>,
+        remarks: &mut Remarks,
+    ) -> Result<Option<Cow<'t, str>>, Problem> {
+        let root = Root {
+            kind: part.kind.message_kind(),
+            method: part.method,
+            sender: self.sender(part),
+        };
+        check(root, text, self.from)?;
+        let mut cx = self.context.clone();
+        let json = convert(root, text, self.from, self.to, &mut cx)?;
+        remarks.losses.extend(cx.into_losses());
+        if part.kind != Kind::Error && !self.ends().any(|end| defines(end, part)) {
+            remarks.note = Some(self.vendors(part));
+        }
+        Ok(json)
+    }
+
+    /// Whether both revisions have the method of a part, in that direction.
+    pub fn can_say(&self, part: Part<'_>) -> bool {
+        let is_answer = matches!(part.kind, Kind::Result | Kind::Error);
+        let side = match (self.sender(part), is_answer) {
+            (Role::Client, false) | (Role::Server, true) => Role::Client,
+            (Role::Server, false) | (Role::Client, true) => Role::Server,
+        };
+        self.ends().all(|end| sends(end, part, side))
+    }
+
+    /// The revisions at both ends.
+    pub fn ends(&self) -> impl Iterator<Item = KnownRevision> {
+        [self.from, self.to].into_iter()
+    }
+
+    /// Who sends a part when nobody says it: who sends the method in most of the two revisions, first of all in the one
+    /// of the document; a client when both sides do.
+    fn sender(&self, part: Part<'_>) -> Role {
+        if let Some(direction) = part.direction {
+            return role(direction);
+        }
+        let weight = |role: Role| {
+            let sent = |revision| u8::from(sends(revision, part, role));
+            2 * sent(self.from) + sent(self.to)
+        };
+        let is_servers = weight(Role::Server) > weight(Role::Client);
+        match (part.kind, is_servers) {
+            (Kind::Request | Kind::Notification, false) => Role::Client,
+            (Kind::Request | Kind::Notification, true) => Role::Server,
+            (Kind::Result | Kind::Error, false) => Role::Server,
+            (Kind::Result | Kind::Error, true) => Role::Client,
+        }
+    }
+
+    fn vendors(&self, part: Part<'_>) -> String {
+        let what = match part.kind {
+            Kind::Notification => "notification",
+            _ => "request",
+        };
+        let method = shortened(part.method);
+        let mut note = format!(
+            "neither revision defines the {what} `{method}`, so that nothing of it was converted"
+        );
+        let methods: Vec<_> = self.ends().flat_map(KnownRevision::methods).collect();
+        let names = methods.iter().map(|info| info.method);
+        suggest(&mut note, part.method, names);
+        note
+    }
+}
+
+/// Whether a revision has the method of a part.
+fn defines(revision: KnownRevision, part: Part<'_>) -> bool {
+    sends(revision, part, Role::Client) || sends(revision, part, Role::Server)
+}
+
+/// Whether that side sends the method of a part, or of the request that it answers.
+fn sends(revision: KnownRevision, part: Part<'_>, side: Role) -> bool {
+    let is_request = part.kind != Kind::Notification;
+    revision.methods().any(|info| {
+        let sent = match side {
+            Role::Client => info.from_client,
+            Role::Server => info.from_server,
+        };
+        sent && info.request == is_request && info.method == part.method
+    })
+}
+
+fn role(direction: Direction) -> Role {
+    match direction {
+        Direction::Client => Role::Client,
+        Direction::Server => Role::Server,
+    }
+}
+
+impl Kind {
+    fn message_kind(self) -> MessageKind {
+        match self {
+            Self::Request => MessageKind::Request,
+            Self::Result => MessageKind::Result,
+            Self::Notification => MessageKind::Notification,
+            Self::Error => MessageKind::Error,
+        }
+    }
+}
+
+impl Answer {
+    /// The answer to a document that is not converted.
+    pub fn failed(problem: String) -> Self {
+        Self {
+            error: Some(problem),
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "refused at {:?}: {}", self.pointer, self.reason)
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        Self {
+            pointer: refused.pointer().to_owned(),
+            reason: refused.reason().to_owned(),
+        }
+    }
+}
+
+/// A loss as a line of JSON has it.
+#[derive(Serialize)]
+struct PlainLoss<'a> {
+    pointer: &'a str,
+    kind: &'static str,
+    reason: &'a str,
+}
+
+fn plain_losses<S: Serializer>(losses: &[Loss], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(losses.iter().map(|loss| PlainLoss {
+        pointer: &loss.pointer,
+        kind: loss.kind.name(),
+        reason: &loss.reason,
+    }))
+}

@@ -1,0 +1,78 @@
+//! `mcp-exact convert --jsonl`: one conversion for each line of standard input, so that one process serves a whole test
+//! run in any language.
+//!
+//! Every answer has the same three members, and a note when neither revision knows the method. A line that is not a question gets an error with its number, and the rest
+//! goes on.
+
+use std::borrow::Cow;
+
+use mcp_exact_wire::{JsonObject, RequestId};
+use serde::Deserialize;
+
+use super::job::{Answer, Kind, Unfit, Wishes};
+use crate::Outcome;
+use crate::jsonl::{answer_lines, question};
+use crate::message::Direction;
+
+const SHAPE: &str = r#"{"from", "to", "type", "json"}"#;
+
+/// One line that comes in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Question<'a> {
+    #[serde(borrow)]
+    from: Cow<'a, str>,
+    #[serde(borrow)]
+    to: Cow<'a, str>,
+    #[serde(borrow, rename = "type", default)]
+    definition: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(default)]
+    direction: Option<Direction>,
+    #[serde(default)]
+    kind: Option<Kind>,
+    #[serde(default)]
+    strict: Option<bool>,
+    #[serde(default)]
+    keep_newer: Option<bool>,
+    #[serde(default)]
+    id: Option<RequestId>,
+    #[serde(default)]
+    meta: Option<JsonObject>,
+    #[serde(borrow, default)]
+    uri: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    json: Cow<'a, str>,
+}
+
+/// Converts the lines of standard input.
+pub fn run() -> anyhow::Result<Outcome> {
+    answer_lines(|number, line, out| {
+        let answer = answer(line)
+            .unwrap_or_else(|problem| Answer::failed(format!("line {number}: {problem}")));
+        serde_json::to_writer(out, &answer)
+    })
+}
+
+fn answer(line: &[u8]) -> Result<Answer, String> {
+    let question: Question = question(line, SHAPE)?;
+    let wishes = Wishes {
+        from: &question.from,
+        to: &question.to,
+        definition: question.definition.as_deref(),
+        method: question.method.as_deref(),
+        direction: question.direction,
+        kind: question.kind,
+        strict: question.strict.unwrap_or_default(),
+        keep_newer: question.keep_newer.unwrap_or_default(),
+        id: question.id.as_ref(),
+        meta: question.meta.as_ref(),
+        uri: question.uri.as_deref(),
+    };
+    let job = wishes.job().map_err(|unfit| match unfit {
+        Unfit::Name(unknown) => unknown.problem,
+        Unfit::Together(problem) => problem.to_owned(),
+    })?;
+    Ok(job.answer(&question.json))
+}

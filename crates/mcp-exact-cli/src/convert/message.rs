@@ -1,0 +1,214 @@
+//! Converts whole JSON-RPC messages: the envelope stays, the params, the result or the error inside is converted.
+//!
+//! Takes the text of a message or a batch, gives the text in the other revision; pointers lead into the whole. What a
+//! response answers is never guessed.
+
+use std::borrow::Cow;
+
+use mcp_exact_convert::check_type;
+use mcp_exact_wire::{DecodeError, Json, JsonObject, Look, LookKind, from_str};
+
+use super::job::{Job, Kind, Part, Problem, Remarks};
+use crate::message::Direction;
+
+/// The definition of a message in every revision.
+const MESSAGE: &str = "JSONRPCMessage";
+/// The one method whose errors have a meaning of their own.
+const READ: &str = "resources/read";
+
+/// Converts a message or a batch. `answered` is the method of the request that responses answer.
+pub fn convert<'t>(
+    job: &Job<'_>,
+    text: &'t str,
+    answered: Option<&str>,
+    direction: Option<Direction>,
+    remarks: &mut Remarks,
+) -> Result<Cow<'t, str>, Problem> {
+    let envelope = Envelope {
+        job,
+        answered,
+        direction,
+    };
+    if Look::at(text).map_err(not_json)?.kind == LookKind::Batch {
+        envelope.batch(text, remarks)
+    } else {
+        envelope.single(text, remarks)
+    }
+}
+
+/// What is known about the messages besides their text.
+struct Envelope<'a> {
+    job: &'a Job<'a>,
+    answered: Option<&'a str>,
+    direction: Option<Direction>,
+}
+
+impl Envelope<'_> {
+    /// A batch (only in 2025-03-26): each message in it by itself.
+    fn batch<'t>(&self, text: &'t str, remarks: &mut Remarks) -> Result<Cow<'t, str>, Problem> {
+        if let Some(end) = self.job.ends().find(|end| !end.has_batches()) {
+            let reason = format!("{end} has no batches; convert its messages one by one");
+            return Err(problem("", reason));
+        }
+        check_type(MESSAGE, text, self.job.from)?;
+        let messages: Vec<Json> = from_str(text).map_err(not_json)?;
+        let mut converted = Vec::with_capacity(messages.len());
+        for (index, message) in messages.iter().enumerate() {
+            let place = format!("/{index}");
+            let mut remarks_here = Remarks::default();
+            let json = self.single(message.text(), &mut remarks_here);
+            let json = json.map_err(|problem| problem.below(&place))?;
+            remarks.add(remarks_here, &place);
+            converted.push(json);
+        }
+        let same = converted.iter().zip(&messages);
+        if same
+            .into_iter()
+            .all(|(after, before)| after == before.text())
+        {
+            return Ok(Cow::Borrowed(text));
+        }
+        Ok(Cow::Owned(format!("[{}]", converted.join(","))))
+    }
+
+    fn single<'t>(&self, text: &'t str, remarks: &mut Remarks) -> Result<Cow<'t, str>, Problem> {
+        let look = Look::at(text).map_err(not_json)?;
+        if look.kind == LookKind::Other {
+            let reason = "not a message; say what it is with `type`, or with `kind` and `method`";
+            return Err(problem("", reason.to_owned()));
+        }
+        check_type(MESSAGE, text, self.job.from)?;
+        let method = look.method.as_deref();
+        let (kind, name, part) = match (look.kind, look.result) {
+            (LookKind::Request, _) => (Kind::Request, "params", look.params),
+            (LookKind::Notification, _) => (Kind::Notification, "params", look.params),
+            (LookKind::Response, Some(result)) => (Kind::Result, "result", Some(result)),
+            (LookKind::Response, None) => (Kind::Error, "error", look.error),
+            // The check above lets no array in an array pass.
+            (LookKind::Batch | LookKind::Other, _) => {
+                return Err(problem("", "a batch has no batches in it".to_owned()));
+            }
+        };
+        let mut remarks_here = Remarks::default();
+        let converted = match method.or(self.answered) {
+            Some(method) => {
+                let part_of = self.part_of(kind, method);
+                let converted = self.job.part(part_of, part, &mut remarks_here);
+                converted
+                    .map_err(|problem| self.placed(problem, part_of, look.method.is_some(), name))?
+            }
+            None => self.unanswered(kind, name, part, &mut remarks_here)?,
+        };
+        remarks.add(remarks_here, &format!("/{name}"));
+        if converted.as_deref() == part {
+            // Nothing inside changed; the envelope may still not be one there.
+            self.check_target(text)?;
+            return Ok(Cow::Borrowed(text));
+        }
+        let message = with_part(text, name, converted.as_deref())?;
+        self.check_target(&message)?;
+        Ok(Cow::Owned(message))
+    }
+
+    /// What the envelope may be differs too: up to 2025-06-18 no error is without an id.
+    fn check_target(&self, message: &str) -> Result<(), Problem> {
+        let to = self.job.to;
+        check_type(MESSAGE, message, to).map_err(|refused| {
+            let reason = format!("in {to} it is {}", refused.reason());
+            problem(refused.pointer(), reason)
+        })
+    }
+
+    fn part_of<'m>(&self, kind: Kind, method: &'m str) -> Part<'m> {
+        Part {
+            kind,
+            method,
+            direction: self.direction,
+        }
+    }
+
+    /// A response of which nobody said what it answers: only an error that is the same for every method is converted.
+    fn unanswered<'t>(
+        &self,
+        kind: Kind,
+        name: &str,
+        part: Option<&'t str>,
+        remarks: &mut Remarks,
+    ) -> Result<Option<Cow<'t, str>>, Problem> {
+        if kind == Kind::Error {
+            let mut of_read = Remarks::default();
+            let read = self.job.part(self.part_of(kind, READ), part, &mut of_read);
+            let other = self.job.part(self.part_of(kind, ""), part, remarks);
+            if read == other && of_read == *remarks {
+                return other.map_err(|problem| problem.below(&format!("/{name}")));
+            }
+        }
+        let reason = format!(
+            "the request that is answered decides what the {name} means; say its method with `method`"
+        );
+        Err(problem(&format!("/{name}"), reason))
+    }
+
+    /// A problem of a part, in the whole message. What is wrong with the method is not wrong with the part.
+    fn placed(&self, problem: Problem, part: Part<'_>, has_method: bool, name: &str) -> Problem {
+        if problem.pointer.is_empty() && !self.job.can_say(part) {
+            let pointer = if has_method { "/method" } else { "" };
+            return Problem {
+                pointer: pointer.to_owned(),
+                ..problem
+            };
+        }
+        problem.below(&format!("/{name}"))
+    }
+}
+
+impl Remarks {
+    /// Takes over what was said about the part at `place`.
+    fn add(&mut self, part: Self, place: &str) {
+        let losses = part.losses.into_iter().map(|mut loss| {
+            loss.pointer.insert_str(0, place);
+            loss
+        });
+        self.losses.extend(losses);
+        self.note = self.note.take().or(part.note);
+    }
+}
+
+impl Problem {
+    fn below(self, place: &str) -> Self {
+        Self {
+            pointer: format!("{place}{}", self.pointer),
+            ..self
+        }
+    }
+}
+
+fn problem(pointer: &str, reason: String) -> Problem {
+    let pointer = pointer.to_owned();
+    Problem { pointer, reason }
+}
+
+fn not_json(error: DecodeError) -> Problem {
+    problem(error.pointer(), error.detail().to_owned())
+}
+
+/// The message with another part, or without it. Everything else keeps its text and its place.
+fn with_part(text: &str, name: &str, part: Option<&str>) -> Result<String, Problem> {
+    let mut message: JsonObject = from_str(text).map_err(not_json)?;
+    match part {
+        Some(part) => {
+            let part: Json = from_str(part).map_err(not_json)?;
+            message.insert(name, part);
+            Ok(message.text().to_owned())
+        }
+        None => {
+            let others = message.iter().filter(|(known, _)| known != name);
+            let others: Result<Vec<(String, Json)>, DecodeError> = others
+                .map(|(known, value)| Ok((known.into_owned(), from_str(value)?)))
+                .collect();
+            let others = others.map_err(not_json)?;
+            let others: JsonObject = others.into_iter().collect();
+            Ok(others.text().to_owned())
+        }
+    }
+}

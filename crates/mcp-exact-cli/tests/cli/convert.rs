@@ -1,0 +1,441 @@
+//! `mcp-exact convert` with files: types, parts of messages, every flag, refusals and exit codes.
+
+use std::fs;
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use tempfile::TempDir;
+
+use crate::program::{run, workspace};
+
+pub const TOOL: &str =
+    r#"{"inputSchema":{"type":"object"},"name":"echo","title":"Echo","icons":[]}"#;
+
+pub fn check(arguments: &str, input: &str, expected: Expect) {
+    check_bytes(arguments, input.as_bytes(), expected);
+}
+
+fn check_bytes(arguments: &str, input: &[u8], expected: Expect) {
+    let mut words = vec!["convert"];
+    words.extend(arguments.split_whitespace());
+    words.push("-");
+    let ended = run(Path::new("."), &words, input);
+    expected.assert_eq(&ended.transcript());
+}
+
+#[test]
+fn the_readme_shows_a_conversion() {
+    let directory = TempDir::new().expect("a directory for the test");
+    fs::write(directory.path().join("tool.json"), TOOL).expect("a file for the test");
+    let line = "mcp-exact convert --from 2025-11-25 --to 2025-03-26 --type Tool tool.json";
+    let words: Vec<&str> = line.split(' ').skip(1).collect();
+    let ended = run(directory.path(), &words, b"");
+    assert_eq!(ended.code, 0);
+    let shown = format!("$ {line}\n{}{}", ended.err, ended.out);
+    let readme = fs::read_to_string(workspace().join("README.md")).expect("README.md can be read");
+    assert!(readme.contains(&shown), "put it in:\n{shown}");
+}
+
+#[test]
+fn a_type_is_converted_and_losses_go_to_standard_error() {
+    check(
+        "--from 2025-11-25 --to 2024-11-05 --type Tool",
+        TOOL,
+        expect![[r#"
+            exit 0
+            out: {"inputSchema":{"type":"object"},"name":"echo"}
+            err: -: dropped at "/icons": a member of 2025-11-25 and later
+            err: -: rewritten at "/title": the title stands in annotations.title
+            err: -: rewritten at "/annotations/title": the title stands in annotations.title
+            err: -: dropped at "/title": a member of 2025-03-26 and later
+        "#]],
+    );
+}
+
+#[test]
+fn text_that_is_the_same_passes_without_the_space_around_it() {
+    check(
+        "--from 2024-11-05 --to 2026-07-28 --type Role",
+        " \"user\"\r\n",
+        expect![[r#"
+            exit 0
+            out: "user"
+        "#]],
+    );
+    check(
+        "--from 2025-06-18 --to 2025-06-18 --type Tool",
+        "{ \"name\" : \"a\", \"inputSchema\":{\"type\":\"object\"} }",
+        expect![[r#"
+            exit 0
+            out: { "name" : "a", "inputSchema":{"type":"object"} }
+        "#]],
+    );
+}
+
+#[test]
+fn text_that_would_pass_has_to_be_of_its_type() {
+    check(
+        "--from 2025-06-18 --to 2025-06-18 --type Tool",
+        r#"{"inputSchema":{"type":"object"},"name":5}"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "/name": no `Tool`: expected a string
+        "#]],
+    );
+    check(
+        "--from 2024-11-05 --to 2025-03-26 --kind request --method prompts/get",
+        r#"{"name":5}"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "/name": no `GetPromptRequestParams`: expected a string
+        "#]],
+    );
+}
+
+#[test]
+fn the_params_of_a_request_are_converted() {
+    check(
+        "--from 2026-07-28 --to 2025-11-25 --kind request --method tools/call --direction client",
+        r#"{"name":"a","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#,
+        expect![[r#"
+            exit 0
+            out: {"name":"a"}
+            err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities": each request says the capabilities of its client since 2026-07-28; none are known
+            err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion": each request says its revision since 2026-07-28
+        "#]],
+    );
+}
+
+#[test]
+fn the_params_of_a_notification_are_converted() {
+    check(
+        "--from 2025-03-26 --to 2024-11-05 --kind notification --method notifications/progress",
+        r#"{"progress":1,"progressToken":"t","message":"half"}"#,
+        expect![[r#"
+            exit 0
+            out: {"progress":1,"progressToken":"t"}
+            err: -: dropped at "/message": a member of 2025-03-26 and later
+        "#]],
+    );
+}
+
+#[test]
+fn a_result_is_converted_by_the_method_that_it_answers() {
+    check(
+        "--from 2025-11-25 --to 2026-07-28 --kind result --method tools/list",
+        r#"{"tools":[]}"#,
+        expect![[r#"
+            exit 0
+            out: {"cacheScope":"private","resultType":"complete","tools":[],"ttlMs":0}
+            err: -: defaulted at "/cacheScope": nothing is known of who may see it, so that it counts as private
+            err: -: rewritten at "/resultType": a result without resultType is complete
+            err: -: defaulted at "/ttlMs": nothing is known of how long it stays right, so that it counts as stale at once
+        "#]],
+    );
+    check(
+        "--from 2025-11-25 --to 2024-11-05 --kind result --method sampling/createMessage --direction client",
+        r#"{"role":"assistant","model":"m","content":[{"type":"text","text":"hi"}]}"#,
+        expect![[r#"
+            exit 0
+            out: {"content":{"type":"text","text":"hi"},"model":"m","role":"assistant"}
+            err: -: rewritten at "/content": the only item of an array stands by itself
+        "#]],
+    );
+}
+
+#[test]
+fn an_error_is_converted_by_the_method_that_it_answers() {
+    check(
+        "--from 2025-11-25 --to 2026-07-28 --kind error --method resources/read",
+        r#"{"code":-32002,"message":"m"}"#,
+        expect![[r#"
+            exit 0
+            out: {"code":-32602,"message":"m"}
+            err: -: rewritten at "/code": a resource that is not found is a wrong parameter since 2026-07-28
+        "#]],
+    );
+    check(
+        "--from 2025-11-25 --to 2026-07-28 --kind error --method tools/call",
+        r#"{"code":-32002,"message":"m"}"#,
+        expect![[r#"
+            exit 0
+            out: {"code":-32603,"message":"m"}
+            err: -: replaced at "/code": 2026-07-28 forbids this code, which meant nothing for this method
+        "#]],
+    );
+}
+
+#[test]
+fn the_uri_that_was_asked_for_tells_a_missing_resource() {
+    let error = r#"{"code":-32602,"message":"m","data":{"uri":"file:///a"}}"#;
+    let arguments = "--from 2026-07-28 --to 2025-11-25 --kind error --method resources/read";
+    check(
+        &format!("{arguments} --uri file:///a"),
+        error,
+        expect![[r#"
+            exit 0
+            out: {"code":-32002,"message":"m","data":{"uri":"file:///a"}}
+            err: -: rewritten at "/code": a resource that is not found has a code of its own up to 2025-11-25
+        "#]],
+    );
+    check(
+        &format!("{arguments} --uri file:///b"),
+        error,
+        expect![[r#"
+            exit 0
+            out: {"code":-32602,"message":"m","data":{"uri":"file:///a"}}
+        "#]],
+    );
+}
+
+#[test]
+fn the_id_goes_into_types_that_hold_it() {
+    let request = r#"{"method":"tools/call","params":{"name":"a"}}"#;
+    let arguments = "--from 2025-06-18 --to 2025-11-25 --type CallToolRequest";
+    check(
+        &format!("{arguments} --id \"a\""),
+        request,
+        expect![[r#"
+        exit 0
+        out: {"jsonrpc":"2.0","method":"tools/call","id":"a","params":{"name":"a"}}
+        err: -: rewritten at "/id": part of the envelope of the message
+        err: -: rewritten at "/jsonrpc": part of the envelope of the message
+    "#]],
+    );
+    check(
+        arguments,
+        request,
+        expect![[r#"
+        exit 1
+        err: -: refused at "/id": the type holds the id of the request; give it in the context
+    "#]],
+    );
+}
+
+#[test]
+fn what_the_session_knows_goes_into_meta() {
+    let arguments = "--from 2025-11-25 --to 2026-07-28 --strict --kind request --method tools/call";
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"sampling":{}}}"#;
+    let params = r#"{"name":"a"}"#;
+    check(
+        &format!("{arguments} --meta {meta}"),
+        params,
+        expect![[r#"
+        exit 0
+        out: {"_meta":{"io.modelcontextprotocol/clientCapabilities":{"sampling":{}},"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"a"}
+        err: -: rewritten at "/_meta": an empty object says what absence says
+        err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities": said by the session
+        err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion": said by the session
+    "#]],
+    );
+    check(
+        arguments,
+        params,
+        expect![[r#"
+            exit 1
+            err: -: rewritten at "/_meta": an empty object says what absence says
+            err: -: defaulted at "/_meta/io.modelcontextprotocol~1clientCapabilities": each request says the capabilities of its client since 2026-07-28; none are known
+            err: -: defaulted at "/_meta/io.modelcontextprotocol~1protocolVersion": each request says its revision since 2026-07-28
+            err: -: refused because of 2 losses; leave `strict` out to allow losses
+        "#]],
+    );
+}
+
+#[test]
+fn strict_accepts_what_is_only_said_in_another_way() {
+    let tool = r#"{"inputSchema":{"type":"object"},"name":"echo","title":"Echo"}"#;
+    check(
+        "--from 2025-06-18 --to 2025-03-26 --type Tool --strict",
+        tool,
+        expect![[r#"
+            exit 0
+            out: {"inputSchema":{"type":"object"},"name":"echo","annotations":{"title":"Echo"}}
+            err: -: rewritten at "/title": the title stands in annotations.title
+            err: -: rewritten at "/annotations/title": the title stands in annotations.title
+        "#]],
+    );
+}
+
+#[test]
+fn strict_refuses_losses() {
+    let arguments = "--from 2025-11-25 --to 2025-03-26 --type Tool --strict";
+    check(
+        arguments,
+        TOOL,
+        expect![[r#"
+            exit 1
+            err: -: dropped at "/icons": a member of 2025-11-25 and later
+            err: -: rewritten at "/title": the title stands in annotations.title
+            err: -: rewritten at "/annotations/title": the title stands in annotations.title
+            err: -: refused because of 1 loss; leave `strict` out to allow losses
+        "#]],
+    );
+    check(
+        &format!("{arguments} --json"),
+        TOOL,
+        expect![[r#"
+            exit 1
+            out: {"file":"-","json":null,"losses":[{"pointer":"/icons","kind":"dropped","reason":"a member of 2025-11-25 and later"},{"pointer":"/title","kind":"rewritten","reason":"the title stands in annotations.title"},{"pointer":"/annotations/title","kind":"rewritten","reason":"the title stands in annotations.title"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
+        "#]],
+    );
+    check(
+        &format!("{arguments} --keep-newer"),
+        TOOL,
+        expect![[r#"
+        exit 0
+        out: {"inputSchema":{"type":"object"},"name":"echo","icons":[],"title":"Echo"}
+    "#]],
+    );
+}
+
+#[test]
+fn newer_members_stay_when_asked_for() {
+    check(
+        "--from 2025-11-25 --to 2024-11-05 --type Tool --keep-newer",
+        TOOL,
+        expect![[r#"
+            exit 0
+            out: {"inputSchema":{"type":"object"},"name":"echo","icons":[],"title":"Echo"}
+        "#]],
+    );
+}
+
+#[test]
+fn what_the_other_revision_cannot_say_is_refused() {
+    check(
+        "--from 2025-03-26 --to 2024-11-05 --type SamplingMessage",
+        r#"{"role":"user","content":{"type":"audio","data":"","mimeType":"audio/wav"}}"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "/content": sampling has no audio in 2024-11-05, and nothing may stand for it
+        "#]],
+    );
+    check(
+        "--from 2025-03-26 --to 2024-11-05 --type ToolAnnotations",
+        "{}",
+        expect![[r#"
+            exit 1
+            err: -: refused at "": `ToolAnnotations` has no counterpart in 2024-11-05
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_no_json_is_told_with_its_place() {
+    let arguments = "--from 2025-06-18 --to 2025-06-18 --type Tool";
+    check(
+        arguments,
+        "",
+        expect![[r#"
+            exit 1
+            err: -: the text ends too early, line 1 column 1
+        "#]],
+    );
+    check(
+        arguments,
+        "{\n  \"name\": x}",
+        expect![[r#"
+            exit 1
+            err: -: the text is not JSON, line 2 column 11
+        "#]],
+    );
+    check(
+        &format!("{arguments} --json"),
+        "{} {}",
+        expect![[r#"
+            exit 1
+            out: {"file":"-","json":null,"losses":[],"error":"the text is not JSON, line 1 column 4"}
+        "#]],
+    );
+    check_bytes(
+        arguments,
+        b"{\"name\":\"\xff\"}",
+        expect![[r#"
+        exit 1
+        err: -: not UTF-8 after byte 9
+    "#]],
+    );
+}
+
+#[test]
+fn a_file_that_fails_does_not_stop_the_others() {
+    let directory = TempDir::new().expect("a directory for the test");
+    fs::write(directory.path().join("good.json"), "\"user\"").expect("a file for the test");
+    fs::write(directory.path().join("bad.json"), "5").expect("a file for the test");
+    let words = "convert --from 2025-06-18 --to 2025-03-26 --type Role";
+    let transcript = |more: &str| {
+        let words: Vec<&str> = words.split(' ').chain(more.split(' ')).collect();
+        run(directory.path(), &words, b"").transcript()
+    };
+    expect![[r#"
+        exit 2
+        out: "user"
+        err: bad.json: refused at "": no `Role`: expected a string
+        err: error: cannot read gone.json: No such file or directory (os error 2)
+    "#]]
+    .assert_eq(&transcript("bad.json gone.json good.json"));
+    expect![[r#"
+        exit 2
+        out: {"file":"bad.json","json":null,"losses":[],"error":"refused at \"\": no `Role`: expected a string"}
+        out: {"file":"gone.json","json":null,"losses":[],"error":"cannot read gone.json: No such file or directory (os error 2)"}
+        out: {"file":"good.json","json":"\"user\"","losses":[],"error":null}
+    "#]].assert_eq(&transcript("--json bad.json gone.json good.json"));
+    expect![[r#"
+        exit 2
+        err: error: standard input can be read only once; give `-` once
+    "#]]
+    .assert_eq(&transcript("- -"));
+}
+
+#[test]
+fn unknown_names_get_a_suggestion_and_the_list() {
+    check(
+        "--from 2025-06-18 --to 2025-06-81 --type Tool",
+        "{}",
+        expect![[r#"
+            exit 2
+            err: error: unknown revision `2025-06-81`; did you mean `2025-06-18`?
+            err:   this program has 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28
+        "#]],
+    );
+    let words = "convert --from 2024-11-05 --to 2025-06-18 --type callToolResults -";
+    let words: Vec<&str> = words.split(' ').collect();
+    let ended = run(Path::new("."), &words, b"");
+    assert_eq!(ended.code, 2);
+    let mut lines = ended.err.lines();
+    expect!["error: unknown type `callToolResults` in revision 2024-11-05; did you mean `CallToolResult`?"].assert_eq(lines.next().unwrap_or_default());
+    let listed = lines.flat_map(|line| line.trim().split(", ")).count();
+    assert_eq!(listed, 79);
+}
+
+#[test]
+fn wishes_that_do_not_go_together_end_in_2() {
+    let check = |arguments: &str, expected: &str| {
+        let mut words: Vec<&str> = "convert --from 2025-06-18 --to 2025-06-18"
+            .split(' ')
+            .collect();
+        words.extend(arguments.split(' '));
+        words.push("-");
+        let ended = run(Path::new("."), &words, b"{}");
+        assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{arguments}");
+        assert!(ended.err.contains(expected), "{arguments}: {}", ended.err);
+    };
+    check("--type Tool --kind result", "`kind` is for messages");
+    check("--type Tool --method ping", "`method` is for messages");
+    check(
+        "--type Tool --direction client",
+        "`direction` is for messages",
+    );
+    check("--kind result", "say which with `method`");
+    check("--id 1", "a whole message has its own id");
+    check("--type Tool --id {}", "expected a string or an integer");
+    check("--type Tool --meta []", "expected an object");
+    check("--kind reply --method ping", "invalid value 'reply'");
+    check("--jsonl", "cannot be used with");
+    for words in [
+        &["convert", "-"][..],
+        &["convert", "--from", "2025-06-18", "-"],
+    ] {
+        assert_eq!(run(Path::new("."), words, b"").code, 2);
+    }
+}

@@ -1,0 +1,312 @@
+//! `mcp-exact convert --jsonl`: answers, bad lines, long lines, and who waits for whom.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::program::{Ended, program, run};
+
+const TOOL: &str = r#"{"inputSchema":{"type":"object"},"name":"echo","icons":[]}"#;
+
+fn question(from: &str, to: &str, definition: &str, json: &str) -> Value {
+    json!({"from": from, "to": to, "type": definition, "json": json})
+}
+
+fn answers(input: &[u8]) -> Ended {
+    run(Path::new("."), &["convert", "--jsonl"], input)
+}
+
+fn check(line: &Value, expected: Expect) {
+    expected.assert_eq(&answers(line.to_string().as_bytes()).transcript());
+}
+
+/// A question with more members.
+fn with(mut question: Value, members: Value) -> Value {
+    let more = members.as_object().expect("an object").clone();
+    question.as_object_mut().expect("an object").extend(more);
+    question
+}
+
+#[test]
+fn a_value_of_a_type_is_converted() {
+    check(
+        &question("2025-11-25", "2025-06-18", "Tool", TOOL),
+        expect![[r#"
+            exit 0
+            out: {"json":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\"}","losses":[{"pointer":"/icons","kind":"dropped","reason":"a member of 2025-11-25 and later"}],"error":null}
+        "#]],
+    );
+    check(
+        &question("2025-06-18", "2025-06-18", "Role", " \"user\" "),
+        expect![[r#"
+            exit 0
+            out: {"json":" \"user\" ","losses":[],"error":null}
+        "#]],
+    );
+}
+
+#[test]
+fn flags_are_members() {
+    let tool = question("2025-11-25", "2025-06-18", "Tool", TOOL);
+    check(
+        &with(tool.clone(), json!({"strict": true})),
+        expect![[r#"
+            exit 0
+            out: {"json":null,"losses":[{"pointer":"/icons","kind":"dropped","reason":"a member of 2025-11-25 and later"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
+        "#]],
+    );
+    check(
+        &with(tool.clone(), json!({"strict": true, "keep_newer": true})),
+        expect![[r#"
+            exit 0
+            out: {"json":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\",\"icons\":[]}","losses":[],"error":null}
+        "#]],
+    );
+    let null = json!({"strict": null, "keep_newer": null, "method": null, "kind": null, "direction": null, "id": null, "meta": null, "uri": null});
+    assert_eq!(
+        answers(with(tool.clone(), null).to_string().as_bytes()).out,
+        answers(tool.to_string().as_bytes()).out
+    );
+    let request = r#"{"method":"ping"}"#;
+    let ping = question("2025-06-18", "2025-11-25", "PingRequest", request);
+    check(
+        &with(ping, json!({"id": "a"})),
+        expect![[r#"
+        exit 0
+        out: {"json":"{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":\"a\"}","losses":[{"pointer":"/id","kind":"rewritten","reason":"part of the envelope of the message"},{"pointer":"/jsonrpc","kind":"rewritten","reason":"part of the envelope of the message"}],"error":null}
+    "#]],
+    );
+    let call = json!({"from": "2025-11-25", "to": "2026-07-28", "kind": "request", "method": "tools/call", "direction": "client", "json": r#"{"name":"a"}"#});
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    check(
+        &with(call, json!({"meta": meta})),
+        expect![[r#"
+        exit 0
+        out: {"json":"{\"_meta\":{\"io.modelcontextprotocol/clientCapabilities\":{},\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"},\"name\":\"a\"}","losses":[{"pointer":"/_meta","kind":"rewritten","reason":"an empty object says what absence says"},{"pointer":"/_meta/io.modelcontextprotocol~1clientCapabilities","kind":"rewritten","reason":"said by the session"},{"pointer":"/_meta/io.modelcontextprotocol~1protocolVersion","kind":"rewritten","reason":"said by the session"}],"error":null}
+    "#]],
+    );
+    let error = r#"{"code":-32602,"message":"m","data":{"uri":"file:///a"}}"#;
+    check(
+        &json!({"from": "2026-07-28", "to": "2025-11-25", "kind": "error", "method": "resources/read", "uri": "file:///a", "json": error}),
+        expect![[r#"
+            exit 0
+            out: {"json":"{\"code\":-32002,\"message\":\"m\",\"data\":{\"uri\":\"file:///a\"}}","losses":[{"pointer":"/code","kind":"rewritten","reason":"a resource that is not found has a code of its own up to 2025-11-25"}],"error":null}
+        "#]],
+    );
+}
+
+#[test]
+fn without_type_and_kind_it_is_a_message() {
+    let message =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{}}}"#;
+    check(
+        &json!({"from": "2025-11-25", "to": "2025-06-18", "type": null, "json": message}),
+        expect![[r#"
+            exit 0
+            out: {"json":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"a\"}}","losses":[{"pointer":"/params/task","kind":"dropped","reason":"a member of 2025-11-25 and later"}],"error":null}
+        "#]],
+    );
+    let message = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    check(
+        &json!({"from": "2025-11-25", "to": "2025-06-18", "method": "ping", "json": message}),
+        expect![[r#"
+            exit 0
+            out: {"json":"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}","losses":[],"error":null}
+        "#]],
+    );
+}
+
+#[test]
+fn pointers_lead_into_the_input_and_are_escaped() {
+    let result = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}}, {"name": "b", "inputSchema": {"type": "object"}, "title": "B", "icons": []}]});
+    let line = question(
+        "2025-11-25",
+        "2024-11-05",
+        "ListToolsResult",
+        &result.to_string(),
+    );
+    let ended = answers(line.to_string().as_bytes());
+    let answer: Value = serde_json::from_str(&ended.out).expect("one answer");
+    let losses = answer["losses"].as_array().expect("a list");
+    let pointers: Vec<_> = losses
+        .iter()
+        .filter_map(|loss| loss["pointer"].as_str())
+        .collect();
+    assert!(pointers.contains(&"/tools/1/icons"), "{pointers:?}");
+    assert!(pointers.contains(&"/tools/1/title"), "{pointers:?}");
+    assert!(
+        pointers
+            .iter()
+            .all(|pointer| pointer.starts_with("/tools/1/"))
+    );
+    let params = r#"{"_meta":{"io.modelcontextprotocol/logLevel":"loud"},"name":"a"}"#;
+    check(
+        &json!({"from": "2026-07-28", "to": "2025-11-25", "kind": "request", "method": "tools/call", "json": params}),
+        expect![[r#"
+            exit 0
+            out: {"json":null,"losses":[],"error":"refused at \"/_meta\": no `CallToolRequestParams`: missing member `io.modelcontextprotocol/clientCapabilities`"}
+        "#]],
+    );
+}
+
+#[test]
+fn refusals_are_answers() {
+    let audio = r#"{"role":"user","content":{"type":"audio","data":"","mimeType":"a/b"}}"#;
+    check(
+        &question("2025-03-26", "2024-11-05", "SamplingMessage", audio),
+        expect![[r#"
+            exit 0
+            out: {"json":null,"losses":[],"error":"refused at \"/content\": sampling has no audio in 2024-11-05, and nothing may stand for it"}
+        "#]],
+    );
+    check(
+        &question("2025-03-26", "2024-11-05", "ToolAnnotations", "{}"),
+        expect![[r#"
+            exit 0
+            out: {"json":null,"losses":[],"error":"refused at \"\": `ToolAnnotations` has no counterpart in 2024-11-05"}
+        "#]],
+    );
+    check(
+        &question("2025-03-26", "2024-11-05", "Tool", "{"),
+        expect![[r#"
+            exit 0
+            out: {"json":null,"losses":[],"error":"the text ends too early, line 1 column 2"}
+        "#]],
+    );
+    check(
+        &question("2025-03-26", "2024-11-05", "Tool", ""),
+        expect![[r#"
+            exit 0
+            out: {"json":null,"losses":[],"error":"the text ends too early, line 1 column 1"}
+        "#]],
+    );
+}
+
+#[test]
+fn bad_lines_get_an_error_and_the_rest_goes_on() {
+    let good = question("2025-11-25", "2025-06-18", "Role", "\"user\"").to_string();
+    let mut input = Vec::new();
+    for line in [
+        good.as_bytes(),
+        b"",
+        b"nonsense",
+        b"\xff",
+        br#"["2025-06-18","2025-06-18","Tool"]"#,
+        br#"{"from":"2025-06-18","to":"2025-06-18","typ":"Tool","json":"{}"}"#,
+        br#"{"from":"2025-06-18","type":"Tool","json":"{}"}"#,
+        br#"{"from":"2025-06-18","to":"2025-06-18","type":"Tool"}"#,
+        br#"{"from":"2025-06-18","to":"2025-06-18","type":"Tol","json":"{}"}"#,
+        br#"{"from":"2025-07-18","to":"2025-06-18","type":"Tool","json":"{}"}"#,
+        br#"{"from":"2025-06-18","to":"latest","type":"Tool","json":"{}"}"#,
+        br#"{"from":"2025-06-18","to":"2025-06-18","type":"Tool","json":{}}"#,
+        br#"{"from":"2025-06-18","to":"2025-06-18","type":"Tool","method":"ping","json":"{}"}"#,
+        br#"{"from":"2025-06-18","to":"2025-06-18","kind":"result","json":"{}"}"#,
+        br#"{"from":"2025-06-18","to":"2025-06-18","kind":"reply","method":"ping","json":"{}"}"#,
+        br#"{"from":"2025-06-18","to":"2025-06-18","type":"Tool","id":{},"json":"{}"}"#,
+        br#"{"from":"2025-06-18","to":"2025-06-18","type":"Tool","meta":1,"json":"{}"}"#,
+        br#"{"from":"2025-06-18","to":"2025-06-18","type":"Cursor","json":"\ud800"}"#,
+        good.as_bytes(),
+    ] {
+        input.extend_from_slice(line);
+        input.push(b'\n');
+    }
+    expect![[r#"
+        exit 0
+        out: {"json":"\"user\"","losses":[],"error":null}
+        out: {"json":null,"losses":[],"error":"line 2: not an object {\"from\", \"to\", \"type\", \"json\"}: EOF while parsing a value at column 0"}
+        out: {"json":null,"losses":[],"error":"line 3: not an object {\"from\", \"to\", \"type\", \"json\"}: expected ident at column 2"}
+        out: {"json":null,"losses":[],"error":"line 4: not UTF-8 after byte 0"}
+        out: {"json":null,"losses":[],"error":"line 5: not an object {\"from\", \"to\", \"type\", \"json\"}: it is an array"}
+        out: {"json":null,"losses":[],"error":"line 6: not an object {\"from\", \"to\", \"type\", \"json\"}: unknown field `typ`, expected one of `from`, `to`, `type`, `method`, `direction`, `kind`, `strict`, `keep_newer`, `id`, `meta`, `uri`, `json` at column 44"}
+        out: {"json":null,"losses":[],"error":"line 7: not an object {\"from\", \"to\", \"type\", \"json\"}: missing field `to` at column 47"}
+        out: {"json":null,"losses":[],"error":"line 8: not an object {\"from\", \"to\", \"type\", \"json\"}: missing field `json` at column 53"}
+        out: {"json":null,"losses":[],"error":"line 9: unknown type `Tol` in revision 2025-06-18; did you mean `Tool`?"}
+        out: {"json":null,"losses":[],"error":"line 10: unknown revision `2025-07-18`; did you mean `2025-06-18`?"}
+        out: {"json":null,"losses":[],"error":"line 11: unknown revision `latest`"}
+        out: {"json":null,"losses":[],"error":"line 12: not an object {\"from\", \"to\", \"type\", \"json\"}: invalid type: map, expected a string at column 60"}
+        out: {"json":null,"losses":[],"error":"line 13: `method` is for messages; leave it or `type` out"}
+        out: {"json":null,"losses":[],"error":"line 14: a part of a message has a type by its method; say which with `method`"}
+        out: {"json":null,"losses":[],"error":"line 15: not an object {\"from\", \"to\", \"type\", \"json\"}: unknown variant `reply`, expected one of `request`, `result`, `notification`, `error` at column 53"}
+        out: {"json":null,"losses":[],"error":"line 16: not an object {\"from\", \"to\", \"type\", \"json\"}: expected a string or an integer at \"\" (byte 0) at column 60"}
+        out: {"json":null,"losses":[],"error":"line 17: not an object {\"from\", \"to\", \"type\", \"json\"}: expected an object at \"\" (byte 0) at column 61"}
+        out: {"json":null,"losses":[],"error":"line 18: not an object {\"from\", \"to\", \"type\", \"json\"}: unexpected end of hex escape at column 70"}
+        out: {"json":"\"user\"","losses":[],"error":null}
+    "#]].assert_eq(&answers(&input).transcript());
+}
+
+#[test]
+fn every_answer_has_the_same_members() {
+    let good = question("2025-11-25", "2025-06-18", "Tool", TOOL).to_string();
+    let refused = question("2025-11-25", "2025-06-18", "Tool", "{}").to_string();
+    let ended = answers(format!("{good}\r\n{refused}\n\nnonsense").as_bytes());
+    assert_eq!(ended.code, 0);
+    assert_eq!(ended.out.lines().count(), 4);
+    for line in ended.out.lines() {
+        let answer: Value = serde_json::from_str(line).expect("an answer");
+        let members: Vec<_> = answer.as_object().expect("an object").keys().collect();
+        assert_eq!(members, ["error", "json", "losses"], "{line}");
+        assert!(answer["losses"].is_array(), "{line}");
+        assert_ne!(
+            answer["json"].is_string(),
+            answer["error"].is_string(),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_line_of_ten_megabytes_is_converted() {
+    let text = "é\\n".repeat(3 << 20);
+    let result =
+        format!(r#"{{"content":[{{"type":"text","text":"{text}"}}],"structuredContent":{{}}}}"#);
+    let line = question("2025-06-18", "2025-03-26", "CallToolResult", &result).to_string();
+    assert!(line.len() > 10 << 20);
+    let good = question("2025-11-25", "2025-06-18", "Role", "\"user\"");
+    let ended = answers(format!("{line}\n{good}\n").as_bytes());
+    let mut lines = ended.out.lines();
+    let answer: Value = serde_json::from_str(lines.next().expect("an answer")).expect("it is JSON");
+    let json: Value =
+        serde_json::from_str(answer["json"].as_str().expect("a text")).expect("it is JSON");
+    let said = json["content"][0]["text"].as_str().expect("a text");
+    assert_eq!(said.len(), 3 * (3 << 20));
+    assert_eq!(answer["losses"][0]["pointer"], "/content");
+    assert_eq!(lines.count(), 1);
+}
+
+#[test]
+fn an_answer_comes_before_the_next_line_is_sent() {
+    let mut child = program()
+        .args(["convert", "--jsonl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("standard input is a pipe");
+    let stdout = child.stdout.take().expect("standard output is a pipe");
+    let line = question("2025-11-25", "2025-06-18", "Tool", TOOL).to_string() + "\n";
+    let (done, answered) = mpsc::channel();
+    thread::spawn(move || {
+        let mut stdout = BufReader::new(stdout);
+        let mut answer = String::new();
+        for _ in 0..3 {
+            stdin.write_all(line.as_bytes()).expect("it reads");
+            answer.clear();
+            stdout.read_line(&mut answer).expect("it answers");
+        }
+        done.send(answer).expect("the test waits");
+    });
+    // A program that waits for more lines would never answer.
+    let answer = answered.recv_timeout(Duration::from_secs(60));
+    if answer.is_err() {
+        child.kill().expect("it can be stopped");
+    }
+    let answer = answer.expect("it answers each line at once");
+    assert!(answer.starts_with("{\"json\":\"{"));
+    child.wait().expect("the program ends");
+}

@@ -1,0 +1,302 @@
+//! `mcp-exact convert` with whole messages: envelopes, responses, batches, and what is no message.
+//!
+//! Each test starts its own process and gives it one document.
+
+use expect_test::expect;
+
+use crate::convert::{TOOL, check};
+
+const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}, {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1,"message":"x"}}]"#;
+
+#[test]
+fn a_whole_request_keeps_its_envelope() {
+    check(
+        "--from 2025-11-25 --to 2024-11-05",
+        r#"{"x":[ 1 ],"id":7.0,"params":{"name":"a","task":{}},"method":"tools/call","jsonrpc":"2.0"}"#,
+        expect![[r#"
+            exit 0
+            out: {"x":[ 1 ],"id":7.0,"params":{"name":"a"},"method":"tools/call","jsonrpc":"2.0"}
+            err: -: dropped at "/params/task": a member of 2025-11-25 and later
+        "#]],
+    );
+    check(
+        "--from 2025-11-25 --to 2024-11-05",
+        r#"{"jsonrpc":"2.0", "id":1,"method":"ping"}"#,
+        expect![[r#"
+            exit 0
+            out: {"jsonrpc":"2.0", "id":1,"method":"ping"}
+        "#]],
+    );
+}
+
+#[test]
+fn params_come_and_go_with_what_they_say() {
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    check(
+        "--from 2025-11-25 --to 2026-07-28",
+        request,
+        expect![[r#"
+        exit 0
+        out: {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
+        err: -: rewritten at "/params": params have to be there
+        err: -: rewritten at "/params/_meta": an empty object says what absence says
+        err: -: defaulted at "/params/_meta/io.modelcontextprotocol~1clientCapabilities": each request says the capabilities of its client since 2026-07-28; none are known
+        err: -: defaulted at "/params/_meta/io.modelcontextprotocol~1protocolVersion": each request says its revision since 2026-07-28
+    "#]],
+    );
+    check(
+        "--from 2026-07-28 --to 2025-11-25",
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+        expect![[r#"
+            exit 0
+            out: {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            err: -: rewritten at "/params/_meta/io.modelcontextprotocol~1clientCapabilities": each request says the capabilities of its client since 2026-07-28; none are known
+            err: -: rewritten at "/params/_meta/io.modelcontextprotocol~1protocolVersion": each request says its revision since 2026-07-28
+        "#]],
+    );
+}
+
+#[test]
+fn a_whole_notification_is_converted() {
+    check(
+        "--from 2025-11-25 --to 2024-11-05",
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1,"message":"x"}}"#,
+        expect![[r#"
+            exit 0
+            out: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1}}
+            err: -: dropped at "/params/message": a member of 2025-03-26 and later
+        "#]],
+    );
+}
+
+#[test]
+fn a_cancellation_is_converted_whoever_sends_it() {
+    let cancelled =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    for direction in ["", " --direction client", " --direction server"] {
+        check(
+            &format!("--from 2026-07-28 --to 2025-11-25{direction}"),
+            cancelled,
+            expect![[r#"
+                exit 0
+                out: {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn a_whole_result_needs_the_method_that_it_answers() {
+    let result = format!(r#"{{"jsonrpc":"2.0","id":"a","result":{{"tools":[{TOOL}]}}}}"#);
+    check(
+        "--from 2025-11-25 --to 2025-06-18 --method tools/list",
+        &result,
+        expect![[r#"
+            exit 0
+            out: {"jsonrpc":"2.0","id":"a","result":{"tools":[{"inputSchema":{"type":"object"},"name":"echo","title":"Echo"}]}}
+            err: -: dropped at "/result/tools/0/icons": a member of 2025-11-25 and later
+        "#]],
+    );
+    check(
+        "--from 2025-11-25 --to 2025-06-18",
+        &result,
+        expect![[r#"
+        exit 1
+        err: -: refused at "/result": the request that is answered decides what the result means; say its method with `method`
+    "#]],
+    );
+}
+
+#[test]
+fn a_whole_error_needs_a_method_where_it_counts() {
+    let error = |code: i32| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"m"}}}}"#)
+    };
+    let arguments = "--from 2025-11-25 --to 2026-07-28";
+    check(
+        arguments,
+        &error(-32700),
+        expect![[r#"
+        exit 0
+        out: {"jsonrpc":"2.0","id":1,"error":{"code":-32700,"message":"m"}}
+    "#]],
+    );
+    check(
+        arguments,
+        &error(-32002),
+        expect![[r#"
+        exit 1
+        err: -: refused at "/error": the request that is answered decides what the error means; say its method with `method`
+    "#]],
+    );
+    check(
+        &format!("{arguments} --method resources/read"),
+        &error(-32002),
+        expect![[r#"
+            exit 0
+            out: {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"m"}}
+            err: -: rewritten at "/error/code": a resource that is not found is a wrong parameter since 2026-07-28
+        "#]],
+    );
+    check(
+        arguments,
+        &error(-32042),
+        expect![[r#"
+        exit 1
+        err: -: refused at "/error/code": since 2026-07-28 a result asks for input (`input_required`); answer with that
+    "#]],
+    );
+}
+
+#[test]
+fn an_envelope_that_the_other_revision_does_not_have_is_refused() {
+    check(
+        "--from 2025-11-25 --to 2025-06-18",
+        r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "": in 2025-06-18 it is no `JSONRPCMessage`: no member of `JSONRPCMessage` fits
+        "#]],
+    );
+}
+
+#[test]
+fn a_method_that_the_other_revision_does_not_have_is_refused() {
+    check(
+        "--from 2025-11-25 --to 2026-07-28",
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "/method": in 2026-07-28 no client sends `ping`
+        "#]],
+    );
+    check(
+        "--from 2025-11-25 --to 2025-06-18 --direction server",
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "/method": in 2025-11-25 no server sends `tools/list`
+        "#]],
+    );
+    check(
+        "--from 2025-11-25 --to 2025-06-18 --method tasks/list",
+        r#"{"jsonrpc":"2.0","id":1,"result":{"tasks":[]}}"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "": in 2025-06-18 no client sends `tasks/list`
+        "#]],
+    );
+}
+
+#[test]
+fn a_request_of_a_server_needs_no_direction() {
+    check(
+        "--from 2025-11-25 --to 2025-06-18",
+        r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"url","elicitationId":"1","message":"m","url":"https://example.com"}}"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "/params": elicitation by URL is not known up to 2025-06-18
+        "#]],
+    );
+}
+
+#[test]
+fn a_method_that_nobody_defines_passes_with_a_note() {
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/calls","params":{"x":1}}"#;
+    let arguments = "--from 2025-11-25 --to 2025-06-18";
+    check(
+        arguments,
+        request,
+        expect![[r#"
+        exit 0
+        out: {"jsonrpc":"2.0","id":1,"method":"tools/calls","params":{"x":1}}
+        err: -: note: neither revision defines the request `tools/calls`, so that nothing of it was converted; did you mean `tools/call`?
+    "#]],
+    );
+    check(
+        &format!("{arguments} --json"),
+        request,
+        expect![[r#"
+        exit 0
+        out: {"file":"-","json":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/calls\",\"params\":{\"x\":1}}","losses":[],"error":null,"note":"neither revision defines the request `tools/calls`, so that nothing of it was converted; did you mean `tools/call`?"}
+    "#]],
+    );
+}
+
+#[test]
+fn a_batch_stays_one_where_there_are_batches() {
+    check(
+        "--from 2025-03-26 --to 2025-03-26",
+        BATCH,
+        expect![[r#"
+        exit 0
+        out: [{"jsonrpc":"2.0","id":1,"method":"ping"}, {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1,"message":"x"}}]
+    "#]],
+    );
+}
+
+#[test]
+fn a_batch_is_refused_where_there_are_none() {
+    for arguments in [
+        "--from 2025-03-26 --to 2024-11-05",
+        "--from 2024-11-05 --to 2025-03-26",
+    ] {
+        check(
+            arguments,
+            BATCH,
+            expect![[r#"
+                exit 1
+                err: -: refused at "": 2024-11-05 has no batches; convert its messages one by one
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn a_bad_message_in_a_batch_is_found() {
+    check(
+        "--from 2025-03-26 --to 2025-03-26",
+        r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{}}]"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "/1/params": no `CallToolRequestParams`: missing member `name`
+        "#]],
+    );
+    check(
+        "--from 2025-03-26 --to 2025-03-26",
+        r#"[[{"jsonrpc":"2.0","id":1,"method":"ping"}]]"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "/0": no `JSONRPCMessage`: expected an object
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_no_message_is_refused_with_a_remedy() {
+    let arguments = "--from 2025-03-26 --to 2025-06-18";
+    check(
+        arguments,
+        r#"{"name":"a"}"#,
+        expect![[r#"
+        exit 1
+        err: -: refused at "": not a message; say what it is with `type`, or with `kind` and `method`
+    "#]],
+    );
+    check(
+        arguments,
+        "1",
+        expect![[r#"
+        exit 1
+        err: -: refused at "": not a message; say what it is with `type`, or with `kind` and `method`
+    "#]],
+    );
+    check(
+        arguments,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#,
+        expect![[r#"
+            exit 1
+            err: -: refused at "": no `JSONRPCMessage`: `result` and `error` exclude each other
+        "#]],
+    );
+}
