@@ -20,6 +20,7 @@ fn tree() -> TempDir {
     for file in [
         "errata.toml",
         "names.toml",
+        "conversions.toml",
         "revisions.toml",
         "2025-06-18/schema.json",
     ] {
