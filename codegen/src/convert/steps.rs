@@ -125,13 +125,13 @@ impl<'i> Step<'_, 'i> {
         } else {
             quote!(_)
         };
-        let prepare = entry.map(|entry| {
+        let prepare = entry.and_then(|entry| {
             let Action::Prepare(function) = &entry.action else {
-                return quote!(compile_error!("only `prepare` is possible for a whole definition"););
+                return None;
             };
             self.note(&source.name, "", EffectKind::Replaced, &entry.reason);
             let function = overlay(function);
-            quote!(let this = #function(self, cx)?;)
+            Some(quote!(let this = #function(self, cx)?;))
         });
         quote! {
             impl ConvertTo<#to::#to_name> for #from::#from_name {
@@ -358,11 +358,12 @@ impl<'i> Step<'_, 'i> {
                 let function = overlay(function);
                 quote!(#function(value, cx))
             }
-            Action::Refuse(_) => {
+            Action::Refuse => {
                 self.note(&source.name, part, EffectKind::Refused, reason);
                 quote!(Err(cx.refused(#reason)))
             }
-            _ => quote!(compile_error!("a variant is called or refused")),
+            // The table lets nothing else through.
+            _ => quote!(cx.foreign(&value, #reason)),
         }
     }
 
@@ -700,7 +701,7 @@ impl Members<'_, '_, '_> {
         let entry = step
             .table
             .member(step.ids(), &self.source.name, &member.name)?;
-        matches!(entry.action, Action::Refuse(_)).then_some(entry)
+        matches!(entry.action, Action::Refuse).then_some(entry)
     }
 
     /// A member of the target: what has to be done, and its value when it is a field.

@@ -15,8 +15,7 @@ pub struct Table {
 }
 
 /// One choice.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone)]
 pub struct Entry {
     /// A name for people.
     pub id: String,
@@ -25,33 +24,27 @@ pub struct Entry {
     /// The revision to which it converts, a neighbour.
     pub to: String,
     /// The definition of the source revision; `*` stands for each one that has the member.
-    #[serde(rename = "type")]
     pub definition: String,
     /// The member of a union.
     pub variant: Option<String>,
     /// The member of an object.
     pub member: Option<String>,
     /// What is done.
-    #[serde(flatten)]
     pub action: Action,
     /// Why, in words for the user of the conversion.
     pub reason: String,
-    /// The page of the specification, or the practice, that it follows.
-    pub cites: String,
-    #[serde(skip)]
     used: Cell<bool>,
 }
 
 /// What is done.
-#[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A function of the crate's overlay converts the variant.
     Call(String),
     /// A function of the crate's overlay rearranges the value before it is converted.
     Prepare(String),
     /// The message is refused.
-    Refuse(bool),
+    Refuse,
     /// What the newer revision has to say where the older one says nothing; the other way round, such a value says
     /// nothing. Reported as `defaulted`.
     Default(String),
@@ -61,10 +54,87 @@ pub enum Action {
     Session(String),
 }
 
+/// An entry as it stands in the file.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    id: String,
+    from: String,
+    to: String,
+    #[serde(rename = "type")]
+    definition: String,
+    variant: Option<String>,
+    member: Option<String>,
+    call: Option<String>,
+    prepare: Option<String>,
+    #[serde(default)]
+    refuse: bool,
+    default: Option<String>,
+    means: Option<String>,
+    session: Option<String>,
+    reason: String,
+    cites: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    conversion: Vec<Entry>,
+    conversion: Vec<Written>,
+}
+
+impl Written {
+    fn entry(self) -> Result<Entry> {
+        let id = self.id;
+        let fail = |problem: &str, remedy: &str| {
+            let problem = format!("the conversion `{id}` {problem}");
+            Err(Error::new("schema/conversions.toml", "", problem, remedy))
+        };
+        if self.reason.is_empty() || self.cites.is_empty() {
+            return fail(
+                "does not say why",
+                "give it a reason, and the page that it cites",
+            );
+        }
+        let actions = [
+            self.call.map(Action::Call),
+            self.prepare.map(Action::Prepare),
+            self.refuse.then_some(Action::Refuse),
+            self.default.map(Action::Default),
+            self.means.map(Action::Means),
+            self.session.map(Action::Session),
+        ];
+        let mut actions = actions.into_iter().flatten();
+        let (Some(action), None) = (actions.next(), actions.next()) else {
+            return fail(
+                "does not have exactly one action",
+                "the head of the file lists them",
+            );
+        };
+        let fits = match (&action, &self.variant, &self.member) {
+            (Action::Call(_) | Action::Refuse, Some(_), None) => true,
+            (Action::Prepare(_), None, None) => true,
+            (Action::Call(_) | Action::Prepare(_), ..) => false,
+            (_, None, Some(_)) => true,
+            _ => false,
+        };
+        if !fits {
+            let remedy =
+                "variants are called or refused, types prepared, members refused or filled in";
+            return fail("has an action for something else", remedy);
+        }
+        Ok(Entry {
+            id,
+            from: self.from,
+            to: self.to,
+            definition: self.definition,
+            variant: self.variant,
+            member: self.member,
+            action,
+            reason: self.reason,
+            used: Cell::new(false),
+        })
+    }
 }
 
 impl Table {
@@ -77,14 +147,9 @@ impl Table {
             let remedy = "give each conversion an id, from, to, type, one action, reason and cites";
             Error::new("schema/conversions.toml", "", error.message(), remedy)
         })?;
-        let empty = |entry: &&Entry| entry.reason.is_empty() || entry.cites.is_empty();
-        if let Some(entry) = file.conversion.iter().find(empty) {
-            let problem = format!("the conversion `{}` does not say why", entry.id);
-            let remedy = "give it a reason, and the page that it cites";
-            return Err(Error::new("schema/conversions.toml", "", problem, remedy));
-        }
+        let entries = file.conversion.into_iter().map(Written::entry);
         Ok(Self {
-            entries: file.conversion,
+            entries: entries.collect::<Result<_>>()?,
         })
     }
 
@@ -139,5 +204,74 @@ impl Table {
                 Err(Error::new("schema/conversions.toml", "", problem, remedy))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: &str = r#"
+        [[conversion]]
+        id = "x"
+        from = "2"
+        to = "1"
+        type = "Thing"
+        member = "m"
+        refuse = true
+        reason = "because"
+        cites = "a page"
+    "#;
+
+    fn check(text: &str, expected: &str) {
+        let read = Table::read(text).and_then(|table| table.all_used(&["1", "2"]));
+        let found = read.map_or_else(|error| error.to_string(), |()| "used".to_owned());
+        assert!(found.contains(expected), "{found}");
+    }
+
+    #[test]
+    fn an_entry_that_matches_nothing_fails_the_run() {
+        check(
+            ENTRY,
+            "the conversion `x` matches nothing; correct its type",
+        );
+    }
+
+    #[test]
+    fn an_entry_of_revisions_that_are_not_there_may_wait() {
+        check(&ENTRY.replace("\"2\"", "\"3\""), "used");
+    }
+
+    #[test]
+    fn an_entry_is_found_by_step_type_and_member() {
+        let table = Table::read(ENTRY).expect("a table");
+        assert!(table.member(("1", "2"), "Thing", "m").is_none());
+        assert!(table.member(("2", "1"), "Other", "m").is_none());
+        assert!(table.whole(("2", "1"), "Thing").is_none());
+        assert!(table.variant(("2", "1"), "Thing", "m").is_none());
+        let entry = table.member(("2", "1"), "Thing", "m").expect("an entry");
+        assert_eq!(entry.action, Action::Refuse);
+        assert_eq!(table.all_used(&["1", "2"]), Ok(()));
+    }
+
+    #[test]
+    fn every_object_with_the_member_can_be_meant() {
+        let table = Table::read(&ENTRY.replace("Thing", "*")).expect("a table");
+        assert!(table.member(("2", "1"), "Other", "m").is_some());
+        assert!(table.whole(("2", "1"), "Other").is_none());
+    }
+
+    #[test]
+    fn an_entry_says_why() {
+        check(
+            &ENTRY.replace("a page", ""),
+            "the conversion `x` does not say why",
+        );
+        check(&ENTRY.replace("cites", "sites"), "unknown field");
+        check(&ENTRY.replace("refuse = true", ""), "exactly one action");
+        check(
+            &ENTRY.replace("refuse = true", "prepare = \"f\""),
+            "for something else",
+        );
     }
 }
