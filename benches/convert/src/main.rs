@@ -10,9 +10,7 @@ use std::time::Duration;
 use cpu_time::ProcessTime;
 use mcp_2024_11_05 as oldest;
 use mcp_2026_07_28 as newest;
-use mcp_exact_convert::{
-    Context, ConvertTo, KnownRevision, MessageKind, Role, Root, convert,
-};
+use mcp_exact_convert::{Context, ConvertTo, KnownRevision, MessageKind, Role, Root, convert};
 use mcp_exact_wire::{Look, from_str, to_string};
 
 const ROUNDS: usize = 40;
@@ -43,16 +41,31 @@ fn line(what: &str, base: &str, limit: f64, (a, b): (Duration, Duration)) {
 
 fn main() {
     for (name, message) in [
-        ("a prompt", request("prompts/get", r#"{"name":"greet","arguments":{"name":"x"}}"#)),
+        (
+            "a prompt",
+            request(
+                "prompts/get",
+                r#"{"name":"greet","arguments":{"name":"x"}}"#,
+            ),
+        ),
         ("a call of 300 B", request("tools/call", &call(200))),
         ("a call of 100 kB", request("tools/call", &call(100_000))),
     ] {
         let calls = if message.len() > 10_000 { 200 } else { 20_000 };
         let look = || drop(black_box(Look::at(black_box(&message))));
-        line(&format!("pass-through of {name}"), "a look", 2.0, measure(calls, look, || pass(&message)));
+        line(
+            &format!("pass-through of {name}"),
+            "a look",
+            2.0,
+            measure(calls, look, || pass(&message)),
+        );
     }
     let text = tools(200);
-    let decode = || drop(black_box(from_str::<oldest::ListToolsResult>(black_box(&text))));
+    let decode = || {
+        drop(black_box(from_str::<oldest::ListToolsResult>(black_box(
+            &text,
+        ))))
+    };
     let decoded: oldest::ListToolsResult = from_str(&text).expect("a list of tools");
     let mut ready: Vec<oldest::ListToolsResult> = Vec::new();
     // What is converted is consumed: copies are made before the clock runs.
@@ -66,12 +79,21 @@ fn main() {
                 value.convert_to(&mut Context::new()).expect("convertible");
             drop(black_box(up));
         }
-        best.1 = best.1.min(start.elapsed() / u32::try_from(calls).expect("small"));
+        best.1 = best
+            .1
+            .min(start.elapsed() / u32::try_from(calls).expect("small"));
         let start = ProcessTime::now();
         (0..calls).for_each(|_| decode());
-        best.0 = best.0.min(start.elapsed() / u32::try_from(calls).expect("small"));
+        best.0 = best
+            .0
+            .min(start.elapsed() / u32::try_from(calls).expect("small"));
     }
-    line("200 tools from 2024-11-05 to 2026-07-28", "decoding", 1.0, best);
+    line(
+        "200 tools from 2024-11-05 to 2026-07-28",
+        "decoding",
+        1.0,
+        best,
+    );
     let through = || {
         let root = Root {
             kind: MessageKind::Result,
@@ -79,13 +101,24 @@ fn main() {
             sender: Role::Server,
         };
         let (from, to) = (KnownRevision::V2024_11_05, KnownRevision::V2026_07_28);
-        drop(black_box(convert(root, Some(&text), from, to, &mut Context::new())));
+        drop(black_box(convert(
+            root,
+            Some(&text),
+            from,
+            to,
+            &mut Context::new(),
+        )));
     };
     let both = || {
         let decoded: oldest::ListToolsResult = from_str(black_box(&text)).expect("a list of tools");
         drop(black_box(to_string(&decoded)));
     };
-    line("200 tools as raw text", "codec", f64::INFINITY, measure(20, both, through));
+    line(
+        "200 tools as raw text",
+        "codec",
+        f64::INFINITY,
+        measure(20, both, through),
+    );
 }
 
 /// What a gateway does with a message whose type is the same on both sides: look at it, and ask.

@@ -26,6 +26,7 @@ const LIBRARIES: &[&str] = &[
     "serde-json",
     "mcp-2025-06-18",
     "mcp-revisions",
+    "mcp-exact-convert",
     "rmcp",
     "rust-mcp-schema",
     "codex-mcp-types",

@@ -1,0 +1,29 @@
+//! Reads a request of a client from standard input and prints its method and its params, converted between the revisions
+//! that the arguments name: what the conversions between all revisions cost on top of their types.
+
+use std::io::Read;
+
+use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Root, convert};
+use mcp_exact_wire::Look;
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let mut arguments = std::env::args().skip(1);
+    let mut revision = |default: &str| {
+        let id = arguments.next().unwrap_or_else(|| default.to_owned());
+        id.parse::<KnownRevision>()
+    };
+    let (from, to) = (revision("2024-11-05")?, revision("2026-07-28")?);
+    let look = Look::at(&text)?;
+    let root = Root {
+        kind: MessageKind::Request,
+        method: look.method.as_deref().ok_or("no method")?,
+        sender: Role::Client,
+    };
+    let params = convert(root, look.params, from, to, &mut Context::new())?;
+    println!("{} {}", root.method, params.as_deref().unwrap_or_default());
+    Ok(())
+}
