@@ -268,6 +268,7 @@ impl<'i> Plan<'i> {
                     name_a == name_b
                 }
             }
+            (Type::Integer(_) | Type::Number(_), Type::Integer(_) | Type::Number(_)) => true,
             _ => std::mem::discriminant(a) == std::mem::discriminant(b),
         }
     }

@@ -6,5 +6,6 @@
 mod checker;
 mod chosen;
 mod dynamic;
+mod hostile;
 mod pairs;
 mod revisions;

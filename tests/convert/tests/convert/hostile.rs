@@ -1,0 +1,73 @@
+//! What is wrong under its own revision: a conversion refuses it, or hands it on, and does no harm.
+
+use mcp_exact_convert::{Context, Newer, convert_type};
+use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
+use serde_json::Value;
+
+use crate::revisions::revisions;
+
+const SEED: u64 = 20_251_125;
+
+#[test]
+fn invariant_11_mutants_do_no_harm() {
+    let mut rng = Rng::new(SEED);
+    let (mut converted, mut refused) = (0, 0);
+    for from in revisions() {
+        for name in from.known.types() {
+            let doc = Generator::new(from.document, rng.fork()).instance(name);
+            let mutants = Mutator::new(from.document, rng.fork()).sample(name, &doc, 6);
+            for mutant in mutants {
+                let text = mutant.doc.write(Style::WILD, &mut rng);
+                for to in revisions() {
+                    let mut cx =
+                        Context::new().newer(*rng.pick(&[Newer::Report, Newer::KeepInExtra]));
+                    match convert_type(name, &text, from.known, to.known, &mut cx) {
+                        Ok(out) => {
+                            let json: Result<Value, _> = serde_json::from_str(&out);
+                            assert!(json.is_ok() || *out == text, "{name}: {text}\n{out}");
+                            converted += 1;
+                        }
+                        Err(error) => {
+                            assert!(!error.reason().is_empty(), "{name}: {text}");
+                            refused += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{converted} converted, {refused} refused");
+    assert!(
+        converted > 3_000 && refused > 3_000,
+        "{converted}, {refused}"
+    );
+}
+
+#[test]
+fn invariant_11_depth_and_width_are_bounded() {
+    let [older, .., newer] = revisions() else {
+        panic!("at least two revisions");
+    };
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    let blocks: Vec<String> = (0..50_000)
+        .map(|n| format!(r#"{{"type":"text","text":"{n}"}}"#))
+        .collect();
+    let documents = [
+        ("CallToolResult", format!(r#"{{"content":[],"x":{deep}}}"#)),
+        ("CallToolResult", format!(r#"{{"content":{deep}}}"#)),
+        (
+            "CallToolResult",
+            format!(r#"{{"content":[{}]}}"#, blocks.join(",")),
+        ),
+    ];
+    for (name, text) in documents {
+        let mut cx = Context::new();
+        let out = convert_type(name, &text, older.known, newer.known, &mut cx);
+        if let Ok(out) = out {
+            assert!(
+                out.len() + 10 > text.len(),
+                "nothing is lost of what is long"
+            );
+        }
+    }
+}
