@@ -18,11 +18,12 @@
     feature = "2024-11-05",
     doc = r#"
 ```
+use mcp_2025_06_18::{Tool, ToolInputSchema};
 use mcp_exact_convert::{Context, ConvertTo, LossKind};
 
-let tool = mcp_2025_06_18::Tool {
+let tool = Tool {
     title: Some("Echo".into()),
-    ..mcp_2025_06_18::Tool::new(Default::default(), "echo")
+    ..Tool::new(ToolInputSchema::new(), "echo")
 };
 let mut cx = Context::new();
 let older: mcp_2025_03_26::Tool = tool.convert_to(&mut cx)?;
