@@ -109,6 +109,7 @@ fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> Toke
             let name = ident(name);
             return quote! {
                 impl mcp_exact_wire::DecodeResult for #name {
+                    #[inline]
                     fn decode_result(_: &str, r: &mut Reader<'_>) -> Read<Self> {
                         Decode::decode(r)
                     }
@@ -139,6 +140,7 @@ fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> Toke
     let name = ident(name);
     quote! {
         impl mcp_exact_wire::DecodeResult for #name {
+            #[inline]
             fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
                 match method {
                     #(#arms)*
@@ -236,6 +238,7 @@ fn identified(ir: &Ir, name: &str) -> TokenStream {
     let name = ident(name);
     quote! {
         impl mcp_exact_wire::Identified for #name {
+            #[inline]
             fn request_id(&self) -> Option<mcp_exact_wire::RequestId> {
                 match self { #(#arms)* #unknown }
             }

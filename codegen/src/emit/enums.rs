@@ -26,6 +26,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Tok
         }
         impl #name {
             /// The value as it stands in JSON.
+            #[inline]
             pub fn as_str(&self) -> &str {
                 match self {
                     #(Self::#variants => #values,)*
@@ -34,6 +35,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Tok
             }
         }
         impl From<&str> for #name {
+            #[inline]
             fn from(value: &str) -> Self {
                 match value {
                     #(#values => Self::#variants,)*
@@ -42,16 +44,19 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Tok
             }
         }
         impl Decode for #name {
+            #[inline]
             fn decode(r: &mut Reader<'_>) -> Read<Self> {
                 r.str().map(|value| Self::from(&*value))
             }
         }
         impl Encode for #name {
+            #[inline]
             fn encode(&self, w: &mut Writer<'_>) {
                 w.string(self.as_str());
             }
         }
         impl Validate for #name {
+            #[inline]
             fn check(&self, path: &Path<'_>, to: &mut Violations) {
                 if let Self::Unrecognized(name) = self {
                     name.check(path, to);
@@ -79,16 +84,19 @@ pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> 
             #only,
         }
         impl Decode for #name {
+            #[inline]
             fn decode(r: &mut Reader<'_>) -> Read<Self> {
                 r.constant(#value).map(|()| Self::#only)
             }
         }
         impl Encode for #name {
+            #[inline]
             fn encode(&self, w: &mut Writer<'_>) {
                 w.put(#text);
             }
         }
         impl Validate for #name {
+            #[inline]
             fn check(&self, _: &Path<'_>, _: &mut Violations) {}
         }
         mcp_exact_wire::serde_through_wire!(#name);

@@ -1,4 +1,7 @@
 //! The emitters: from the representation of one revision to the files of its crate.
+//!
+//! Functions that no type parameter makes lazy are `#[inline]`, so that a crate compiles what it uses of a revision, and
+//! nothing is compiled for a revision that is only there.
 
 mod alias;
 mod directions;

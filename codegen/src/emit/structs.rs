@@ -26,9 +26,11 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
             const MEMBERS: &'static [&'static str] = &[#(#names),*];
         }
         impl Decode for #name {
+            #[inline]
             fn decode(r: &mut Reader<'_>) -> Read<Self> { #decode }
         }
         impl Encode for #name {
+            #[inline]
             fn encode(&self, w: &mut Writer<'_>) { #encode }
         }
         impl Validate for #name { #check }
@@ -157,6 +159,7 @@ fn new(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenSt
     let default = parameters.is_empty().then(|| {
         quote! {
             impl Default for #name {
+                #[inline]
                 fn default() -> Self {
                     Self::new()
                 }

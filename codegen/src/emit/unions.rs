@@ -49,9 +49,11 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
         }
         #conversions
         impl Decode for #name {
+            #[inline]
             fn decode(r: &mut Reader<'_>) -> Read<Self> { #decode }
         }
         impl Encode for #name {
+            #[inline]
             fn encode(&self, w: &mut Writer<'_>) {
                 match self {
                     #(Self::#variants(value) => value.encode(w),)*
@@ -83,6 +85,7 @@ fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
         let from_str = (text == "String").then(|| {
             quote! {
                 impl From<&str> for #name {
+                    #[inline]
                     fn from(value: &str) -> Self {
                         Self::#value(value.into())
                     }
@@ -91,6 +94,7 @@ fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
         });
         quote! {
             impl From<#from> for #name {
+                #[inline]
                 fn from(value: #from) -> Self {
                     Self::#value(value)
                 }

@@ -126,10 +126,11 @@ pub fn union(cx: &Context<'_>, union: &Union) -> TokenStream {
 fn function(checks: Vec<TokenStream>) -> TokenStream {
     if checks.is_empty() {
         quote!(
+            #[inline]
             fn check(&self, _: &Path<'_>, _: &mut Violations) {}
         )
     } else {
-        quote!(fn check(&self, path: &Path<'_>, to: &mut Violations) { #(#checks)* })
+        quote!(#[inline] fn check(&self, path: &Path<'_>, to: &mut Violations) { #(#checks)* })
     }
 }
 

@@ -214,10 +214,12 @@ impl Context {
         Refused::new(self.pointer(), reason, Severity::Message)
     }
 
+    #[inline]
     pub(crate) fn enter(&mut self, member: &'static str) {
         self.path.push(Segment::Member(member));
     }
 
+    #[inline]
     pub(crate) fn enter_index(&mut self, index: usize) {
         self.path.push(Segment::Index(index));
     }
@@ -226,6 +228,7 @@ impl Context {
         self.path.push(Segment::Name(name));
     }
 
+    #[inline]
     pub(crate) fn leave(&mut self) {
         self.path.pop();
     }

@@ -24,6 +24,7 @@ pub type Step<T> = Result<T, Refused>;
 #[allow(dead_code)]
 impl Context {
     /// A member that both revisions have.
+    #[inline]
     pub(crate) fn at<T>(
         &mut self,
         member: &'static str,
@@ -36,6 +37,7 @@ impl Context {
     }
 
     /// An optional member that both revisions have; when its value has no new form, it is left out and reported.
+    #[inline]
     pub(crate) fn optional<A, B>(
         &mut self,
         member: &'static str,
@@ -79,13 +81,14 @@ impl Context {
         items: Vec<A>,
         mut f: impl FnMut(A, &mut Self) -> Step<B>,
     ) -> Step<Vec<B>> {
-        let convert = |(index, item)| {
+        // Collecting results would let the array grow from a few items on, and move them each time.
+        let mut converted = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
             self.enter_index(index);
-            let item = f(item, self)?;
+            converted.push(f(item, self)?);
             self.leave();
-            Ok(item)
-        };
-        items.into_iter().enumerate().map(convert).collect()
+        }
+        Ok(converted)
     }
 
     /// The entries of a map, each in its new form.
@@ -185,7 +188,21 @@ impl Context {
     }
 
     /// A member that the source type let be anything, as what the target type makes of it.
+    #[inline]
     pub(crate) fn known<T: Decode + Validate>(
+        &mut self,
+        member: &'static str,
+        known: &mut Known,
+    ) -> Option<T> {
+        // Nearly always: the source type knew all members that were there.
+        if known.is_empty() {
+            return None;
+        }
+        self.known_here(member, known)
+    }
+
+    #[cold]
+    fn known_here<T: Decode + Validate>(
         &mut self,
         member: &'static str,
         known: &mut Known,
@@ -487,8 +504,20 @@ impl AsNumber for Number {
 /// and are not walked through.
 fn is_concerned<V: DocumentView, W: DocumentView>(text: &str) -> bool {
     let mut rules = W::RULES.iter().filter(|rule| !V::RULES.contains(rule));
-    let has = |what: &str| memchr::memmem::find(text.as_bytes(), what.as_bytes()).is_some();
-    rules.any(|rule| rule.required || has(rule.name) || has("\\"))
+    // A name spelt with escape sequences has a backslash.
+    rules.any(|rule| {
+        rule.required || has(text, rule.name) || memchr::memchr(b'\\', text.as_bytes()).is_some()
+    })
+}
+
+/// Whether a name stands in a text. Names are short, and preparing a real search costs more than looking at each place where
+/// the first byte stands.
+fn has(text: &str, name: &str) -> bool {
+    let (text, name) = (text.as_bytes(), name.as_bytes());
+    let Some(&first) = name.first() else {
+        return true;
+    };
+    memchr::memchr_iter(first, text).any(|at| text[at..].starts_with(name))
 }
 
 /// Why text is not of a type, and where in it.

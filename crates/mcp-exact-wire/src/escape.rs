@@ -17,6 +17,19 @@ const LETTERS: [u8; 256] = {
     letters
 };
 
+/// What stands for a character: a backslash and its letter, or two zeros.
+const PAIRS: [[u8; 2]; 256] = {
+    let mut pairs = [[0; 2]; 256];
+    let mut at = 0;
+    while at < 256 {
+        if LETTERS[at] != 0 {
+            pairs[at] = [b'\\', LETTERS[at]];
+        }
+        at += 1;
+    }
+    pairs
+};
+
 /// Input that is escaped at a time, so that the room made for it stays in the cache.
 const PIECE: usize = 2048;
 
@@ -61,42 +74,64 @@ fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     let piece = bytes.get(..PIECE + BLOCK).unwrap_or(bytes);
     let before = out.len();
     // Most characters stay one. Where there is too little room for more whole blocks, the next piece goes on.
-    out.resize(before + piece.len() + piece.len() / 4 + 3 * BLOCK, 0);
+    out.resize(before + piece.len() + piece.len() / 8 + 4 * BLOCK, 0);
     let (taken, written) = escape_blocks(piece, &mut out[before..]);
     out.truncate(before + written);
     taken
 }
 
-/// A block is copied whole, and what follows an escaped character is copied again, one byte further: more bytes than
-/// needed, but with no branch that depends on how long the runs are.
+/// Bytes that are copied at a time: more than most runs between escaped characters are long.
+const STRIDE: usize = 32;
+
+/// A run between escaped characters is copied by its first [`STRIDE`] bytes, whatever its length: more bytes than needed,
+/// which the next run overwrites, but with no branch that depends on how long most runs are.
 fn escape_blocks(bytes: &[u8], out: &mut [u8]) -> (usize, usize) {
     let (mut at, mut length) = (0, 0);
     let window = |at: usize| bytes.get(at..)?.first_chunk::<{ 2 * BLOCK }>();
     while let (Some(window), Some(room)) = (window(at), out.get_mut(length..)) {
-        let Some(room) = room.first_chunk_mut::<{ 3 * BLOCK }>() else {
+        let Some(room) = room.first_chunk_mut::<{ 4 * BLOCK }>() else {
             break;
         };
         let Some((block, _)) = window.split_first_chunk() else {
             break;
         };
-        room[..BLOCK].copy_from_slice(block);
         let mut special = block::special_marks(block);
-        let mut added = 0;
+        let (mut from, mut added) = (0, 0);
         while special != 0 {
             // The remainders change nothing, but the compiler sees that all indices are within bounds.
-            let from = special.trailing_zeros() as usize % BLOCK;
-            let letter = LETTERS[usize::from(window[from])];
-            let to = from + added % BLOCK;
-            if letter == 0 {
-                return (at + from, length + to);
+            let (end, so_far) = (special.trailing_zeros() as usize % BLOCK, added % BLOCK);
+            let pair = PAIRS[usize::from(window[end])];
+            let to = end + so_far;
+            run(window, room, (from, end), so_far);
+            if pair == [0; 2] {
+                return (at + end, length + to);
             }
             special &= special - 1;
-            room[to + 2..to + 2 + BLOCK].copy_from_slice(&window[from + 1..from + 1 + BLOCK]);
-            room[to..to + 2].copy_from_slice(&[b'\\', letter]);
+            room[to..to + 2].copy_from_slice(&pair);
+            from = end + 1;
             added += 1;
         }
+        run(window, room, (from, BLOCK), added % (2 * BLOCK));
         at += BLOCK;
         length += BLOCK + added;
     }
     (at, length)
+}
+
+/// Copies the bytes of a block from `from` to `end`, `added` bytes further on.
+#[inline(always)]
+fn run(
+    window: &[u8; 2 * BLOCK],
+    room: &mut [u8; 4 * BLOCK],
+    (from, end): (usize, usize),
+    added: usize,
+) {
+    // As the remainders above: it changes nothing.
+    let from = from.min(BLOCK);
+    let to = from + added;
+    room[to..to + STRIDE].copy_from_slice(&window[from..from + STRIDE]);
+    if end > from + STRIDE {
+        let (from, to) = (from + STRIDE, to + STRIDE);
+        room[to..to + STRIDE].copy_from_slice(&window[from..from + STRIDE]);
+    }
 }

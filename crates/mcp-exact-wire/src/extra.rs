@@ -123,11 +123,17 @@ impl<T> Extra<T> {
     #[inline]
     pub fn encode(&self, w: &mut Writer<'_>) {
         if let Some(members) = &self.0 {
-            for (name, value) in members.iter() {
-                w.name(name);
-                w.put(value.text());
-            }
+            write(members, w);
         }
+    }
+}
+
+/// Apart from its caller, of which there is one for each type.
+#[inline(never)]
+fn write(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
+    for (name, value) in members {
+        w.name(name);
+        w.put(value.text());
     }
 }
 

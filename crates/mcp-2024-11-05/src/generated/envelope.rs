@@ -41,6 +41,7 @@ impl Members for JSONRPCError {
 }
 
 impl Decode for JSONRPCError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCError as Members>::MEMBERS,
@@ -77,6 +78,7 @@ impl Decode for JSONRPCError {
 }
 
 impl Encode for JSONRPCError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"error\":");
         self.error.encode(w);
@@ -88,6 +90,7 @@ impl Encode for JSONRPCError {
 }
 
 impl Validate for JSONRPCError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCError);
@@ -124,6 +127,7 @@ impl Members for JSONRPCErrorError {
 }
 
 impl Decode for JSONRPCErrorError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCErrorError as Members>::MEMBERS,
@@ -162,6 +166,7 @@ impl Decode for JSONRPCErrorError {
 }
 
 impl Encode for JSONRPCErrorError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":");
         self.code.encode(w);
@@ -177,6 +182,7 @@ impl Encode for JSONRPCErrorError {
 }
 
 impl Validate for JSONRPCErrorError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCErrorError);
@@ -197,30 +203,35 @@ pub enum JSONRPCMessage {
 }
 
 impl From<JSONRPCError> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCError) -> Self {
         Self::Error(value)
     }
 }
 
 impl From<JSONRPCNotification> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCNotification) -> Self {
         Self::Notification(value)
     }
 }
 
 impl From<JSONRPCRequest> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCRequest) -> Self {
         Self::Request(value)
     }
 }
 
 impl From<JSONRPCResponse> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCResponse) -> Self {
         Self::Response(value)
     }
 }
 
 impl Decode for JSONRPCMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "JSONRPCMessage",
@@ -266,6 +277,7 @@ impl Decode for JSONRPCMessage {
 }
 
 impl Encode for JSONRPCMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Request(value) => value.encode(w),
@@ -277,6 +289,7 @@ impl Encode for JSONRPCMessage {
 }
 
 impl Validate for JSONRPCMessage {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCMessage);
@@ -310,6 +323,7 @@ impl Members for JSONRPCNotification {
 }
 
 impl Decode for JSONRPCNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCNotification as Members>::MEMBERS,
@@ -343,6 +357,7 @@ impl Decode for JSONRPCNotification {
 }
 
 impl Encode for JSONRPCNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":");
         w.string(&self.method);
@@ -356,6 +371,7 @@ impl Encode for JSONRPCNotification {
 }
 
 impl Validate for JSONRPCNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCNotification);
@@ -392,6 +408,7 @@ impl Members for JSONRPCRequest {
 }
 
 impl Decode for JSONRPCRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequest as Members>::MEMBERS,
@@ -431,6 +448,7 @@ impl Decode for JSONRPCRequest {
 }
 
 impl Encode for JSONRPCRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -446,6 +464,7 @@ impl Encode for JSONRPCRequest {
 }
 
 impl Validate for JSONRPCRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCRequest);
@@ -479,6 +498,7 @@ impl Members for JSONRPCResponse {
 }
 
 impl Decode for JSONRPCResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCResponse as Members>::MEMBERS,
@@ -515,6 +535,7 @@ impl Decode for JSONRPCResponse {
 }
 
 impl Encode for JSONRPCResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -526,6 +547,7 @@ impl Encode for JSONRPCResponse {
 }
 
 impl Validate for JSONRPCResponse {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCResponse);

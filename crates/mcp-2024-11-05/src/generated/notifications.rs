@@ -44,6 +44,7 @@ impl Members for CancelledNotification {
 }
 
 impl Decode for CancelledNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotification as Members>::MEMBERS,
@@ -74,6 +75,7 @@ impl Decode for CancelledNotification {
 }
 
 impl Encode for CancelledNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"notifications/cancelled\",\"params\":");
         self.params.encode(w);
@@ -83,6 +85,7 @@ impl Encode for CancelledNotification {
 }
 
 impl Validate for CancelledNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CancelledNotification);
@@ -121,6 +124,7 @@ impl Members for CancelledNotificationParams {
 }
 
 impl Decode for CancelledNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotificationParams as Members>::MEMBERS,
@@ -156,6 +160,7 @@ impl Decode for CancelledNotificationParams {
 }
 
 impl Encode for CancelledNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"requestId\":");
         self.request_id.encode(w);
@@ -173,6 +178,7 @@ impl Encode for CancelledNotificationParams {
 }
 
 impl Validate for CancelledNotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CancelledNotificationParams);
@@ -195,30 +201,35 @@ pub enum ClientNotification {
 }
 
 impl From<CancelledNotification> for ClientNotification {
+    #[inline]
     fn from(value: CancelledNotification) -> Self {
         Self::Cancelled(value)
     }
 }
 
 impl From<InitializedNotification> for ClientNotification {
+    #[inline]
     fn from(value: InitializedNotification) -> Self {
         Self::Initialized(value)
     }
 }
 
 impl From<ProgressNotification> for ClientNotification {
+    #[inline]
     fn from(value: ProgressNotification) -> Self {
         Self::Progress(value)
     }
 }
 
 impl From<RootsListChangedNotification> for ClientNotification {
+    #[inline]
     fn from(value: RootsListChangedNotification) -> Self {
         Self::RootsListChanged(value)
     }
 }
 
 impl Decode for ClientNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ClientNotification",
@@ -259,6 +270,7 @@ impl Decode for ClientNotification {
 }
 
 impl Encode for ClientNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Cancelled(value) => value.encode(w),
@@ -271,6 +283,7 @@ impl Encode for ClientNotification {
 }
 
 impl Validate for ClientNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Unrecognized(value) => {
@@ -304,6 +317,7 @@ impl InitializedNotification {
 }
 
 impl Default for InitializedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -314,6 +328,7 @@ impl Members for InitializedNotification {
 }
 
 impl Decode for InitializedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializedNotification as Members>::MEMBERS,
@@ -341,6 +356,7 @@ impl Decode for InitializedNotification {
 }
 
 impl Encode for InitializedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"notifications/initialized\"");
         if let Some(value) = &self.params {
@@ -353,6 +369,7 @@ impl Encode for InitializedNotification {
 }
 
 impl Validate for InitializedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InitializedNotification);
@@ -383,6 +400,7 @@ impl Members for LoggingMessageNotification {
 }
 
 impl Decode for LoggingMessageNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotification as Members>::MEMBERS,
@@ -413,6 +431,7 @@ impl Decode for LoggingMessageNotification {
 }
 
 impl Encode for LoggingMessageNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"notifications/message\",\"params\":");
         self.params.encode(w);
@@ -422,6 +441,7 @@ impl Encode for LoggingMessageNotification {
 }
 
 impl Validate for LoggingMessageNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -467,6 +487,7 @@ impl Members for LoggingMessageNotificationParams {
 }
 
 impl Decode for LoggingMessageNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
@@ -508,6 +529,7 @@ impl Decode for LoggingMessageNotificationParams {
 }
 
 impl Encode for LoggingMessageNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"data\":");
         self.data.encode(w);
@@ -527,6 +549,7 @@ impl Encode for LoggingMessageNotificationParams {
 }
 
 impl Validate for LoggingMessageNotificationParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.level;
@@ -566,6 +589,7 @@ impl Members for Notification {
 }
 
 impl Decode for Notification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Notification as Members>::MEMBERS,
@@ -598,6 +622,7 @@ impl Decode for Notification {
 }
 
 impl Encode for Notification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(&self.method);
@@ -611,6 +636,7 @@ impl Encode for Notification {
 }
 
 impl Validate for Notification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Notification);
@@ -637,6 +663,7 @@ impl NotificationParams {
 }
 
 impl Default for NotificationParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -647,6 +674,7 @@ impl Members for NotificationParams {
 }
 
 impl Decode for NotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NotificationParams as Members>::MEMBERS,
@@ -673,6 +701,7 @@ impl Decode for NotificationParams {
 }
 
 impl Encode for NotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -685,6 +714,7 @@ impl Encode for NotificationParams {
 }
 
 impl Validate for NotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(NotificationParams);
@@ -715,6 +745,7 @@ impl Members for ProgressNotification {
 }
 
 impl Decode for ProgressNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotification as Members>::MEMBERS,
@@ -745,6 +776,7 @@ impl Decode for ProgressNotification {
 }
 
 impl Encode for ProgressNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"notifications/progress\",\"params\":");
         self.params.encode(w);
@@ -754,6 +786,7 @@ impl Encode for ProgressNotification {
 }
 
 impl Validate for ProgressNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ProgressNotification);
@@ -801,6 +834,7 @@ impl Members for ProgressNotificationParams {
 }
 
 impl Decode for ProgressNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotificationParams as Members>::MEMBERS,
@@ -842,6 +876,7 @@ impl Decode for ProgressNotificationParams {
 }
 
 impl Encode for ProgressNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"progress\":");
         self.progress.encode(w);
@@ -861,6 +896,7 @@ impl Encode for ProgressNotificationParams {
 }
 
 impl Validate for ProgressNotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ProgressNotificationParams);
@@ -887,6 +923,7 @@ impl PromptListChangedNotification {
 }
 
 impl Default for PromptListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -897,6 +934,7 @@ impl Members for PromptListChangedNotification {
 }
 
 impl Decode for PromptListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptListChangedNotification as Members>::MEMBERS,
@@ -924,6 +962,7 @@ impl Decode for PromptListChangedNotification {
 }
 
 impl Encode for PromptListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"notifications/prompts/list_changed\"");
         if let Some(value) = &self.params {
@@ -936,6 +975,7 @@ impl Encode for PromptListChangedNotification {
 }
 
 impl Validate for PromptListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptListChangedNotification);
@@ -962,6 +1002,7 @@ impl ResourceListChangedNotification {
 }
 
 impl Default for ResourceListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -972,6 +1013,7 @@ impl Members for ResourceListChangedNotification {
 }
 
 impl Decode for ResourceListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
@@ -999,6 +1041,7 @@ impl Decode for ResourceListChangedNotification {
 }
 
 impl Encode for ResourceListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"notifications/resources/list_changed\"");
         if let Some(value) = &self.params {
@@ -1011,6 +1054,7 @@ impl Encode for ResourceListChangedNotification {
 }
 
 impl Validate for ResourceListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ResourceListChangedNotification);
@@ -1041,6 +1085,7 @@ impl Members for ResourceUpdatedNotification {
 }
 
 impl Decode for ResourceUpdatedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
@@ -1071,6 +1116,7 @@ impl Decode for ResourceUpdatedNotification {
 }
 
 impl Encode for ResourceUpdatedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"notifications/resources/updated\",\"params\":");
         self.params.encode(w);
@@ -1080,6 +1126,7 @@ impl Encode for ResourceUpdatedNotification {
 }
 
 impl Validate for ResourceUpdatedNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1119,6 +1166,7 @@ impl Members for ResourceUpdatedNotificationParams {
 }
 
 impl Decode for ResourceUpdatedNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
@@ -1151,6 +1199,7 @@ impl Decode for ResourceUpdatedNotificationParams {
 }
 
 impl Encode for ResourceUpdatedNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -1164,6 +1213,7 @@ impl Encode for ResourceUpdatedNotificationParams {
 }
 
 impl Validate for ResourceUpdatedNotificationParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -1198,6 +1248,7 @@ impl RootsListChangedNotification {
 }
 
 impl Default for RootsListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1208,6 +1259,7 @@ impl Members for RootsListChangedNotification {
 }
 
 impl Decode for RootsListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RootsListChangedNotification as Members>::MEMBERS,
@@ -1235,6 +1287,7 @@ impl Decode for RootsListChangedNotification {
 }
 
 impl Encode for RootsListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"notifications/roots/list_changed\"");
         if let Some(value) = &self.params {
@@ -1247,6 +1300,7 @@ impl Encode for RootsListChangedNotification {
 }
 
 impl Validate for RootsListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(RootsListChangedNotification);
@@ -1275,48 +1329,56 @@ pub enum ServerNotification {
 }
 
 impl From<CancelledNotification> for ServerNotification {
+    #[inline]
     fn from(value: CancelledNotification) -> Self {
         Self::Cancelled(value)
     }
 }
 
 impl From<LoggingMessageNotification> for ServerNotification {
+    #[inline]
     fn from(value: LoggingMessageNotification) -> Self {
         Self::LoggingMessage(value)
     }
 }
 
 impl From<ProgressNotification> for ServerNotification {
+    #[inline]
     fn from(value: ProgressNotification) -> Self {
         Self::Progress(value)
     }
 }
 
 impl From<PromptListChangedNotification> for ServerNotification {
+    #[inline]
     fn from(value: PromptListChangedNotification) -> Self {
         Self::PromptListChanged(value)
     }
 }
 
 impl From<ResourceListChangedNotification> for ServerNotification {
+    #[inline]
     fn from(value: ResourceListChangedNotification) -> Self {
         Self::ResourceListChanged(value)
     }
 }
 
 impl From<ResourceUpdatedNotification> for ServerNotification {
+    #[inline]
     fn from(value: ResourceUpdatedNotification) -> Self {
         Self::ResourceUpdated(value)
     }
 }
 
 impl From<ToolListChangedNotification> for ServerNotification {
+    #[inline]
     fn from(value: ToolListChangedNotification) -> Self {
         Self::ToolListChanged(value)
     }
 }
 
 impl Decode for ServerNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerNotification",
@@ -1375,6 +1437,7 @@ impl Decode for ServerNotification {
 }
 
 impl Encode for ServerNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Cancelled(value) => value.encode(w),
@@ -1390,6 +1453,7 @@ impl Encode for ServerNotification {
 }
 
 impl Validate for ServerNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ResourceUpdated(value) => {
@@ -1429,6 +1493,7 @@ impl ToolListChangedNotification {
 }
 
 impl Default for ToolListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1439,6 +1504,7 @@ impl Members for ToolListChangedNotification {
 }
 
 impl Decode for ToolListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolListChangedNotification as Members>::MEMBERS,
@@ -1466,6 +1532,7 @@ impl Decode for ToolListChangedNotification {
 }
 
 impl Encode for ToolListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"notifications/tools/list_changed\"");
         if let Some(value) = &self.params {
@@ -1478,6 +1545,7 @@ impl Encode for ToolListChangedNotification {
 }
 
 impl Validate for ToolListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolListChangedNotification);

@@ -38,6 +38,7 @@ impl Members for CallToolRequest {
 }
 
 impl Decode for CallToolRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
@@ -68,6 +69,7 @@ impl Decode for CallToolRequest {
 }
 
 impl Encode for CallToolRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"tools/call\",\"params\":");
         self.params.encode(w);
@@ -77,6 +79,7 @@ impl Encode for CallToolRequest {
 }
 
 impl Validate for CallToolRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CallToolRequest);
@@ -113,6 +116,7 @@ impl Members for CallToolRequestParams {
 }
 
 impl Decode for CallToolRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
@@ -148,6 +152,7 @@ impl Decode for CallToolRequestParams {
 }
 
 impl Encode for CallToolRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -165,6 +170,7 @@ impl Encode for CallToolRequestParams {
 }
 
 impl Validate for CallToolRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CallToolRequestParams);
@@ -205,84 +211,98 @@ pub enum ClientRequest {
 }
 
 impl From<CallToolRequest> for ClientRequest {
+    #[inline]
     fn from(value: CallToolRequest) -> Self {
         Self::CallTool(value)
     }
 }
 
 impl From<CompleteRequest> for ClientRequest {
+    #[inline]
     fn from(value: CompleteRequest) -> Self {
         Self::Complete(value)
     }
 }
 
 impl From<GetPromptRequest> for ClientRequest {
+    #[inline]
     fn from(value: GetPromptRequest) -> Self {
         Self::GetPrompt(value)
     }
 }
 
 impl From<InitializeRequest> for ClientRequest {
+    #[inline]
     fn from(value: InitializeRequest) -> Self {
         Self::Initialize(value)
     }
 }
 
 impl From<ListPromptsRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListPromptsRequest) -> Self {
         Self::ListPrompts(value)
     }
 }
 
 impl From<ListResourceTemplatesRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListResourceTemplatesRequest) -> Self {
         Self::ListResourceTemplates(value)
     }
 }
 
 impl From<ListResourcesRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListResourcesRequest) -> Self {
         Self::ListResources(value)
     }
 }
 
 impl From<ListToolsRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListToolsRequest) -> Self {
         Self::ListTools(value)
     }
 }
 
 impl From<PingRequest> for ClientRequest {
+    #[inline]
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
 }
 
 impl From<ReadResourceRequest> for ClientRequest {
+    #[inline]
     fn from(value: ReadResourceRequest) -> Self {
         Self::ReadResource(value)
     }
 }
 
 impl From<SetLevelRequest> for ClientRequest {
+    #[inline]
     fn from(value: SetLevelRequest) -> Self {
         Self::SetLevel(value)
     }
 }
 
 impl From<SubscribeRequest> for ClientRequest {
+    #[inline]
     fn from(value: SubscribeRequest) -> Self {
         Self::Subscribe(value)
     }
 }
 
 impl From<UnsubscribeRequest> for ClientRequest {
+    #[inline]
     fn from(value: UnsubscribeRequest) -> Self {
         Self::Unsubscribe(value)
     }
 }
 
 impl Decode for ClientRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ClientRequest",
@@ -377,6 +397,7 @@ impl Decode for ClientRequest {
 }
 
 impl Encode for ClientRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Initialize(value) => value.encode(w),
@@ -398,6 +419,7 @@ impl Encode for ClientRequest {
 }
 
 impl Validate for ClientRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ReadResource(value) => {
@@ -450,6 +472,7 @@ impl Members for CompleteRequest {
 }
 
 impl Decode for CompleteRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
@@ -480,6 +503,7 @@ impl Decode for CompleteRequest {
 }
 
 impl Encode for CompleteRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"completion/complete\",\"params\":");
         self.params.encode(w);
@@ -489,6 +513,7 @@ impl Encode for CompleteRequest {
 }
 
 impl Validate for CompleteRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -534,6 +559,7 @@ impl Members for CompleteRequestParams {
 }
 
 impl Decode for CompleteRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
@@ -572,6 +598,7 @@ impl Decode for CompleteRequestParams {
 }
 
 impl Encode for CompleteRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"argument\":");
         self.argument.encode(w);
@@ -587,6 +614,7 @@ impl Encode for CompleteRequestParams {
 }
 
 impl Validate for CompleteRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.r#ref;
@@ -623,6 +651,7 @@ impl Members for CreateMessageRequest {
 }
 
 impl Decode for CreateMessageRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
@@ -653,6 +682,7 @@ impl Decode for CreateMessageRequest {
 }
 
 impl Encode for CreateMessageRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"sampling/createMessage\",\"params\":");
         self.params.encode(w);
@@ -662,6 +692,7 @@ impl Encode for CreateMessageRequest {
 }
 
 impl Validate for CreateMessageRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -732,6 +763,7 @@ impl Members for CreateMessageRequestParams {
 }
 
 impl Decode for CreateMessageRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
@@ -788,6 +820,7 @@ impl Decode for CreateMessageRequestParams {
 }
 
 impl Encode for CreateMessageRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"maxTokens\":");
         self.max_tokens.encode(w);
@@ -827,6 +860,7 @@ impl Encode for CreateMessageRequestParams {
 }
 
 impl Validate for CreateMessageRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.include_context {
             let path = &path.member("includeContext");
@@ -873,6 +907,7 @@ impl Members for GetPromptRequest {
 }
 
 impl Decode for GetPromptRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
@@ -903,6 +938,7 @@ impl Decode for GetPromptRequest {
 }
 
 impl Encode for GetPromptRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"prompts/get\",\"params\":");
         self.params.encode(w);
@@ -912,6 +948,7 @@ impl Encode for GetPromptRequest {
 }
 
 impl Validate for GetPromptRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetPromptRequest);
@@ -948,6 +985,7 @@ impl Members for GetPromptRequestParams {
 }
 
 impl Decode for GetPromptRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
@@ -983,6 +1021,7 @@ impl Decode for GetPromptRequestParams {
 }
 
 impl Encode for GetPromptRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1000,6 +1039,7 @@ impl Encode for GetPromptRequestParams {
 }
 
 impl Validate for GetPromptRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetPromptRequestParams);
@@ -1030,6 +1070,7 @@ impl Members for InitializeRequest {
 }
 
 impl Decode for InitializeRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequest as Members>::MEMBERS,
@@ -1060,6 +1101,7 @@ impl Decode for InitializeRequest {
 }
 
 impl Encode for InitializeRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"initialize\",\"params\":");
         self.params.encode(w);
@@ -1069,6 +1111,7 @@ impl Encode for InitializeRequest {
 }
 
 impl Validate for InitializeRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InitializeRequest);
@@ -1117,6 +1160,7 @@ impl Members for InitializeRequestParams {
 }
 
 impl Decode for InitializeRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequestParams as Members>::MEMBERS,
@@ -1161,6 +1205,7 @@ impl Decode for InitializeRequestParams {
 }
 
 impl Encode for InitializeRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"capabilities\":");
         self.capabilities.encode(w);
@@ -1178,6 +1223,7 @@ impl Encode for InitializeRequestParams {
 }
 
 impl Validate for InitializeRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InitializeRequestParams);
@@ -1204,6 +1250,7 @@ impl ListPromptsRequest {
 }
 
 impl Default for ListPromptsRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1214,6 +1261,7 @@ impl Members for ListPromptsRequest {
 }
 
 impl Decode for ListPromptsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
@@ -1241,6 +1289,7 @@ impl Decode for ListPromptsRequest {
 }
 
 impl Encode for ListPromptsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"prompts/list\"");
         if let Some(value) = &self.params {
@@ -1253,6 +1302,7 @@ impl Encode for ListPromptsRequest {
 }
 
 impl Validate for ListPromptsRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListPromptsRequest);
@@ -1279,6 +1329,7 @@ impl ListResourceTemplatesRequest {
 }
 
 impl Default for ListResourceTemplatesRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1289,6 +1340,7 @@ impl Members for ListResourceTemplatesRequest {
 }
 
 impl Decode for ListResourceTemplatesRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
@@ -1316,6 +1368,7 @@ impl Decode for ListResourceTemplatesRequest {
 }
 
 impl Encode for ListResourceTemplatesRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"resources/templates/list\"");
         if let Some(value) = &self.params {
@@ -1328,6 +1381,7 @@ impl Encode for ListResourceTemplatesRequest {
 }
 
 impl Validate for ListResourceTemplatesRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListResourceTemplatesRequest);
@@ -1354,6 +1408,7 @@ impl ListResourcesRequest {
 }
 
 impl Default for ListResourcesRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1364,6 +1419,7 @@ impl Members for ListResourcesRequest {
 }
 
 impl Decode for ListResourcesRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
@@ -1391,6 +1447,7 @@ impl Decode for ListResourcesRequest {
 }
 
 impl Encode for ListResourcesRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"resources/list\"");
         if let Some(value) = &self.params {
@@ -1403,6 +1460,7 @@ impl Encode for ListResourcesRequest {
 }
 
 impl Validate for ListResourcesRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListResourcesRequest);
@@ -1435,6 +1493,7 @@ impl ListRootsRequest {
 }
 
 impl Default for ListRootsRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1445,6 +1504,7 @@ impl Members for ListRootsRequest {
 }
 
 impl Decode for ListRootsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
@@ -1472,6 +1532,7 @@ impl Decode for ListRootsRequest {
 }
 
 impl Encode for ListRootsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"roots/list\"");
         if let Some(value) = &self.params {
@@ -1484,6 +1545,7 @@ impl Encode for ListRootsRequest {
 }
 
 impl Validate for ListRootsRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListRootsRequest);
@@ -1510,6 +1572,7 @@ impl ListToolsRequest {
 }
 
 impl Default for ListToolsRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1520,6 +1583,7 @@ impl Members for ListToolsRequest {
 }
 
 impl Decode for ListToolsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
@@ -1547,6 +1611,7 @@ impl Decode for ListToolsRequest {
 }
 
 impl Encode for ListToolsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"tools/list\"");
         if let Some(value) = &self.params {
@@ -1559,6 +1624,7 @@ impl Encode for ListToolsRequest {
 }
 
 impl Validate for ListToolsRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListToolsRequest);
@@ -1592,6 +1658,7 @@ impl Members for PaginatedRequest {
 }
 
 impl Decode for PaginatedRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
@@ -1624,6 +1691,7 @@ impl Decode for PaginatedRequest {
 }
 
 impl Encode for PaginatedRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(&self.method);
@@ -1637,6 +1705,7 @@ impl Encode for PaginatedRequest {
 }
 
 impl Validate for PaginatedRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PaginatedRequest);
@@ -1667,6 +1736,7 @@ impl PaginatedRequestParams {
 }
 
 impl Default for PaginatedRequestParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1677,6 +1747,7 @@ impl Members for PaginatedRequestParams {
 }
 
 impl Decode for PaginatedRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
@@ -1706,6 +1777,7 @@ impl Decode for PaginatedRequestParams {
 }
 
 impl Encode for PaginatedRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -1722,6 +1794,7 @@ impl Encode for PaginatedRequestParams {
 }
 
 impl Validate for PaginatedRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PaginatedRequestParams);
@@ -1748,6 +1821,7 @@ impl PingRequest {
 }
 
 impl Default for PingRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1758,6 +1832,7 @@ impl Members for PingRequest {
 }
 
 impl Decode for PingRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PingRequest as Members>::MEMBERS,
@@ -1785,6 +1860,7 @@ impl Decode for PingRequest {
 }
 
 impl Encode for PingRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"ping\"");
         if let Some(value) = &self.params {
@@ -1797,6 +1873,7 @@ impl Encode for PingRequest {
 }
 
 impl Validate for PingRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PingRequest);
@@ -1827,6 +1904,7 @@ impl Members for ReadResourceRequest {
 }
 
 impl Decode for ReadResourceRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
@@ -1857,6 +1935,7 @@ impl Decode for ReadResourceRequest {
 }
 
 impl Encode for ReadResourceRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"resources/read\",\"params\":");
         self.params.encode(w);
@@ -1866,6 +1945,7 @@ impl Encode for ReadResourceRequest {
 }
 
 impl Validate for ReadResourceRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1905,6 +1985,7 @@ impl Members for ReadResourceRequestParams {
 }
 
 impl Decode for ReadResourceRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
@@ -1937,6 +2018,7 @@ impl Decode for ReadResourceRequestParams {
 }
 
 impl Encode for ReadResourceRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -1950,6 +2032,7 @@ impl Encode for ReadResourceRequestParams {
 }
 
 impl Validate for ReadResourceRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -1989,6 +2072,7 @@ impl Members for Request {
 }
 
 impl Decode for Request {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
@@ -2021,6 +2105,7 @@ impl Decode for Request {
 }
 
 impl Encode for Request {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(&self.method);
@@ -2034,6 +2119,7 @@ impl Encode for Request {
 }
 
 impl Validate for Request {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Request);
@@ -2060,6 +2146,7 @@ impl RequestParams {
 }
 
 impl Default for RequestParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2070,6 +2157,7 @@ impl Members for RequestParams {
 }
 
 impl Decode for RequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
@@ -2096,6 +2184,7 @@ impl Decode for RequestParams {
 }
 
 impl Encode for RequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -2108,6 +2197,7 @@ impl Encode for RequestParams {
 }
 
 impl Validate for RequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(RequestParams);
@@ -2128,24 +2218,28 @@ pub enum ServerRequest {
 }
 
 impl From<CreateMessageRequest> for ServerRequest {
+    #[inline]
     fn from(value: CreateMessageRequest) -> Self {
         Self::CreateMessage(value)
     }
 }
 
 impl From<ListRootsRequest> for ServerRequest {
+    #[inline]
     fn from(value: ListRootsRequest) -> Self {
         Self::ListRoots(value)
     }
 }
 
 impl From<PingRequest> for ServerRequest {
+    #[inline]
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
 }
 
 impl Decode for ServerRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerRequest",
@@ -2180,6 +2274,7 @@ impl Decode for ServerRequest {
 }
 
 impl Encode for ServerRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Ping(value) => value.encode(w),
@@ -2191,6 +2286,7 @@ impl Encode for ServerRequest {
 }
 
 impl Validate for ServerRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::CreateMessage(value) => {
@@ -2231,6 +2327,7 @@ impl Members for SetLevelRequest {
 }
 
 impl Decode for SetLevelRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequest as Members>::MEMBERS,
@@ -2261,6 +2358,7 @@ impl Decode for SetLevelRequest {
 }
 
 impl Encode for SetLevelRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"logging/setLevel\",\"params\":");
         self.params.encode(w);
@@ -2270,6 +2368,7 @@ impl Encode for SetLevelRequest {
 }
 
 impl Validate for SetLevelRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2309,6 +2408,7 @@ impl Members for SetLevelRequestParams {
 }
 
 impl Decode for SetLevelRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequestParams as Members>::MEMBERS,
@@ -2341,6 +2441,7 @@ impl Decode for SetLevelRequestParams {
 }
 
 impl Encode for SetLevelRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"level\":");
         self.level.encode(w);
@@ -2354,6 +2455,7 @@ impl Encode for SetLevelRequestParams {
 }
 
 impl Validate for SetLevelRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.level;
@@ -2390,6 +2492,7 @@ impl Members for SubscribeRequest {
 }
 
 impl Decode for SubscribeRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequest as Members>::MEMBERS,
@@ -2420,6 +2523,7 @@ impl Decode for SubscribeRequest {
 }
 
 impl Encode for SubscribeRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"resources/subscribe\",\"params\":");
         self.params.encode(w);
@@ -2429,6 +2533,7 @@ impl Encode for SubscribeRequest {
 }
 
 impl Validate for SubscribeRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2468,6 +2573,7 @@ impl Members for SubscribeRequestParams {
 }
 
 impl Decode for SubscribeRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequestParams as Members>::MEMBERS,
@@ -2500,6 +2606,7 @@ impl Decode for SubscribeRequestParams {
 }
 
 impl Encode for SubscribeRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -2513,6 +2620,7 @@ impl Encode for SubscribeRequestParams {
 }
 
 impl Validate for SubscribeRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -2549,6 +2657,7 @@ impl Members for UnsubscribeRequest {
 }
 
 impl Decode for UnsubscribeRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequest as Members>::MEMBERS,
@@ -2579,6 +2688,7 @@ impl Decode for UnsubscribeRequest {
 }
 
 impl Encode for UnsubscribeRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"resources/unsubscribe\",\"params\":");
         self.params.encode(w);
@@ -2588,6 +2698,7 @@ impl Encode for UnsubscribeRequest {
 }
 
 impl Validate for UnsubscribeRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2627,6 +2738,7 @@ impl Members for UnsubscribeRequestParams {
 }
 
 impl Decode for UnsubscribeRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
@@ -2659,6 +2771,7 @@ impl Decode for UnsubscribeRequestParams {
 }
 
 impl Encode for UnsubscribeRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -2672,6 +2785,7 @@ impl Encode for UnsubscribeRequestParams {
 }
 
 impl Validate for UnsubscribeRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;

@@ -34,6 +34,7 @@ impl Annotated {
 }
 
 impl Default for Annotated {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -44,6 +45,7 @@ impl Members for Annotated {
 }
 
 impl Decode for Annotated {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotated as Members>::MEMBERS,
@@ -70,6 +72,7 @@ impl Decode for Annotated {
 }
 
 impl Encode for Annotated {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.annotations {
@@ -82,6 +85,7 @@ impl Encode for Annotated {
 }
 
 impl Validate for Annotated {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -122,6 +126,7 @@ impl Annotations {
 }
 
 impl Default for Annotations {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -132,6 +137,7 @@ impl Members for Annotations {
 }
 
 impl Decode for Annotations {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
@@ -161,6 +167,7 @@ impl Decode for Annotations {
 }
 
 impl Encode for Annotations {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.audience {
@@ -177,6 +184,7 @@ impl Encode for Annotations {
 }
 
 impl Validate for Annotations {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.audience {
             let path = &path.member("audience");
@@ -205,18 +213,21 @@ pub enum AnyResourceContents {
 }
 
 impl From<BlobResourceContents> for AnyResourceContents {
+    #[inline]
     fn from(value: BlobResourceContents) -> Self {
         Self::Blob(value)
     }
 }
 
 impl From<TextResourceContents> for AnyResourceContents {
+    #[inline]
     fn from(value: TextResourceContents) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for AnyResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "AnyResourceContents",
@@ -248,6 +259,7 @@ impl Decode for AnyResourceContents {
 }
 
 impl Encode for AnyResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -257,6 +269,7 @@ impl Encode for AnyResourceContents {
 }
 
 impl Validate for AnyResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -302,6 +315,7 @@ impl Members for BlobResourceContents {
 }
 
 impl Decode for BlobResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
@@ -340,6 +354,7 @@ impl Decode for BlobResourceContents {
 }
 
 impl Encode for BlobResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"blob\":");
         w.string(&self.blob);
@@ -355,6 +370,7 @@ impl Encode for BlobResourceContents {
 }
 
 impl Validate for BlobResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.blob;
@@ -398,6 +414,7 @@ impl ClientCapabilities {
 }
 
 impl Default for ClientCapabilities {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -408,6 +425,7 @@ impl Members for ClientCapabilities {
 }
 
 impl Decode for ClientCapabilities {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
@@ -440,6 +458,7 @@ impl Decode for ClientCapabilities {
 }
 
 impl Encode for ClientCapabilities {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.experimental {
@@ -460,6 +479,7 @@ impl Encode for ClientCapabilities {
 }
 
 impl Validate for ClientCapabilities {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilities);
@@ -486,6 +506,7 @@ impl ClientCapabilitiesRoots {
 }
 
 impl Default for ClientCapabilitiesRoots {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -496,6 +517,7 @@ impl Members for ClientCapabilitiesRoots {
 }
 
 impl Decode for ClientCapabilitiesRoots {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
@@ -522,6 +544,7 @@ impl Decode for ClientCapabilitiesRoots {
 }
 
 impl Encode for ClientCapabilitiesRoots {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -534,6 +557,7 @@ impl Encode for ClientCapabilitiesRoots {
 }
 
 impl Validate for ClientCapabilitiesRoots {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesRoots);
@@ -567,6 +591,7 @@ impl Members for CompleteRequestParamsArgument {
 }
 
 impl Decode for CompleteRequestParamsArgument {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
@@ -602,6 +627,7 @@ impl Decode for CompleteRequestParamsArgument {
 }
 
 impl Encode for CompleteRequestParamsArgument {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -613,6 +639,7 @@ impl Encode for CompleteRequestParamsArgument {
 }
 
 impl Validate for CompleteRequestParamsArgument {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteRequestParamsArgument);
@@ -631,18 +658,21 @@ pub enum CompleteRequestParamsRef {
 }
 
 impl From<PromptReference> for CompleteRequestParamsRef {
+    #[inline]
     fn from(value: PromptReference) -> Self {
         Self::Prompt(value)
     }
 }
 
 impl From<ResourceReference> for CompleteRequestParamsRef {
+    #[inline]
     fn from(value: ResourceReference) -> Self {
         Self::Resource(value)
     }
 }
 
 impl Decode for CompleteRequestParamsRef {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "CompleteRequestParamsRef",
@@ -671,6 +701,7 @@ impl Decode for CompleteRequestParamsRef {
 }
 
 impl Encode for CompleteRequestParamsRef {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Prompt(value) => value.encode(w),
@@ -681,6 +712,7 @@ impl Encode for CompleteRequestParamsRef {
 }
 
 impl Validate for CompleteRequestParamsRef {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Resource(value) => {
@@ -727,6 +759,7 @@ impl Members for CompleteResultCompletion {
 }
 
 impl Decode for CompleteResultCompletion {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
@@ -762,6 +795,7 @@ impl Decode for CompleteResultCompletion {
 }
 
 impl Encode for CompleteResultCompletion {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"values\":");
         self.values.encode(w);
@@ -779,6 +813,7 @@ impl Encode for CompleteResultCompletion {
 }
 
 impl Validate for CompleteResultCompletion {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteResultCompletion);
@@ -799,24 +834,28 @@ pub enum ContentBlock {
 }
 
 impl From<EmbeddedResource> for ContentBlock {
+    #[inline]
     fn from(value: EmbeddedResource) -> Self {
         Self::Resource(value)
     }
 }
 
 impl From<ImageContent> for ContentBlock {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::Image(value)
     }
 }
 
 impl From<TextContent> for ContentBlock {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for ContentBlock {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ContentBlock",
@@ -851,6 +890,7 @@ impl Decode for ContentBlock {
 }
 
 impl Encode for ContentBlock {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -862,6 +902,7 @@ impl Encode for ContentBlock {
 }
 
 impl Validate for ContentBlock {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -898,6 +939,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
 
 impl CreateMessageRequestParamsIncludeContext {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::AllServers => "allServers",
@@ -909,6 +951,7 @@ impl CreateMessageRequestParamsIncludeContext {
 }
 
 impl From<&str> for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "allServers" => Self::AllServers,
@@ -920,18 +963,21 @@ impl From<&str> for CreateMessageRequestParamsIncludeContext {
 }
 
 impl Decode for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -977,6 +1023,7 @@ impl Members for EmbeddedResource {
 }
 
 impl Decode for EmbeddedResource {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
@@ -1010,6 +1057,7 @@ impl Decode for EmbeddedResource {
 }
 
 impl Encode for EmbeddedResource {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"resource\",\"resource\":");
         self.resource.encode(w);
@@ -1023,6 +1071,7 @@ impl Encode for EmbeddedResource {
 }
 
 impl Validate for EmbeddedResource {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -1074,6 +1123,7 @@ impl Members for ImageContent {
 }
 
 impl Decode for ImageContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
@@ -1113,6 +1163,7 @@ impl Decode for ImageContent {
 }
 
 impl Encode for ImageContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"image\",\"data\":");
         w.string(&self.data);
@@ -1128,6 +1179,7 @@ impl Encode for ImageContent {
 }
 
 impl Validate for ImageContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -1171,6 +1223,7 @@ impl Members for Implementation {
 }
 
 impl Decode for Implementation {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
@@ -1206,6 +1259,7 @@ impl Decode for Implementation {
 }
 
 impl Encode for Implementation {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1217,6 +1271,7 @@ impl Encode for Implementation {
 }
 
 impl Validate for Implementation {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Implementation);
@@ -1251,6 +1306,7 @@ pub enum LoggingLevel {
 
 impl LoggingLevel {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Alert => "alert",
@@ -1267,6 +1323,7 @@ impl LoggingLevel {
 }
 
 impl From<&str> for LoggingLevel {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "alert" => Self::Alert,
@@ -1283,18 +1340,21 @@ impl From<&str> for LoggingLevel {
 }
 
 impl Decode for LoggingLevel {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for LoggingLevel {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for LoggingLevel {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -1336,6 +1396,7 @@ impl ModelHint {
 }
 
 impl Default for ModelHint {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1346,6 +1407,7 @@ impl Members for ModelHint {
 }
 
 impl Decode for ModelHint {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
@@ -1372,6 +1434,7 @@ impl Decode for ModelHint {
 }
 
 impl Encode for ModelHint {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.name {
@@ -1384,6 +1447,7 @@ impl Encode for ModelHint {
 }
 
 impl Validate for ModelHint {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ModelHint);
@@ -1441,6 +1505,7 @@ impl ModelPreferences {
 }
 
 impl Default for ModelPreferences {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1456,6 +1521,7 @@ impl Members for ModelPreferences {
 }
 
 impl Decode for ModelPreferences {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
@@ -1491,6 +1557,7 @@ impl Decode for ModelPreferences {
 }
 
 impl Encode for ModelPreferences {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.cost_priority {
@@ -1515,6 +1582,7 @@ impl Encode for ModelPreferences {
 }
 
 impl Validate for ModelPreferences {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.cost_priority {
             let path = &path.member("costPriority");
@@ -1572,6 +1640,7 @@ impl Members for Prompt {
 }
 
 impl Decode for Prompt {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
@@ -1607,6 +1676,7 @@ impl Decode for Prompt {
 }
 
 impl Encode for Prompt {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1624,6 +1694,7 @@ impl Encode for Prompt {
 }
 
 impl Validate for Prompt {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Prompt);
@@ -1660,6 +1731,7 @@ impl Members for PromptArgument {
 }
 
 impl Decode for PromptArgument {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
@@ -1695,6 +1767,7 @@ impl Decode for PromptArgument {
 }
 
 impl Encode for PromptArgument {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1712,6 +1785,7 @@ impl Encode for PromptArgument {
 }
 
 impl Validate for PromptArgument {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptArgument);
@@ -1748,6 +1822,7 @@ impl Members for PromptMessage {
 }
 
 impl Decode for PromptMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
@@ -1783,6 +1858,7 @@ impl Decode for PromptMessage {
 }
 
 impl Encode for PromptMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -1794,6 +1870,7 @@ impl Encode for PromptMessage {
 }
 
 impl Validate for PromptMessage {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -1835,6 +1912,7 @@ impl Members for PromptReference {
 }
 
 impl Decode for PromptReference {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
@@ -1865,6 +1943,7 @@ impl Decode for PromptReference {
 }
 
 impl Encode for PromptReference {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"ref/prompt\",\"name\":");
         w.string(&self.name);
@@ -1874,6 +1953,7 @@ impl Encode for PromptReference {
 }
 
 impl Validate for PromptReference {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptReference);
@@ -1905,6 +1985,7 @@ impl RequestParamsMeta {
 }
 
 impl Default for RequestParamsMeta {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1915,6 +1996,7 @@ impl Members for RequestParamsMeta {
 }
 
 impl Decode for RequestParamsMeta {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParamsMeta as Members>::MEMBERS,
@@ -1941,6 +2023,7 @@ impl Decode for RequestParamsMeta {
 }
 
 impl Encode for RequestParamsMeta {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.progress_token {
@@ -1953,6 +2036,7 @@ impl Encode for RequestParamsMeta {
 }
 
 impl Validate for RequestParamsMeta {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(RequestParamsMeta);
@@ -2011,6 +2095,7 @@ impl Members for Resource {
 }
 
 impl Decode for Resource {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
@@ -2058,6 +2143,7 @@ impl Decode for Resource {
 }
 
 impl Encode for Resource {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -2085,6 +2171,7 @@ impl Encode for Resource {
 }
 
 impl Validate for Resource {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -2128,6 +2215,7 @@ impl Members for ResourceContents {
 }
 
 impl Decode for ResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
@@ -2160,6 +2248,7 @@ impl Decode for ResourceContents {
 }
 
 impl Encode for ResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -2173,6 +2262,7 @@ impl Encode for ResourceContents {
 }
 
 impl Validate for ResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -2209,6 +2299,7 @@ impl Members for ResourceReference {
 }
 
 impl Decode for ResourceReference {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceReference as Members>::MEMBERS,
@@ -2236,6 +2327,7 @@ impl Decode for ResourceReference {
 }
 
 impl Encode for ResourceReference {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"ref/resource\",\"uri\":");
         w.string(&self.uri);
@@ -2245,6 +2337,7 @@ impl Encode for ResourceReference {
 }
 
 impl Validate for ResourceReference {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -2303,6 +2396,7 @@ impl Members for ResourceTemplate {
 }
 
 impl Decode for ResourceTemplate {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
@@ -2347,6 +2441,7 @@ impl Decode for ResourceTemplate {
 }
 
 impl Encode for ResourceTemplate {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -2370,6 +2465,7 @@ impl Encode for ResourceTemplate {
 }
 
 impl Validate for ResourceTemplate {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -2399,6 +2495,7 @@ pub enum Role {
 
 impl Role {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Assistant => "assistant",
@@ -2409,6 +2506,7 @@ impl Role {
 }
 
 impl From<&str> for Role {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "assistant" => Self::Assistant,
@@ -2419,18 +2517,21 @@ impl From<&str> for Role {
 }
 
 impl Decode for Role {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for Role {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for Role {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -2472,6 +2573,7 @@ impl Members for Root {
 }
 
 impl Decode for Root {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
@@ -2504,6 +2606,7 @@ impl Decode for Root {
 }
 
 impl Encode for Root {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -2517,6 +2620,7 @@ impl Encode for Root {
 }
 
 impl Validate for Root {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -2559,6 +2663,7 @@ impl Members for SamplingMessage {
 }
 
 impl Decode for SamplingMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
@@ -2594,6 +2699,7 @@ impl Decode for SamplingMessage {
 }
 
 impl Encode for SamplingMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -2605,6 +2711,7 @@ impl Encode for SamplingMessage {
 }
 
 impl Validate for SamplingMessage {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -2634,18 +2741,21 @@ pub enum SamplingMessageContent {
 }
 
 impl From<ImageContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::Image(value)
     }
 }
 
 impl From<TextContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for SamplingMessageContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "SamplingMessageContent",
@@ -2674,6 +2784,7 @@ impl Decode for SamplingMessageContent {
 }
 
 impl Encode for SamplingMessageContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -2684,6 +2795,7 @@ impl Encode for SamplingMessageContent {
 }
 
 impl Validate for SamplingMessageContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -2734,6 +2846,7 @@ impl ServerCapabilities {
 }
 
 impl Default for ServerCapabilities {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2750,6 +2863,7 @@ impl Members for ServerCapabilities {
 }
 
 impl Decode for ServerCapabilities {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
@@ -2788,6 +2902,7 @@ impl Decode for ServerCapabilities {
 }
 
 impl Encode for ServerCapabilities {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.experimental {
@@ -2816,6 +2931,7 @@ impl Encode for ServerCapabilities {
 }
 
 impl Validate for ServerCapabilities {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilities);
@@ -2842,6 +2958,7 @@ impl ServerCapabilitiesPrompts {
 }
 
 impl Default for ServerCapabilitiesPrompts {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2852,6 +2969,7 @@ impl Members for ServerCapabilitiesPrompts {
 }
 
 impl Decode for ServerCapabilitiesPrompts {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
@@ -2878,6 +2996,7 @@ impl Decode for ServerCapabilitiesPrompts {
 }
 
 impl Encode for ServerCapabilitiesPrompts {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -2890,6 +3009,7 @@ impl Encode for ServerCapabilitiesPrompts {
 }
 
 impl Validate for ServerCapabilitiesPrompts {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesPrompts);
@@ -2919,6 +3039,7 @@ impl ServerCapabilitiesResources {
 }
 
 impl Default for ServerCapabilitiesResources {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2929,6 +3050,7 @@ impl Members for ServerCapabilitiesResources {
 }
 
 impl Decode for ServerCapabilitiesResources {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
@@ -2958,6 +3080,7 @@ impl Decode for ServerCapabilitiesResources {
 }
 
 impl Encode for ServerCapabilitiesResources {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -2974,6 +3097,7 @@ impl Encode for ServerCapabilitiesResources {
 }
 
 impl Validate for ServerCapabilitiesResources {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesResources);
@@ -3000,6 +3124,7 @@ impl ServerCapabilitiesTools {
 }
 
 impl Default for ServerCapabilitiesTools {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3010,6 +3135,7 @@ impl Members for ServerCapabilitiesTools {
 }
 
 impl Decode for ServerCapabilitiesTools {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
@@ -3036,6 +3162,7 @@ impl Decode for ServerCapabilitiesTools {
 }
 
 impl Encode for ServerCapabilitiesTools {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -3048,6 +3175,7 @@ impl Encode for ServerCapabilitiesTools {
 }
 
 impl Validate for ServerCapabilitiesTools {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesTools);
@@ -3081,6 +3209,7 @@ impl Members for TextContent {
 }
 
 impl Decode for TextContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
@@ -3114,6 +3243,7 @@ impl Decode for TextContent {
 }
 
 impl Encode for TextContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"text\",\"text\":");
         w.string(&self.text);
@@ -3127,6 +3257,7 @@ impl Encode for TextContent {
 }
 
 impl Validate for TextContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -3168,6 +3299,7 @@ impl Members for TextResourceContents {
 }
 
 impl Decode for TextResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
@@ -3206,6 +3338,7 @@ impl Decode for TextResourceContents {
 }
 
 impl Encode for TextResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"text\":");
         w.string(&self.text);
@@ -3221,6 +3354,7 @@ impl Encode for TextResourceContents {
 }
 
 impl Validate for TextResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -3266,6 +3400,7 @@ impl Members for Tool {
 }
 
 impl Decode for Tool {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
@@ -3304,6 +3439,7 @@ impl Decode for Tool {
 }
 
 impl Encode for Tool {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"inputSchema\":");
         self.input_schema.encode(w);
@@ -3319,6 +3455,7 @@ impl Encode for Tool {
 }
 
 impl Validate for Tool {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.input_schema;
@@ -3361,6 +3498,7 @@ impl ToolInputSchemaView {
 }
 
 impl Default for ToolInputSchemaView {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3371,6 +3509,7 @@ impl Members for ToolInputSchemaView {
 }
 
 impl Decode for ToolInputSchemaView {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
@@ -3401,6 +3540,7 @@ impl Decode for ToolInputSchemaView {
 }
 
 impl Encode for ToolInputSchemaView {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\"");
         if let Some(value) = &self.properties {
@@ -3417,6 +3557,7 @@ impl Encode for ToolInputSchemaView {
 }
 
 impl Validate for ToolInputSchemaView {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolInputSchemaView);

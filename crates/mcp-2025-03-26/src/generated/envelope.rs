@@ -29,18 +29,21 @@ pub enum JSONRPCBatchRequestItem {
 }
 
 impl From<JSONRPCNotification> for JSONRPCBatchRequestItem {
+    #[inline]
     fn from(value: JSONRPCNotification) -> Self {
         Self::Notification(value)
     }
 }
 
 impl From<JSONRPCRequest> for JSONRPCBatchRequestItem {
+    #[inline]
     fn from(value: JSONRPCRequest) -> Self {
         Self::Request(value)
     }
 }
 
 impl Decode for JSONRPCBatchRequestItem {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "JSONRPCBatchRequestItem",
@@ -69,6 +72,7 @@ impl Decode for JSONRPCBatchRequestItem {
 }
 
 impl Encode for JSONRPCBatchRequestItem {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Request(value) => value.encode(w),
@@ -78,6 +82,7 @@ impl Encode for JSONRPCBatchRequestItem {
 }
 
 impl Validate for JSONRPCBatchRequestItem {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCBatchRequestItem);
@@ -99,18 +104,21 @@ pub enum JSONRPCBatchResponseItem {
 }
 
 impl From<JSONRPCError> for JSONRPCBatchResponseItem {
+    #[inline]
     fn from(value: JSONRPCError) -> Self {
         Self::Error(value)
     }
 }
 
 impl From<JSONRPCResponse> for JSONRPCBatchResponseItem {
+    #[inline]
     fn from(value: JSONRPCResponse) -> Self {
         Self::Response(value)
     }
 }
 
 impl Decode for JSONRPCBatchResponseItem {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "JSONRPCBatchResponseItem",
@@ -142,6 +150,7 @@ impl Decode for JSONRPCBatchResponseItem {
 }
 
 impl Encode for JSONRPCBatchResponseItem {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Response(value) => value.encode(w),
@@ -151,6 +160,7 @@ impl Encode for JSONRPCBatchResponseItem {
 }
 
 impl Validate for JSONRPCBatchResponseItem {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCBatchResponseItem);
@@ -184,6 +194,7 @@ impl Members for JSONRPCError {
 }
 
 impl Decode for JSONRPCError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCError as Members>::MEMBERS,
@@ -220,6 +231,7 @@ impl Decode for JSONRPCError {
 }
 
 impl Encode for JSONRPCError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"error\":");
         self.error.encode(w);
@@ -231,6 +243,7 @@ impl Encode for JSONRPCError {
 }
 
 impl Validate for JSONRPCError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCError);
@@ -267,6 +280,7 @@ impl Members for JSONRPCErrorError {
 }
 
 impl Decode for JSONRPCErrorError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCErrorError as Members>::MEMBERS,
@@ -305,6 +319,7 @@ impl Decode for JSONRPCErrorError {
 }
 
 impl Encode for JSONRPCErrorError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":");
         self.code.encode(w);
@@ -320,6 +335,7 @@ impl Encode for JSONRPCErrorError {
 }
 
 impl Validate for JSONRPCErrorError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCErrorError);
@@ -344,42 +360,49 @@ pub enum JSONRPCMessage {
 }
 
 impl From<JSONRPCBatchRequest> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCBatchRequest) -> Self {
         Self::BatchRequest(value)
     }
 }
 
 impl From<JSONRPCBatchResponse> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCBatchResponse) -> Self {
         Self::BatchResponse(value)
     }
 }
 
 impl From<JSONRPCError> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCError) -> Self {
         Self::Error(value)
     }
 }
 
 impl From<JSONRPCNotification> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCNotification) -> Self {
         Self::Notification(value)
     }
 }
 
 impl From<JSONRPCRequest> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCRequest) -> Self {
         Self::Request(value)
     }
 }
 
 impl From<JSONRPCResponse> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCResponse) -> Self {
         Self::Response(value)
     }
 }
 
 impl Decode for JSONRPCMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::Array => {
@@ -471,6 +494,7 @@ impl Decode for JSONRPCMessage {
 }
 
 impl Encode for JSONRPCMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Request(value) => value.encode(w),
@@ -484,6 +508,7 @@ impl Encode for JSONRPCMessage {
 }
 
 impl Validate for JSONRPCMessage {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCMessage);
@@ -517,6 +542,7 @@ impl Members for JSONRPCNotification {
 }
 
 impl Decode for JSONRPCNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCNotification as Members>::MEMBERS,
@@ -550,6 +576,7 @@ impl Decode for JSONRPCNotification {
 }
 
 impl Encode for JSONRPCNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":");
         w.string(&self.method);
@@ -563,6 +590,7 @@ impl Encode for JSONRPCNotification {
 }
 
 impl Validate for JSONRPCNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCNotification);
@@ -599,6 +627,7 @@ impl Members for JSONRPCRequest {
 }
 
 impl Decode for JSONRPCRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequest as Members>::MEMBERS,
@@ -638,6 +667,7 @@ impl Decode for JSONRPCRequest {
 }
 
 impl Encode for JSONRPCRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -653,6 +683,7 @@ impl Encode for JSONRPCRequest {
 }
 
 impl Validate for JSONRPCRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCRequest);
@@ -686,6 +717,7 @@ impl Members for JSONRPCResponse {
 }
 
 impl Decode for JSONRPCResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCResponse as Members>::MEMBERS,
@@ -722,6 +754,7 @@ impl Decode for JSONRPCResponse {
 }
 
 impl Encode for JSONRPCResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -733,6 +766,7 @@ impl Encode for JSONRPCResponse {
 }
 
 impl Validate for JSONRPCResponse {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCResponse);

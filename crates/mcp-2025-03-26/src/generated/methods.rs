@@ -237,6 +237,7 @@ impl mcp_exact_wire::Direction for FromServer {
 }
 
 impl mcp_exact_wire::DecodeResult for ClientResult {
+    #[inline]
     fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
         match method {
             "roots/list" => Decode::decode(r).map(Self::ListRoots),
@@ -247,6 +248,7 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
 }
 
 impl mcp_exact_wire::DecodeResult for ServerResult {
+    #[inline]
     fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
         match method {
             "completion/complete" => Decode::decode(r).map(Self::Complete),

@@ -55,6 +55,7 @@ impl Members for CallToolResult {
 }
 
 impl Decode for CallToolResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolResult as Members>::MEMBERS,
@@ -90,6 +91,7 @@ impl Decode for CallToolResult {
 }
 
 impl Encode for CallToolResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -107,6 +109,7 @@ impl Encode for CallToolResult {
 }
 
 impl Validate for CallToolResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -133,24 +136,28 @@ pub enum ClientResult {
 }
 
 impl From<CreateMessageResult> for ClientResult {
+    #[inline]
     fn from(value: CreateMessageResult) -> Self {
         Self::CreateMessage(value)
     }
 }
 
 impl From<ListRootsResult> for ClientResult {
+    #[inline]
     fn from(value: ListRootsResult) -> Self {
         Self::ListRoots(value)
     }
 }
 
 impl From<Result> for ClientResult {
+    #[inline]
     fn from(value: Result) -> Self {
         Self::Result(value)
     }
 }
 
 impl Decode for ClientResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ClientResult",
@@ -193,6 +200,7 @@ impl Decode for ClientResult {
 }
 
 impl Encode for ClientResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Result(value) => value.encode(w),
@@ -203,6 +211,7 @@ impl Encode for ClientResult {
 }
 
 impl Validate for ClientResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::CreateMessage(value) => {
@@ -246,6 +255,7 @@ impl Members for CompleteResult {
 }
 
 impl Decode for CompleteResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResult as Members>::MEMBERS,
@@ -278,6 +288,7 @@ impl Decode for CompleteResult {
 }
 
 impl Encode for CompleteResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"completion\":");
         self.completion.encode(w);
@@ -291,6 +302,7 @@ impl Encode for CompleteResult {
 }
 
 impl Validate for CompleteResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteResult);
@@ -343,6 +355,7 @@ impl Members for CreateMessageResult {
 }
 
 impl Decode for CreateMessageResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageResult as Members>::MEMBERS,
@@ -390,6 +403,7 @@ impl Decode for CreateMessageResult {
 }
 
 impl Encode for CreateMessageResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -411,6 +425,7 @@ impl Encode for CreateMessageResult {
 }
 
 impl Validate for CreateMessageResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -463,6 +478,7 @@ impl Members for GetPromptResult {
 }
 
 impl Decode for GetPromptResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptResult as Members>::MEMBERS,
@@ -498,6 +514,7 @@ impl Decode for GetPromptResult {
 }
 
 impl Encode for GetPromptResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"messages\":");
         self.messages.encode(w);
@@ -515,6 +532,7 @@ impl Encode for GetPromptResult {
 }
 
 impl Validate for GetPromptResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.messages;
@@ -577,6 +595,7 @@ impl Members for InitializeResult {
 }
 
 impl Decode for InitializeResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeResult as Members>::MEMBERS,
@@ -624,6 +643,7 @@ impl Decode for InitializeResult {
 }
 
 impl Encode for InitializeResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"capabilities\":");
         self.capabilities.encode(w);
@@ -645,6 +665,7 @@ impl Encode for InitializeResult {
 }
 
 impl Validate for InitializeResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InitializeResult);
@@ -682,6 +703,7 @@ impl Members for ListPromptsResult {
 }
 
 impl Decode for ListPromptsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsResult as Members>::MEMBERS,
@@ -717,6 +739,7 @@ impl Decode for ListPromptsResult {
 }
 
 impl Encode for ListPromptsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"prompts\":");
         self.prompts.encode(w);
@@ -734,6 +757,7 @@ impl Encode for ListPromptsResult {
 }
 
 impl Validate for ListPromptsResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListPromptsResult);
@@ -775,6 +799,7 @@ impl Members for ListResourceTemplatesResult {
 }
 
 impl Decode for ListResourceTemplatesResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
@@ -810,6 +835,7 @@ impl Decode for ListResourceTemplatesResult {
 }
 
 impl Encode for ListResourceTemplatesResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resourceTemplates\":");
         self.resource_templates.encode(w);
@@ -827,6 +853,7 @@ impl Encode for ListResourceTemplatesResult {
 }
 
 impl Validate for ListResourceTemplatesResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.resource_templates;
@@ -872,6 +899,7 @@ impl Members for ListResourcesResult {
 }
 
 impl Decode for ListResourcesResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesResult as Members>::MEMBERS,
@@ -907,6 +935,7 @@ impl Decode for ListResourcesResult {
 }
 
 impl Encode for ListResourcesResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resources\":");
         self.resources.encode(w);
@@ -924,6 +953,7 @@ impl Encode for ListResourcesResult {
 }
 
 impl Validate for ListResourcesResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.resources;
@@ -967,6 +997,7 @@ impl Members for ListRootsResult {
 }
 
 impl Decode for ListRootsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsResult as Members>::MEMBERS,
@@ -999,6 +1030,7 @@ impl Decode for ListRootsResult {
 }
 
 impl Encode for ListRootsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"roots\":");
         self.roots.encode(w);
@@ -1012,6 +1044,7 @@ impl Encode for ListRootsResult {
 }
 
 impl Validate for ListRootsResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.roots;
@@ -1057,6 +1090,7 @@ impl Members for ListToolsResult {
 }
 
 impl Decode for ListToolsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsResult as Members>::MEMBERS,
@@ -1092,6 +1126,7 @@ impl Decode for ListToolsResult {
 }
 
 impl Encode for ListToolsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"tools\":");
         self.tools.encode(w);
@@ -1109,6 +1144,7 @@ impl Encode for ListToolsResult {
 }
 
 impl Validate for ListToolsResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.tools;
@@ -1147,6 +1183,7 @@ impl PaginatedResult {
 }
 
 impl Default for PaginatedResult {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1157,6 +1194,7 @@ impl Members for PaginatedResult {
 }
 
 impl Decode for PaginatedResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedResult as Members>::MEMBERS,
@@ -1186,6 +1224,7 @@ impl Decode for PaginatedResult {
 }
 
 impl Encode for PaginatedResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -1202,6 +1241,7 @@ impl Encode for PaginatedResult {
 }
 
 impl Validate for PaginatedResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PaginatedResult);
@@ -1235,6 +1275,7 @@ impl Members for ReadResourceResult {
 }
 
 impl Decode for ReadResourceResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceResult as Members>::MEMBERS,
@@ -1267,6 +1308,7 @@ impl Decode for ReadResourceResult {
 }
 
 impl Encode for ReadResourceResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"contents\":");
         self.contents.encode(w);
@@ -1280,6 +1322,7 @@ impl Encode for ReadResourceResult {
 }
 
 impl Validate for ReadResourceResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.contents;
@@ -1314,6 +1357,7 @@ impl Result {
 }
 
 impl Default for Result {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1324,6 +1368,7 @@ impl Members for Result {
 }
 
 impl Decode for Result {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Result as Members>::MEMBERS,
@@ -1350,6 +1395,7 @@ impl Decode for Result {
 }
 
 impl Encode for Result {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -1362,6 +1408,7 @@ impl Encode for Result {
 }
 
 impl Validate for Result {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Result);
@@ -1394,66 +1441,77 @@ pub enum ServerResult {
 }
 
 impl From<CallToolResult> for ServerResult {
+    #[inline]
     fn from(value: CallToolResult) -> Self {
         Self::CallTool(value)
     }
 }
 
 impl From<CompleteResult> for ServerResult {
+    #[inline]
     fn from(value: CompleteResult) -> Self {
         Self::Complete(value)
     }
 }
 
 impl From<GetPromptResult> for ServerResult {
+    #[inline]
     fn from(value: GetPromptResult) -> Self {
         Self::GetPrompt(value)
     }
 }
 
 impl From<InitializeResult> for ServerResult {
+    #[inline]
     fn from(value: InitializeResult) -> Self {
         Self::Initialize(value)
     }
 }
 
 impl From<ListPromptsResult> for ServerResult {
+    #[inline]
     fn from(value: ListPromptsResult) -> Self {
         Self::ListPrompts(value)
     }
 }
 
 impl From<ListResourceTemplatesResult> for ServerResult {
+    #[inline]
     fn from(value: ListResourceTemplatesResult) -> Self {
         Self::ListResourceTemplates(value)
     }
 }
 
 impl From<ListResourcesResult> for ServerResult {
+    #[inline]
     fn from(value: ListResourcesResult) -> Self {
         Self::ListResources(value)
     }
 }
 
 impl From<ListToolsResult> for ServerResult {
+    #[inline]
     fn from(value: ListToolsResult) -> Self {
         Self::ListTools(value)
     }
 }
 
 impl From<ReadResourceResult> for ServerResult {
+    #[inline]
     fn from(value: ReadResourceResult) -> Self {
         Self::ReadResource(value)
     }
 }
 
 impl From<Result> for ServerResult {
+    #[inline]
     fn from(value: Result) -> Self {
         Self::Result(value)
     }
 }
 
 impl Decode for ServerResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerResult",
@@ -1572,6 +1630,7 @@ impl Decode for ServerResult {
 }
 
 impl Encode for ServerResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Result(value) => value.encode(w),
@@ -1589,6 +1648,7 @@ impl Encode for ServerResult {
 }
 
 impl Validate for ServerResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ListResources(value) => {

@@ -43,6 +43,7 @@ impl Annotations {
 }
 
 impl Default for Annotations {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -53,6 +54,7 @@ impl Members for Annotations {
 }
 
 impl Decode for Annotations {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
@@ -82,6 +84,7 @@ impl Decode for Annotations {
 }
 
 impl Encode for Annotations {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.audience {
@@ -98,6 +101,7 @@ impl Encode for Annotations {
 }
 
 impl Validate for Annotations {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.audience {
             let path = &path.member("audience");
@@ -126,18 +130,21 @@ pub enum AnyResourceContents {
 }
 
 impl From<BlobResourceContents> for AnyResourceContents {
+    #[inline]
     fn from(value: BlobResourceContents) -> Self {
         Self::Blob(value)
     }
 }
 
 impl From<TextResourceContents> for AnyResourceContents {
+    #[inline]
     fn from(value: TextResourceContents) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for AnyResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "AnyResourceContents",
@@ -169,6 +176,7 @@ impl Decode for AnyResourceContents {
 }
 
 impl Encode for AnyResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -178,6 +186,7 @@ impl Encode for AnyResourceContents {
 }
 
 impl Validate for AnyResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -228,6 +237,7 @@ impl Members for AudioContent {
 }
 
 impl Decode for AudioContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <AudioContent as Members>::MEMBERS,
@@ -267,6 +277,7 @@ impl Decode for AudioContent {
 }
 
 impl Encode for AudioContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"audio\",\"data\":");
         w.string(&self.data);
@@ -282,6 +293,7 @@ impl Encode for AudioContent {
 }
 
 impl Validate for AudioContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -328,6 +340,7 @@ impl Members for BlobResourceContents {
 }
 
 impl Decode for BlobResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
@@ -366,6 +379,7 @@ impl Decode for BlobResourceContents {
 }
 
 impl Encode for BlobResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"blob\":");
         w.string(&self.blob);
@@ -381,6 +395,7 @@ impl Encode for BlobResourceContents {
 }
 
 impl Validate for BlobResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.blob;
@@ -424,6 +439,7 @@ impl ClientCapabilities {
 }
 
 impl Default for ClientCapabilities {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -434,6 +450,7 @@ impl Members for ClientCapabilities {
 }
 
 impl Decode for ClientCapabilities {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
@@ -466,6 +483,7 @@ impl Decode for ClientCapabilities {
 }
 
 impl Encode for ClientCapabilities {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.experimental {
@@ -486,6 +504,7 @@ impl Encode for ClientCapabilities {
 }
 
 impl Validate for ClientCapabilities {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilities);
@@ -512,6 +531,7 @@ impl ClientCapabilitiesRoots {
 }
 
 impl Default for ClientCapabilitiesRoots {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -522,6 +542,7 @@ impl Members for ClientCapabilitiesRoots {
 }
 
 impl Decode for ClientCapabilitiesRoots {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
@@ -548,6 +569,7 @@ impl Decode for ClientCapabilitiesRoots {
 }
 
 impl Encode for ClientCapabilitiesRoots {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -560,6 +582,7 @@ impl Encode for ClientCapabilitiesRoots {
 }
 
 impl Validate for ClientCapabilitiesRoots {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesRoots);
@@ -593,6 +616,7 @@ impl Members for CompleteRequestParamsArgument {
 }
 
 impl Decode for CompleteRequestParamsArgument {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
@@ -628,6 +652,7 @@ impl Decode for CompleteRequestParamsArgument {
 }
 
 impl Encode for CompleteRequestParamsArgument {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -639,6 +664,7 @@ impl Encode for CompleteRequestParamsArgument {
 }
 
 impl Validate for CompleteRequestParamsArgument {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteRequestParamsArgument);
@@ -657,18 +683,21 @@ pub enum CompleteRequestParamsRef {
 }
 
 impl From<PromptReference> for CompleteRequestParamsRef {
+    #[inline]
     fn from(value: PromptReference) -> Self {
         Self::Prompt(value)
     }
 }
 
 impl From<ResourceReference> for CompleteRequestParamsRef {
+    #[inline]
     fn from(value: ResourceReference) -> Self {
         Self::Resource(value)
     }
 }
 
 impl Decode for CompleteRequestParamsRef {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "CompleteRequestParamsRef",
@@ -697,6 +726,7 @@ impl Decode for CompleteRequestParamsRef {
 }
 
 impl Encode for CompleteRequestParamsRef {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Prompt(value) => value.encode(w),
@@ -707,6 +737,7 @@ impl Encode for CompleteRequestParamsRef {
 }
 
 impl Validate for CompleteRequestParamsRef {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Resource(value) => {
@@ -753,6 +784,7 @@ impl Members for CompleteResultCompletion {
 }
 
 impl Decode for CompleteResultCompletion {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
@@ -788,6 +820,7 @@ impl Decode for CompleteResultCompletion {
 }
 
 impl Encode for CompleteResultCompletion {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"values\":");
         self.values.encode(w);
@@ -805,6 +838,7 @@ impl Encode for CompleteResultCompletion {
 }
 
 impl Validate for CompleteResultCompletion {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteResultCompletion);
@@ -827,30 +861,35 @@ pub enum ContentBlock {
 }
 
 impl From<AudioContent> for ContentBlock {
+    #[inline]
     fn from(value: AudioContent) -> Self {
         Self::Audio(value)
     }
 }
 
 impl From<EmbeddedResource> for ContentBlock {
+    #[inline]
     fn from(value: EmbeddedResource) -> Self {
         Self::Resource(value)
     }
 }
 
 impl From<ImageContent> for ContentBlock {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::Image(value)
     }
 }
 
 impl From<TextContent> for ContentBlock {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for ContentBlock {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ContentBlock",
@@ -891,6 +930,7 @@ impl Decode for ContentBlock {
 }
 
 impl Encode for ContentBlock {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -903,6 +943,7 @@ impl Encode for ContentBlock {
 }
 
 impl Validate for ContentBlock {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -942,6 +983,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
 
 impl CreateMessageRequestParamsIncludeContext {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::AllServers => "allServers",
@@ -953,6 +995,7 @@ impl CreateMessageRequestParamsIncludeContext {
 }
 
 impl From<&str> for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "allServers" => Self::AllServers,
@@ -964,18 +1007,21 @@ impl From<&str> for CreateMessageRequestParamsIncludeContext {
 }
 
 impl Decode for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -1021,6 +1067,7 @@ impl Members for EmbeddedResource {
 }
 
 impl Decode for EmbeddedResource {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
@@ -1054,6 +1101,7 @@ impl Decode for EmbeddedResource {
 }
 
 impl Encode for EmbeddedResource {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"resource\",\"resource\":");
         self.resource.encode(w);
@@ -1067,6 +1115,7 @@ impl Encode for EmbeddedResource {
 }
 
 impl Validate for EmbeddedResource {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -1118,6 +1167,7 @@ impl Members for ImageContent {
 }
 
 impl Decode for ImageContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
@@ -1157,6 +1207,7 @@ impl Decode for ImageContent {
 }
 
 impl Encode for ImageContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"image\",\"data\":");
         w.string(&self.data);
@@ -1172,6 +1223,7 @@ impl Encode for ImageContent {
 }
 
 impl Validate for ImageContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -1215,6 +1267,7 @@ impl Members for Implementation {
 }
 
 impl Decode for Implementation {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
@@ -1250,6 +1303,7 @@ impl Decode for Implementation {
 }
 
 impl Encode for Implementation {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1261,6 +1315,7 @@ impl Encode for Implementation {
 }
 
 impl Validate for Implementation {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Implementation);
@@ -1295,6 +1350,7 @@ pub enum LoggingLevel {
 
 impl LoggingLevel {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Alert => "alert",
@@ -1311,6 +1367,7 @@ impl LoggingLevel {
 }
 
 impl From<&str> for LoggingLevel {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "alert" => Self::Alert,
@@ -1327,18 +1384,21 @@ impl From<&str> for LoggingLevel {
 }
 
 impl Decode for LoggingLevel {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for LoggingLevel {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for LoggingLevel {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -1380,6 +1440,7 @@ impl ModelHint {
 }
 
 impl Default for ModelHint {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1390,6 +1451,7 @@ impl Members for ModelHint {
 }
 
 impl Decode for ModelHint {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
@@ -1416,6 +1478,7 @@ impl Decode for ModelHint {
 }
 
 impl Encode for ModelHint {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.name {
@@ -1428,6 +1491,7 @@ impl Encode for ModelHint {
 }
 
 impl Validate for ModelHint {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ModelHint);
@@ -1485,6 +1549,7 @@ impl ModelPreferences {
 }
 
 impl Default for ModelPreferences {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1500,6 +1565,7 @@ impl Members for ModelPreferences {
 }
 
 impl Decode for ModelPreferences {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
@@ -1535,6 +1601,7 @@ impl Decode for ModelPreferences {
 }
 
 impl Encode for ModelPreferences {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.cost_priority {
@@ -1559,6 +1626,7 @@ impl Encode for ModelPreferences {
 }
 
 impl Validate for ModelPreferences {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.cost_priority {
             let path = &path.member("costPriority");
@@ -1616,6 +1684,7 @@ impl Members for Prompt {
 }
 
 impl Decode for Prompt {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
@@ -1651,6 +1720,7 @@ impl Decode for Prompt {
 }
 
 impl Encode for Prompt {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1668,6 +1738,7 @@ impl Encode for Prompt {
 }
 
 impl Validate for Prompt {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Prompt);
@@ -1704,6 +1775,7 @@ impl Members for PromptArgument {
 }
 
 impl Decode for PromptArgument {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
@@ -1739,6 +1811,7 @@ impl Decode for PromptArgument {
 }
 
 impl Encode for PromptArgument {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1756,6 +1829,7 @@ impl Encode for PromptArgument {
 }
 
 impl Validate for PromptArgument {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptArgument);
@@ -1792,6 +1866,7 @@ impl Members for PromptMessage {
 }
 
 impl Decode for PromptMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
@@ -1827,6 +1902,7 @@ impl Decode for PromptMessage {
 }
 
 impl Encode for PromptMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -1838,6 +1914,7 @@ impl Encode for PromptMessage {
 }
 
 impl Validate for PromptMessage {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -1879,6 +1956,7 @@ impl Members for PromptReference {
 }
 
 impl Decode for PromptReference {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
@@ -1909,6 +1987,7 @@ impl Decode for PromptReference {
 }
 
 impl Encode for PromptReference {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"ref/prompt\",\"name\":");
         w.string(&self.name);
@@ -1918,6 +1997,7 @@ impl Encode for PromptReference {
 }
 
 impl Validate for PromptReference {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptReference);
@@ -1949,6 +2029,7 @@ impl RequestParamsMeta {
 }
 
 impl Default for RequestParamsMeta {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1959,6 +2040,7 @@ impl Members for RequestParamsMeta {
 }
 
 impl Decode for RequestParamsMeta {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParamsMeta as Members>::MEMBERS,
@@ -1985,6 +2067,7 @@ impl Decode for RequestParamsMeta {
 }
 
 impl Encode for RequestParamsMeta {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.progress_token {
@@ -1997,6 +2080,7 @@ impl Encode for RequestParamsMeta {
 }
 
 impl Validate for RequestParamsMeta {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(RequestParamsMeta);
@@ -2055,6 +2139,7 @@ impl Members for Resource {
 }
 
 impl Decode for Resource {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
@@ -2102,6 +2187,7 @@ impl Decode for Resource {
 }
 
 impl Encode for Resource {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -2129,6 +2215,7 @@ impl Encode for Resource {
 }
 
 impl Validate for Resource {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -2172,6 +2259,7 @@ impl Members for ResourceContents {
 }
 
 impl Decode for ResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
@@ -2204,6 +2292,7 @@ impl Decode for ResourceContents {
 }
 
 impl Encode for ResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -2217,6 +2306,7 @@ impl Encode for ResourceContents {
 }
 
 impl Validate for ResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -2253,6 +2343,7 @@ impl Members for ResourceReference {
 }
 
 impl Decode for ResourceReference {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceReference as Members>::MEMBERS,
@@ -2280,6 +2371,7 @@ impl Decode for ResourceReference {
 }
 
 impl Encode for ResourceReference {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"ref/resource\",\"uri\":");
         w.string(&self.uri);
@@ -2289,6 +2381,7 @@ impl Encode for ResourceReference {
 }
 
 impl Validate for ResourceReference {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -2347,6 +2440,7 @@ impl Members for ResourceTemplate {
 }
 
 impl Decode for ResourceTemplate {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
@@ -2391,6 +2485,7 @@ impl Decode for ResourceTemplate {
 }
 
 impl Encode for ResourceTemplate {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -2414,6 +2509,7 @@ impl Encode for ResourceTemplate {
 }
 
 impl Validate for ResourceTemplate {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -2443,6 +2539,7 @@ pub enum Role {
 
 impl Role {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Assistant => "assistant",
@@ -2453,6 +2550,7 @@ impl Role {
 }
 
 impl From<&str> for Role {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "assistant" => Self::Assistant,
@@ -2463,18 +2561,21 @@ impl From<&str> for Role {
 }
 
 impl Decode for Role {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for Role {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for Role {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -2516,6 +2617,7 @@ impl Members for Root {
 }
 
 impl Decode for Root {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
@@ -2548,6 +2650,7 @@ impl Decode for Root {
 }
 
 impl Encode for Root {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -2561,6 +2664,7 @@ impl Encode for Root {
 }
 
 impl Validate for Root {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -2603,6 +2707,7 @@ impl Members for SamplingMessage {
 }
 
 impl Decode for SamplingMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
@@ -2638,6 +2743,7 @@ impl Decode for SamplingMessage {
 }
 
 impl Encode for SamplingMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -2649,6 +2755,7 @@ impl Encode for SamplingMessage {
 }
 
 impl Validate for SamplingMessage {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -2680,24 +2787,28 @@ pub enum SamplingMessageContent {
 }
 
 impl From<AudioContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: AudioContent) -> Self {
         Self::Audio(value)
     }
 }
 
 impl From<ImageContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::Image(value)
     }
 }
 
 impl From<TextContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for SamplingMessageContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "SamplingMessageContent",
@@ -2732,6 +2843,7 @@ impl Decode for SamplingMessageContent {
 }
 
 impl Encode for SamplingMessageContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -2743,6 +2855,7 @@ impl Encode for SamplingMessageContent {
 }
 
 impl Validate for SamplingMessageContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -2799,6 +2912,7 @@ impl ServerCapabilities {
 }
 
 impl Default for ServerCapabilities {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2816,6 +2930,7 @@ impl Members for ServerCapabilities {
 }
 
 impl Decode for ServerCapabilities {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
@@ -2857,6 +2972,7 @@ impl Decode for ServerCapabilities {
 }
 
 impl Encode for ServerCapabilities {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.completions {
@@ -2889,6 +3005,7 @@ impl Encode for ServerCapabilities {
 }
 
 impl Validate for ServerCapabilities {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilities);
@@ -2915,6 +3032,7 @@ impl ServerCapabilitiesPrompts {
 }
 
 impl Default for ServerCapabilitiesPrompts {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2925,6 +3043,7 @@ impl Members for ServerCapabilitiesPrompts {
 }
 
 impl Decode for ServerCapabilitiesPrompts {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
@@ -2951,6 +3070,7 @@ impl Decode for ServerCapabilitiesPrompts {
 }
 
 impl Encode for ServerCapabilitiesPrompts {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -2963,6 +3083,7 @@ impl Encode for ServerCapabilitiesPrompts {
 }
 
 impl Validate for ServerCapabilitiesPrompts {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesPrompts);
@@ -2992,6 +3113,7 @@ impl ServerCapabilitiesResources {
 }
 
 impl Default for ServerCapabilitiesResources {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3002,6 +3124,7 @@ impl Members for ServerCapabilitiesResources {
 }
 
 impl Decode for ServerCapabilitiesResources {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
@@ -3031,6 +3154,7 @@ impl Decode for ServerCapabilitiesResources {
 }
 
 impl Encode for ServerCapabilitiesResources {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -3047,6 +3171,7 @@ impl Encode for ServerCapabilitiesResources {
 }
 
 impl Validate for ServerCapabilitiesResources {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesResources);
@@ -3073,6 +3198,7 @@ impl ServerCapabilitiesTools {
 }
 
 impl Default for ServerCapabilitiesTools {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3083,6 +3209,7 @@ impl Members for ServerCapabilitiesTools {
 }
 
 impl Decode for ServerCapabilitiesTools {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
@@ -3109,6 +3236,7 @@ impl Decode for ServerCapabilitiesTools {
 }
 
 impl Encode for ServerCapabilitiesTools {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -3121,6 +3249,7 @@ impl Encode for ServerCapabilitiesTools {
 }
 
 impl Validate for ServerCapabilitiesTools {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesTools);
@@ -3154,6 +3283,7 @@ impl Members for TextContent {
 }
 
 impl Decode for TextContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
@@ -3187,6 +3317,7 @@ impl Decode for TextContent {
 }
 
 impl Encode for TextContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"text\",\"text\":");
         w.string(&self.text);
@@ -3200,6 +3331,7 @@ impl Encode for TextContent {
 }
 
 impl Validate for TextContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -3241,6 +3373,7 @@ impl Members for TextResourceContents {
 }
 
 impl Decode for TextResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
@@ -3279,6 +3412,7 @@ impl Decode for TextResourceContents {
 }
 
 impl Encode for TextResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"text\":");
         w.string(&self.text);
@@ -3294,6 +3428,7 @@ impl Encode for TextResourceContents {
 }
 
 impl Validate for TextResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -3349,6 +3484,7 @@ impl Members for Tool {
 }
 
 impl Decode for Tool {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
@@ -3390,6 +3526,7 @@ impl Decode for Tool {
 }
 
 impl Encode for Tool {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"inputSchema\":");
         self.input_schema.encode(w);
@@ -3409,6 +3546,7 @@ impl Encode for Tool {
 }
 
 impl Validate for Tool {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.input_schema;
@@ -3477,6 +3615,7 @@ impl ToolAnnotations {
 }
 
 impl Default for ToolAnnotations {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3493,6 +3632,7 @@ impl Members for ToolAnnotations {
 }
 
 impl Decode for ToolAnnotations {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolAnnotations as Members>::MEMBERS,
@@ -3531,6 +3671,7 @@ impl Decode for ToolAnnotations {
 }
 
 impl Encode for ToolAnnotations {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.destructive_hint {
@@ -3559,6 +3700,7 @@ impl Encode for ToolAnnotations {
 }
 
 impl Validate for ToolAnnotations {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolAnnotations);
@@ -3595,6 +3737,7 @@ impl ToolInputSchemaView {
 }
 
 impl Default for ToolInputSchemaView {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3605,6 +3748,7 @@ impl Members for ToolInputSchemaView {
 }
 
 impl Decode for ToolInputSchemaView {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
@@ -3635,6 +3779,7 @@ impl Decode for ToolInputSchemaView {
 }
 
 impl Encode for ToolInputSchemaView {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\"");
         if let Some(value) = &self.properties {
@@ -3651,6 +3796,7 @@ impl Encode for ToolInputSchemaView {
 }
 
 impl Validate for ToolInputSchemaView {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolInputSchemaView);

@@ -244,6 +244,7 @@ impl mcp_exact_wire::Direction for FromServer {
 }
 
 impl mcp_exact_wire::DecodeResult for ClientResult {
+    #[inline]
     fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
         match method {
             "elicitation/create" => Decode::decode(r).map(Self::Elicit),
@@ -255,6 +256,7 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
 }
 
 impl mcp_exact_wire::DecodeResult for ServerResult {
+    #[inline]
     fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
         match method {
             "completion/complete" => Decode::decode(r).map(Self::Complete),

@@ -38,6 +38,7 @@ impl Members for CallToolRequest {
 }
 
 impl Decode for CallToolRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
@@ -68,6 +69,7 @@ impl Decode for CallToolRequest {
 }
 
 impl Encode for CallToolRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"tools/call\",\"params\":");
         self.params.encode(w);
@@ -77,6 +79,7 @@ impl Encode for CallToolRequest {
 }
 
 impl Validate for CallToolRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CallToolRequest);
@@ -113,6 +116,7 @@ impl Members for CallToolRequestParams {
 }
 
 impl Decode for CallToolRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
@@ -148,6 +152,7 @@ impl Decode for CallToolRequestParams {
 }
 
 impl Encode for CallToolRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -165,6 +170,7 @@ impl Encode for CallToolRequestParams {
 }
 
 impl Validate for CallToolRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CallToolRequestParams);
@@ -205,84 +211,98 @@ pub enum ClientRequest {
 }
 
 impl From<CallToolRequest> for ClientRequest {
+    #[inline]
     fn from(value: CallToolRequest) -> Self {
         Self::CallTool(value)
     }
 }
 
 impl From<CompleteRequest> for ClientRequest {
+    #[inline]
     fn from(value: CompleteRequest) -> Self {
         Self::Complete(value)
     }
 }
 
 impl From<GetPromptRequest> for ClientRequest {
+    #[inline]
     fn from(value: GetPromptRequest) -> Self {
         Self::GetPrompt(value)
     }
 }
 
 impl From<InitializeRequest> for ClientRequest {
+    #[inline]
     fn from(value: InitializeRequest) -> Self {
         Self::Initialize(value)
     }
 }
 
 impl From<ListPromptsRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListPromptsRequest) -> Self {
         Self::ListPrompts(value)
     }
 }
 
 impl From<ListResourceTemplatesRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListResourceTemplatesRequest) -> Self {
         Self::ListResourceTemplates(value)
     }
 }
 
 impl From<ListResourcesRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListResourcesRequest) -> Self {
         Self::ListResources(value)
     }
 }
 
 impl From<ListToolsRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListToolsRequest) -> Self {
         Self::ListTools(value)
     }
 }
 
 impl From<PingRequest> for ClientRequest {
+    #[inline]
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
 }
 
 impl From<ReadResourceRequest> for ClientRequest {
+    #[inline]
     fn from(value: ReadResourceRequest) -> Self {
         Self::ReadResource(value)
     }
 }
 
 impl From<SetLevelRequest> for ClientRequest {
+    #[inline]
     fn from(value: SetLevelRequest) -> Self {
         Self::SetLevel(value)
     }
 }
 
 impl From<SubscribeRequest> for ClientRequest {
+    #[inline]
     fn from(value: SubscribeRequest) -> Self {
         Self::Subscribe(value)
     }
 }
 
 impl From<UnsubscribeRequest> for ClientRequest {
+    #[inline]
     fn from(value: UnsubscribeRequest) -> Self {
         Self::Unsubscribe(value)
     }
 }
 
 impl Decode for ClientRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ClientRequest",
@@ -377,6 +397,7 @@ impl Decode for ClientRequest {
 }
 
 impl Encode for ClientRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Initialize(value) => value.encode(w),
@@ -398,6 +419,7 @@ impl Encode for ClientRequest {
 }
 
 impl Validate for ClientRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ReadResource(value) => {
@@ -450,6 +472,7 @@ impl Members for CompleteRequest {
 }
 
 impl Decode for CompleteRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
@@ -480,6 +503,7 @@ impl Decode for CompleteRequest {
 }
 
 impl Encode for CompleteRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"completion/complete\",\"params\":");
         self.params.encode(w);
@@ -489,6 +513,7 @@ impl Encode for CompleteRequest {
 }
 
 impl Validate for CompleteRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -537,6 +562,7 @@ impl Members for CompleteRequestParams {
 }
 
 impl Decode for CompleteRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
@@ -578,6 +604,7 @@ impl Decode for CompleteRequestParams {
 }
 
 impl Encode for CompleteRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"argument\":");
         self.argument.encode(w);
@@ -597,6 +624,7 @@ impl Encode for CompleteRequestParams {
 }
 
 impl Validate for CompleteRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.r#ref;
@@ -633,6 +661,7 @@ impl Members for CreateMessageRequest {
 }
 
 impl Decode for CreateMessageRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
@@ -663,6 +692,7 @@ impl Decode for CreateMessageRequest {
 }
 
 impl Encode for CreateMessageRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"sampling/createMessage\",\"params\":");
         self.params.encode(w);
@@ -672,6 +702,7 @@ impl Encode for CreateMessageRequest {
 }
 
 impl Validate for CreateMessageRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -744,6 +775,7 @@ impl Members for CreateMessageRequestParams {
 }
 
 impl Decode for CreateMessageRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
@@ -800,6 +832,7 @@ impl Decode for CreateMessageRequestParams {
 }
 
 impl Encode for CreateMessageRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"maxTokens\":");
         self.max_tokens.encode(w);
@@ -839,6 +872,7 @@ impl Encode for CreateMessageRequestParams {
 }
 
 impl Validate for CreateMessageRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.include_context {
             let path = &path.member("includeContext");
@@ -885,6 +919,7 @@ impl Members for ElicitRequest {
 }
 
 impl Decode for ElicitRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequest as Members>::MEMBERS,
@@ -915,6 +950,7 @@ impl Decode for ElicitRequest {
 }
 
 impl Encode for ElicitRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"elicitation/create\",\"params\":");
         self.params.encode(w);
@@ -924,6 +960,7 @@ impl Encode for ElicitRequest {
 }
 
 impl Validate for ElicitRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -970,6 +1007,7 @@ impl Members for ElicitRequestParams {
 }
 
 impl Decode for ElicitRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestParams as Members>::MEMBERS,
@@ -1008,6 +1046,7 @@ impl Decode for ElicitRequestParams {
 }
 
 impl Encode for ElicitRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"message\":");
         w.string(&self.message);
@@ -1023,6 +1062,7 @@ impl Encode for ElicitRequestParams {
 }
 
 impl Validate for ElicitRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.requested_schema;
@@ -1059,6 +1099,7 @@ impl Members for GetPromptRequest {
 }
 
 impl Decode for GetPromptRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
@@ -1089,6 +1130,7 @@ impl Decode for GetPromptRequest {
 }
 
 impl Encode for GetPromptRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"prompts/get\",\"params\":");
         self.params.encode(w);
@@ -1098,6 +1140,7 @@ impl Encode for GetPromptRequest {
 }
 
 impl Validate for GetPromptRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetPromptRequest);
@@ -1134,6 +1177,7 @@ impl Members for GetPromptRequestParams {
 }
 
 impl Decode for GetPromptRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
@@ -1169,6 +1213,7 @@ impl Decode for GetPromptRequestParams {
 }
 
 impl Encode for GetPromptRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1186,6 +1231,7 @@ impl Encode for GetPromptRequestParams {
 }
 
 impl Validate for GetPromptRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetPromptRequestParams);
@@ -1216,6 +1262,7 @@ impl Members for InitializeRequest {
 }
 
 impl Decode for InitializeRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequest as Members>::MEMBERS,
@@ -1246,6 +1293,7 @@ impl Decode for InitializeRequest {
 }
 
 impl Encode for InitializeRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"initialize\",\"params\":");
         self.params.encode(w);
@@ -1255,6 +1303,7 @@ impl Encode for InitializeRequest {
 }
 
 impl Validate for InitializeRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InitializeRequest);
@@ -1303,6 +1352,7 @@ impl Members for InitializeRequestParams {
 }
 
 impl Decode for InitializeRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequestParams as Members>::MEMBERS,
@@ -1347,6 +1397,7 @@ impl Decode for InitializeRequestParams {
 }
 
 impl Encode for InitializeRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"capabilities\":");
         self.capabilities.encode(w);
@@ -1364,6 +1415,7 @@ impl Encode for InitializeRequestParams {
 }
 
 impl Validate for InitializeRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InitializeRequestParams);
@@ -1390,6 +1442,7 @@ impl ListPromptsRequest {
 }
 
 impl Default for ListPromptsRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1400,6 +1453,7 @@ impl Members for ListPromptsRequest {
 }
 
 impl Decode for ListPromptsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
@@ -1427,6 +1481,7 @@ impl Decode for ListPromptsRequest {
 }
 
 impl Encode for ListPromptsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"prompts/list\"");
         if let Some(value) = &self.params {
@@ -1439,6 +1494,7 @@ impl Encode for ListPromptsRequest {
 }
 
 impl Validate for ListPromptsRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListPromptsRequest);
@@ -1465,6 +1521,7 @@ impl ListResourceTemplatesRequest {
 }
 
 impl Default for ListResourceTemplatesRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1475,6 +1532,7 @@ impl Members for ListResourceTemplatesRequest {
 }
 
 impl Decode for ListResourceTemplatesRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
@@ -1502,6 +1560,7 @@ impl Decode for ListResourceTemplatesRequest {
 }
 
 impl Encode for ListResourceTemplatesRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"resources/templates/list\"");
         if let Some(value) = &self.params {
@@ -1514,6 +1573,7 @@ impl Encode for ListResourceTemplatesRequest {
 }
 
 impl Validate for ListResourceTemplatesRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListResourceTemplatesRequest);
@@ -1540,6 +1600,7 @@ impl ListResourcesRequest {
 }
 
 impl Default for ListResourcesRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1550,6 +1611,7 @@ impl Members for ListResourcesRequest {
 }
 
 impl Decode for ListResourcesRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
@@ -1577,6 +1639,7 @@ impl Decode for ListResourcesRequest {
 }
 
 impl Encode for ListResourcesRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"resources/list\"");
         if let Some(value) = &self.params {
@@ -1589,6 +1652,7 @@ impl Encode for ListResourcesRequest {
 }
 
 impl Validate for ListResourcesRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListResourcesRequest);
@@ -1621,6 +1685,7 @@ impl ListRootsRequest {
 }
 
 impl Default for ListRootsRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1631,6 +1696,7 @@ impl Members for ListRootsRequest {
 }
 
 impl Decode for ListRootsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
@@ -1658,6 +1724,7 @@ impl Decode for ListRootsRequest {
 }
 
 impl Encode for ListRootsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"roots/list\"");
         if let Some(value) = &self.params {
@@ -1670,6 +1737,7 @@ impl Encode for ListRootsRequest {
 }
 
 impl Validate for ListRootsRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListRootsRequest);
@@ -1696,6 +1764,7 @@ impl ListToolsRequest {
 }
 
 impl Default for ListToolsRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1706,6 +1775,7 @@ impl Members for ListToolsRequest {
 }
 
 impl Decode for ListToolsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
@@ -1733,6 +1803,7 @@ impl Decode for ListToolsRequest {
 }
 
 impl Encode for ListToolsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"tools/list\"");
         if let Some(value) = &self.params {
@@ -1745,6 +1816,7 @@ impl Encode for ListToolsRequest {
 }
 
 impl Validate for ListToolsRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListToolsRequest);
@@ -1778,6 +1850,7 @@ impl Members for PaginatedRequest {
 }
 
 impl Decode for PaginatedRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
@@ -1810,6 +1883,7 @@ impl Decode for PaginatedRequest {
 }
 
 impl Encode for PaginatedRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(&self.method);
@@ -1823,6 +1897,7 @@ impl Encode for PaginatedRequest {
 }
 
 impl Validate for PaginatedRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PaginatedRequest);
@@ -1853,6 +1928,7 @@ impl PaginatedRequestParams {
 }
 
 impl Default for PaginatedRequestParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1863,6 +1939,7 @@ impl Members for PaginatedRequestParams {
 }
 
 impl Decode for PaginatedRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
@@ -1892,6 +1969,7 @@ impl Decode for PaginatedRequestParams {
 }
 
 impl Encode for PaginatedRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -1908,6 +1986,7 @@ impl Encode for PaginatedRequestParams {
 }
 
 impl Validate for PaginatedRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PaginatedRequestParams);
@@ -1934,6 +2013,7 @@ impl PingRequest {
 }
 
 impl Default for PingRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1944,6 +2024,7 @@ impl Members for PingRequest {
 }
 
 impl Decode for PingRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PingRequest as Members>::MEMBERS,
@@ -1971,6 +2052,7 @@ impl Decode for PingRequest {
 }
 
 impl Encode for PingRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"ping\"");
         if let Some(value) = &self.params {
@@ -1983,6 +2065,7 @@ impl Encode for PingRequest {
 }
 
 impl Validate for PingRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PingRequest);
@@ -2013,6 +2096,7 @@ impl Members for ReadResourceRequest {
 }
 
 impl Decode for ReadResourceRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
@@ -2043,6 +2127,7 @@ impl Decode for ReadResourceRequest {
 }
 
 impl Encode for ReadResourceRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"resources/read\",\"params\":");
         self.params.encode(w);
@@ -2052,6 +2137,7 @@ impl Encode for ReadResourceRequest {
 }
 
 impl Validate for ReadResourceRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2091,6 +2177,7 @@ impl Members for ReadResourceRequestParams {
 }
 
 impl Decode for ReadResourceRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
@@ -2123,6 +2210,7 @@ impl Decode for ReadResourceRequestParams {
 }
 
 impl Encode for ReadResourceRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -2136,6 +2224,7 @@ impl Encode for ReadResourceRequestParams {
 }
 
 impl Validate for ReadResourceRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -2175,6 +2264,7 @@ impl Members for Request {
 }
 
 impl Decode for Request {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
@@ -2207,6 +2297,7 @@ impl Decode for Request {
 }
 
 impl Encode for Request {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(&self.method);
@@ -2220,6 +2311,7 @@ impl Encode for Request {
 }
 
 impl Validate for Request {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Request);
@@ -2246,6 +2338,7 @@ impl RequestParams {
 }
 
 impl Default for RequestParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2256,6 +2349,7 @@ impl Members for RequestParams {
 }
 
 impl Decode for RequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
@@ -2282,6 +2376,7 @@ impl Decode for RequestParams {
 }
 
 impl Encode for RequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -2294,6 +2389,7 @@ impl Encode for RequestParams {
 }
 
 impl Validate for RequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(RequestParams);
@@ -2316,30 +2412,35 @@ pub enum ServerRequest {
 }
 
 impl From<CreateMessageRequest> for ServerRequest {
+    #[inline]
     fn from(value: CreateMessageRequest) -> Self {
         Self::CreateMessage(value)
     }
 }
 
 impl From<ElicitRequest> for ServerRequest {
+    #[inline]
     fn from(value: ElicitRequest) -> Self {
         Self::Elicit(value)
     }
 }
 
 impl From<ListRootsRequest> for ServerRequest {
+    #[inline]
     fn from(value: ListRootsRequest) -> Self {
         Self::ListRoots(value)
     }
 }
 
 impl From<PingRequest> for ServerRequest {
+    #[inline]
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
 }
 
 impl Decode for ServerRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerRequest",
@@ -2380,6 +2481,7 @@ impl Decode for ServerRequest {
 }
 
 impl Encode for ServerRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Ping(value) => value.encode(w),
@@ -2392,6 +2494,7 @@ impl Encode for ServerRequest {
 }
 
 impl Validate for ServerRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::CreateMessage(value) => {
@@ -2435,6 +2538,7 @@ impl Members for SetLevelRequest {
 }
 
 impl Decode for SetLevelRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequest as Members>::MEMBERS,
@@ -2465,6 +2569,7 @@ impl Decode for SetLevelRequest {
 }
 
 impl Encode for SetLevelRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"logging/setLevel\",\"params\":");
         self.params.encode(w);
@@ -2474,6 +2579,7 @@ impl Encode for SetLevelRequest {
 }
 
 impl Validate for SetLevelRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2513,6 +2619,7 @@ impl Members for SetLevelRequestParams {
 }
 
 impl Decode for SetLevelRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequestParams as Members>::MEMBERS,
@@ -2545,6 +2652,7 @@ impl Decode for SetLevelRequestParams {
 }
 
 impl Encode for SetLevelRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"level\":");
         self.level.encode(w);
@@ -2558,6 +2666,7 @@ impl Encode for SetLevelRequestParams {
 }
 
 impl Validate for SetLevelRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.level;
@@ -2594,6 +2703,7 @@ impl Members for SubscribeRequest {
 }
 
 impl Decode for SubscribeRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequest as Members>::MEMBERS,
@@ -2624,6 +2734,7 @@ impl Decode for SubscribeRequest {
 }
 
 impl Encode for SubscribeRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"resources/subscribe\",\"params\":");
         self.params.encode(w);
@@ -2633,6 +2744,7 @@ impl Encode for SubscribeRequest {
 }
 
 impl Validate for SubscribeRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2672,6 +2784,7 @@ impl Members for SubscribeRequestParams {
 }
 
 impl Decode for SubscribeRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequestParams as Members>::MEMBERS,
@@ -2704,6 +2817,7 @@ impl Decode for SubscribeRequestParams {
 }
 
 impl Encode for SubscribeRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -2717,6 +2831,7 @@ impl Encode for SubscribeRequestParams {
 }
 
 impl Validate for SubscribeRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -2753,6 +2868,7 @@ impl Members for UnsubscribeRequest {
 }
 
 impl Decode for UnsubscribeRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequest as Members>::MEMBERS,
@@ -2783,6 +2899,7 @@ impl Decode for UnsubscribeRequest {
 }
 
 impl Encode for UnsubscribeRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"resources/unsubscribe\",\"params\":");
         self.params.encode(w);
@@ -2792,6 +2909,7 @@ impl Encode for UnsubscribeRequest {
 }
 
 impl Validate for UnsubscribeRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2831,6 +2949,7 @@ impl Members for UnsubscribeRequestParams {
 }
 
 impl Decode for UnsubscribeRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
@@ -2863,6 +2982,7 @@ impl Decode for UnsubscribeRequestParams {
 }
 
 impl Encode for UnsubscribeRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -2876,6 +2996,7 @@ impl Encode for UnsubscribeRequestParams {
 }
 
 impl Validate for UnsubscribeRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;

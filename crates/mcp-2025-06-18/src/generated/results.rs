@@ -63,6 +63,7 @@ impl Members for CallToolResult {
 }
 
 impl Decode for CallToolResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolResult as Members>::MEMBERS,
@@ -101,6 +102,7 @@ impl Decode for CallToolResult {
 }
 
 impl Encode for CallToolResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -122,6 +124,7 @@ impl Encode for CallToolResult {
 }
 
 impl Validate for CallToolResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -150,30 +153,35 @@ pub enum ClientResult {
 }
 
 impl From<CreateMessageResult> for ClientResult {
+    #[inline]
     fn from(value: CreateMessageResult) -> Self {
         Self::CreateMessage(value)
     }
 }
 
 impl From<ElicitResult> for ClientResult {
+    #[inline]
     fn from(value: ElicitResult) -> Self {
         Self::Elicit(value)
     }
 }
 
 impl From<ListRootsResult> for ClientResult {
+    #[inline]
     fn from(value: ListRootsResult) -> Self {
         Self::ListRoots(value)
     }
 }
 
 impl From<Result> for ClientResult {
+    #[inline]
     fn from(value: Result) -> Self {
         Self::Result(value)
     }
 }
 
 impl Decode for ClientResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ClientResult",
@@ -223,6 +231,7 @@ impl Decode for ClientResult {
 }
 
 impl Encode for ClientResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Result(value) => value.encode(w),
@@ -234,6 +243,7 @@ impl Encode for ClientResult {
 }
 
 impl Validate for ClientResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::CreateMessage(value) => {
@@ -280,6 +290,7 @@ impl Members for CompleteResult {
 }
 
 impl Decode for CompleteResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResult as Members>::MEMBERS,
@@ -312,6 +323,7 @@ impl Decode for CompleteResult {
 }
 
 impl Encode for CompleteResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"completion\":");
         self.completion.encode(w);
@@ -325,6 +337,7 @@ impl Encode for CompleteResult {
 }
 
 impl Validate for CompleteResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteResult);
@@ -377,6 +390,7 @@ impl Members for CreateMessageResult {
 }
 
 impl Decode for CreateMessageResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageResult as Members>::MEMBERS,
@@ -424,6 +438,7 @@ impl Decode for CreateMessageResult {
 }
 
 impl Encode for CreateMessageResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -445,6 +460,7 @@ impl Encode for CreateMessageResult {
 }
 
 impl Validate for CreateMessageResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -496,6 +512,7 @@ impl Members for ElicitResult {
 }
 
 impl Decode for ElicitResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitResult as Members>::MEMBERS,
@@ -531,6 +548,7 @@ impl Decode for ElicitResult {
 }
 
 impl Encode for ElicitResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"action\":");
         self.action.encode(w);
@@ -548,6 +566,7 @@ impl Encode for ElicitResult {
 }
 
 impl Validate for ElicitResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.action;
@@ -595,6 +614,7 @@ impl Members for GetPromptResult {
 }
 
 impl Decode for GetPromptResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptResult as Members>::MEMBERS,
@@ -630,6 +650,7 @@ impl Decode for GetPromptResult {
 }
 
 impl Encode for GetPromptResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"messages\":");
         self.messages.encode(w);
@@ -647,6 +668,7 @@ impl Encode for GetPromptResult {
 }
 
 impl Validate for GetPromptResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.messages;
@@ -709,6 +731,7 @@ impl Members for InitializeResult {
 }
 
 impl Decode for InitializeResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeResult as Members>::MEMBERS,
@@ -756,6 +779,7 @@ impl Decode for InitializeResult {
 }
 
 impl Encode for InitializeResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"capabilities\":");
         self.capabilities.encode(w);
@@ -777,6 +801,7 @@ impl Encode for InitializeResult {
 }
 
 impl Validate for InitializeResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InitializeResult);
@@ -814,6 +839,7 @@ impl Members for ListPromptsResult {
 }
 
 impl Decode for ListPromptsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsResult as Members>::MEMBERS,
@@ -849,6 +875,7 @@ impl Decode for ListPromptsResult {
 }
 
 impl Encode for ListPromptsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"prompts\":");
         self.prompts.encode(w);
@@ -866,6 +893,7 @@ impl Encode for ListPromptsResult {
 }
 
 impl Validate for ListPromptsResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListPromptsResult);
@@ -907,6 +935,7 @@ impl Members for ListResourceTemplatesResult {
 }
 
 impl Decode for ListResourceTemplatesResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
@@ -942,6 +971,7 @@ impl Decode for ListResourceTemplatesResult {
 }
 
 impl Encode for ListResourceTemplatesResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resourceTemplates\":");
         self.resource_templates.encode(w);
@@ -959,6 +989,7 @@ impl Encode for ListResourceTemplatesResult {
 }
 
 impl Validate for ListResourceTemplatesResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.resource_templates;
@@ -1004,6 +1035,7 @@ impl Members for ListResourcesResult {
 }
 
 impl Decode for ListResourcesResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesResult as Members>::MEMBERS,
@@ -1039,6 +1071,7 @@ impl Decode for ListResourcesResult {
 }
 
 impl Encode for ListResourcesResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resources\":");
         self.resources.encode(w);
@@ -1056,6 +1089,7 @@ impl Encode for ListResourcesResult {
 }
 
 impl Validate for ListResourcesResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.resources;
@@ -1099,6 +1133,7 @@ impl Members for ListRootsResult {
 }
 
 impl Decode for ListRootsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsResult as Members>::MEMBERS,
@@ -1131,6 +1166,7 @@ impl Decode for ListRootsResult {
 }
 
 impl Encode for ListRootsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"roots\":");
         self.roots.encode(w);
@@ -1144,6 +1180,7 @@ impl Encode for ListRootsResult {
 }
 
 impl Validate for ListRootsResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.roots;
@@ -1189,6 +1226,7 @@ impl Members for ListToolsResult {
 }
 
 impl Decode for ListToolsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsResult as Members>::MEMBERS,
@@ -1224,6 +1262,7 @@ impl Decode for ListToolsResult {
 }
 
 impl Encode for ListToolsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"tools\":");
         self.tools.encode(w);
@@ -1241,6 +1280,7 @@ impl Encode for ListToolsResult {
 }
 
 impl Validate for ListToolsResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.tools;
@@ -1279,6 +1319,7 @@ impl PaginatedResult {
 }
 
 impl Default for PaginatedResult {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1289,6 +1330,7 @@ impl Members for PaginatedResult {
 }
 
 impl Decode for PaginatedResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedResult as Members>::MEMBERS,
@@ -1318,6 +1360,7 @@ impl Decode for PaginatedResult {
 }
 
 impl Encode for PaginatedResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -1334,6 +1377,7 @@ impl Encode for PaginatedResult {
 }
 
 impl Validate for PaginatedResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PaginatedResult);
@@ -1367,6 +1411,7 @@ impl Members for ReadResourceResult {
 }
 
 impl Decode for ReadResourceResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceResult as Members>::MEMBERS,
@@ -1399,6 +1444,7 @@ impl Decode for ReadResourceResult {
 }
 
 impl Encode for ReadResourceResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"contents\":");
         self.contents.encode(w);
@@ -1412,6 +1458,7 @@ impl Encode for ReadResourceResult {
 }
 
 impl Validate for ReadResourceResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.contents;
@@ -1446,6 +1493,7 @@ impl Result {
 }
 
 impl Default for Result {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1456,6 +1504,7 @@ impl Members for Result {
 }
 
 impl Decode for Result {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Result as Members>::MEMBERS,
@@ -1482,6 +1531,7 @@ impl Decode for Result {
 }
 
 impl Encode for Result {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -1494,6 +1544,7 @@ impl Encode for Result {
 }
 
 impl Validate for Result {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Result);
@@ -1526,66 +1577,77 @@ pub enum ServerResult {
 }
 
 impl From<CallToolResult> for ServerResult {
+    #[inline]
     fn from(value: CallToolResult) -> Self {
         Self::CallTool(value)
     }
 }
 
 impl From<CompleteResult> for ServerResult {
+    #[inline]
     fn from(value: CompleteResult) -> Self {
         Self::Complete(value)
     }
 }
 
 impl From<GetPromptResult> for ServerResult {
+    #[inline]
     fn from(value: GetPromptResult) -> Self {
         Self::GetPrompt(value)
     }
 }
 
 impl From<InitializeResult> for ServerResult {
+    #[inline]
     fn from(value: InitializeResult) -> Self {
         Self::Initialize(value)
     }
 }
 
 impl From<ListPromptsResult> for ServerResult {
+    #[inline]
     fn from(value: ListPromptsResult) -> Self {
         Self::ListPrompts(value)
     }
 }
 
 impl From<ListResourceTemplatesResult> for ServerResult {
+    #[inline]
     fn from(value: ListResourceTemplatesResult) -> Self {
         Self::ListResourceTemplates(value)
     }
 }
 
 impl From<ListResourcesResult> for ServerResult {
+    #[inline]
     fn from(value: ListResourcesResult) -> Self {
         Self::ListResources(value)
     }
 }
 
 impl From<ListToolsResult> for ServerResult {
+    #[inline]
     fn from(value: ListToolsResult) -> Self {
         Self::ListTools(value)
     }
 }
 
 impl From<ReadResourceResult> for ServerResult {
+    #[inline]
     fn from(value: ReadResourceResult) -> Self {
         Self::ReadResource(value)
     }
 }
 
 impl From<Result> for ServerResult {
+    #[inline]
     fn from(value: Result) -> Self {
         Self::Result(value)
     }
 }
 
 impl Decode for ServerResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerResult",
@@ -1704,6 +1766,7 @@ impl Decode for ServerResult {
 }
 
 impl Encode for ServerResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Result(value) => value.encode(w),
@@ -1721,6 +1784,7 @@ impl Encode for ServerResult {
 }
 
 impl Validate for ServerResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ListResources(value) => {

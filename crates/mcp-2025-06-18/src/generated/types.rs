@@ -51,6 +51,7 @@ impl Annotations {
 }
 
 impl Default for Annotations {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -61,6 +62,7 @@ impl Members for Annotations {
 }
 
 impl Decode for Annotations {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
@@ -93,6 +95,7 @@ impl Decode for Annotations {
 }
 
 impl Encode for Annotations {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.audience {
@@ -113,6 +116,7 @@ impl Encode for Annotations {
 }
 
 impl Validate for Annotations {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.audience {
             let path = &path.member("audience");
@@ -141,18 +145,21 @@ pub enum AnyResourceContents {
 }
 
 impl From<BlobResourceContents> for AnyResourceContents {
+    #[inline]
     fn from(value: BlobResourceContents) -> Self {
         Self::Blob(value)
     }
 }
 
 impl From<TextResourceContents> for AnyResourceContents {
+    #[inline]
     fn from(value: TextResourceContents) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for AnyResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "AnyResourceContents",
@@ -184,6 +191,7 @@ impl Decode for AnyResourceContents {
 }
 
 impl Encode for AnyResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -193,6 +201,7 @@ impl Encode for AnyResourceContents {
 }
 
 impl Validate for AnyResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -247,6 +256,7 @@ impl Members for AudioContent {
 }
 
 impl Decode for AudioContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <AudioContent as Members>::MEMBERS,
@@ -289,6 +299,7 @@ impl Decode for AudioContent {
 }
 
 impl Encode for AudioContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"audio\",\"data\":");
         w.string(&self.data);
@@ -308,6 +319,7 @@ impl Encode for AudioContent {
 }
 
 impl Validate for AudioContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -356,6 +368,7 @@ impl Members for BaseMetadata {
 }
 
 impl Decode for BaseMetadata {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BaseMetadata as Members>::MEMBERS,
@@ -388,6 +401,7 @@ impl Decode for BaseMetadata {
 }
 
 impl Encode for BaseMetadata {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -401,6 +415,7 @@ impl Encode for BaseMetadata {
 }
 
 impl Validate for BaseMetadata {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(BaseMetadata);
@@ -440,6 +455,7 @@ impl Members for BlobResourceContents {
 }
 
 impl Decode for BlobResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
@@ -481,6 +497,7 @@ impl Decode for BlobResourceContents {
 }
 
 impl Encode for BlobResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"blob\":");
         w.string(&self.blob);
@@ -500,6 +517,7 @@ impl Encode for BlobResourceContents {
 }
 
 impl Validate for BlobResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.blob;
@@ -543,6 +561,7 @@ impl BooleanSchema {
 }
 
 impl Default for BooleanSchema {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -558,6 +577,7 @@ impl Members for BooleanSchema {
 }
 
 impl Decode for BooleanSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BooleanSchema as Members>::MEMBERS,
@@ -591,6 +611,7 @@ impl Decode for BooleanSchema {
 }
 
 impl Encode for BooleanSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"boolean\"");
         if let Some(value) = &self.default {
@@ -611,6 +632,7 @@ impl Encode for BooleanSchema {
 }
 
 impl Validate for BooleanSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(BooleanSchema);
@@ -646,6 +668,7 @@ impl ClientCapabilities {
 }
 
 impl Default for ClientCapabilities {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -661,6 +684,7 @@ impl Members for ClientCapabilities {
 }
 
 impl Decode for ClientCapabilities {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
@@ -696,6 +720,7 @@ impl Decode for ClientCapabilities {
 }
 
 impl Encode for ClientCapabilities {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.elicitation {
@@ -720,6 +745,7 @@ impl Encode for ClientCapabilities {
 }
 
 impl Validate for ClientCapabilities {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilities);
@@ -746,6 +772,7 @@ impl ClientCapabilitiesRoots {
 }
 
 impl Default for ClientCapabilitiesRoots {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -756,6 +783,7 @@ impl Members for ClientCapabilitiesRoots {
 }
 
 impl Decode for ClientCapabilitiesRoots {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
@@ -782,6 +810,7 @@ impl Decode for ClientCapabilitiesRoots {
 }
 
 impl Encode for ClientCapabilitiesRoots {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -794,6 +823,7 @@ impl Encode for ClientCapabilitiesRoots {
 }
 
 impl Validate for ClientCapabilitiesRoots {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesRoots);
@@ -827,6 +857,7 @@ impl Members for CompleteRequestParamsArgument {
 }
 
 impl Decode for CompleteRequestParamsArgument {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
@@ -862,6 +893,7 @@ impl Decode for CompleteRequestParamsArgument {
 }
 
 impl Encode for CompleteRequestParamsArgument {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -873,6 +905,7 @@ impl Encode for CompleteRequestParamsArgument {
 }
 
 impl Validate for CompleteRequestParamsArgument {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteRequestParamsArgument);
@@ -899,6 +932,7 @@ impl CompleteRequestParamsContext {
 }
 
 impl Default for CompleteRequestParamsContext {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -909,6 +943,7 @@ impl Members for CompleteRequestParamsContext {
 }
 
 impl Decode for CompleteRequestParamsContext {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsContext as Members>::MEMBERS,
@@ -935,6 +970,7 @@ impl Decode for CompleteRequestParamsContext {
 }
 
 impl Encode for CompleteRequestParamsContext {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.arguments {
@@ -947,6 +983,7 @@ impl Encode for CompleteRequestParamsContext {
 }
 
 impl Validate for CompleteRequestParamsContext {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteRequestParamsContext);
@@ -965,18 +1002,21 @@ pub enum CompleteRequestParamsRef {
 }
 
 impl From<PromptReference> for CompleteRequestParamsRef {
+    #[inline]
     fn from(value: PromptReference) -> Self {
         Self::Prompt(value)
     }
 }
 
 impl From<ResourceTemplateReference> for CompleteRequestParamsRef {
+    #[inline]
     fn from(value: ResourceTemplateReference) -> Self {
         Self::ResourceTemplate(value)
     }
 }
 
 impl Decode for CompleteRequestParamsRef {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "CompleteRequestParamsRef",
@@ -1005,6 +1045,7 @@ impl Decode for CompleteRequestParamsRef {
 }
 
 impl Encode for CompleteRequestParamsRef {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Prompt(value) => value.encode(w),
@@ -1015,6 +1056,7 @@ impl Encode for CompleteRequestParamsRef {
 }
 
 impl Validate for CompleteRequestParamsRef {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ResourceTemplate(value) => {
@@ -1061,6 +1103,7 @@ impl Members for CompleteResultCompletion {
 }
 
 impl Decode for CompleteResultCompletion {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
@@ -1096,6 +1139,7 @@ impl Decode for CompleteResultCompletion {
 }
 
 impl Encode for CompleteResultCompletion {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"values\":");
         self.values.encode(w);
@@ -1113,6 +1157,7 @@ impl Encode for CompleteResultCompletion {
 }
 
 impl Validate for CompleteResultCompletion {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteResultCompletion);
@@ -1137,36 +1182,42 @@ pub enum ContentBlock {
 }
 
 impl From<AudioContent> for ContentBlock {
+    #[inline]
     fn from(value: AudioContent) -> Self {
         Self::Audio(value)
     }
 }
 
 impl From<EmbeddedResource> for ContentBlock {
+    #[inline]
     fn from(value: EmbeddedResource) -> Self {
         Self::Resource(value)
     }
 }
 
 impl From<ImageContent> for ContentBlock {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::Image(value)
     }
 }
 
 impl From<ResourceLink> for ContentBlock {
+    #[inline]
     fn from(value: ResourceLink) -> Self {
         Self::ResourceLink(value)
     }
 }
 
 impl From<TextContent> for ContentBlock {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for ContentBlock {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ContentBlock",
@@ -1213,6 +1264,7 @@ impl Decode for ContentBlock {
 }
 
 impl Encode for ContentBlock {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -1226,6 +1278,7 @@ impl Encode for ContentBlock {
 }
 
 impl Validate for ContentBlock {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -1268,6 +1321,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
 
 impl CreateMessageRequestParamsIncludeContext {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::AllServers => "allServers",
@@ -1279,6 +1333,7 @@ impl CreateMessageRequestParamsIncludeContext {
 }
 
 impl From<&str> for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "allServers" => Self::AllServers,
@@ -1290,18 +1345,21 @@ impl From<&str> for CreateMessageRequestParamsIncludeContext {
 }
 
 impl Decode for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -1345,6 +1403,7 @@ impl Members for ElicitRequestParamsRequestedSchema {
 }
 
 impl Decode for ElicitRequestParamsRequestedSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestParamsRequestedSchema as Members>::MEMBERS,
@@ -1378,6 +1437,7 @@ impl Decode for ElicitRequestParamsRequestedSchema {
 }
 
 impl Encode for ElicitRequestParamsRequestedSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\",\"properties\":");
         self.properties.encode(w);
@@ -1391,6 +1451,7 @@ impl Encode for ElicitRequestParamsRequestedSchema {
 }
 
 impl Validate for ElicitRequestParamsRequestedSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.properties;
@@ -1423,6 +1484,7 @@ pub enum ElicitResultAction {
 
 impl ElicitResultAction {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Accept => "accept",
@@ -1434,6 +1496,7 @@ impl ElicitResultAction {
 }
 
 impl From<&str> for ElicitResultAction {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "accept" => Self::Accept,
@@ -1445,18 +1508,21 @@ impl From<&str> for ElicitResultAction {
 }
 
 impl Decode for ElicitResultAction {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for ElicitResultAction {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for ElicitResultAction {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -1479,30 +1545,35 @@ pub enum ElicitResultContentValue {
 }
 
 impl From<Number> for ElicitResultContentValue {
+    #[inline]
     fn from(value: Number) -> Self {
         Self::Number(value)
     }
 }
 
 impl From<String> for ElicitResultContentValue {
+    #[inline]
     fn from(value: String) -> Self {
         Self::String(value)
     }
 }
 
 impl From<&str> for ElicitResultContentValue {
+    #[inline]
     fn from(value: &str) -> Self {
         Self::String(value.into())
     }
 }
 
 impl From<bool> for ElicitResultContentValue {
+    #[inline]
     fn from(value: bool) -> Self {
         Self::Boolean(value)
     }
 }
 
 impl Decode for ElicitResultContentValue {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
@@ -1514,6 +1585,7 @@ impl Decode for ElicitResultContentValue {
 }
 
 impl Encode for ElicitResultContentValue {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::String(value) => value.encode(w),
@@ -1524,6 +1596,7 @@ impl Encode for ElicitResultContentValue {
 }
 
 impl Validate for ElicitResultContentValue {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ElicitResultContentValue);
@@ -1568,6 +1641,7 @@ impl Members for EmbeddedResource {
 }
 
 impl Decode for EmbeddedResource {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
@@ -1604,6 +1678,7 @@ impl Decode for EmbeddedResource {
 }
 
 impl Encode for EmbeddedResource {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"resource\",\"resource\":");
         self.resource.encode(w);
@@ -1621,6 +1696,7 @@ impl Encode for EmbeddedResource {
 }
 
 impl Validate for EmbeddedResource {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -1676,6 +1752,7 @@ impl Members for EnumSchema {
 }
 
 impl Decode for EnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EnumSchema as Members>::MEMBERS,
@@ -1715,6 +1792,7 @@ impl Decode for EnumSchema {
 }
 
 impl Encode for EnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\",\"enum\":");
         self.r#enum.encode(w);
@@ -1736,6 +1814,7 @@ impl Encode for EnumSchema {
 }
 
 impl Validate for EnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(EnumSchema);
@@ -1781,6 +1860,7 @@ impl Members for ImageContent {
 }
 
 impl Decode for ImageContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
@@ -1823,6 +1903,7 @@ impl Decode for ImageContent {
 }
 
 impl Encode for ImageContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"image\",\"data\":");
         w.string(&self.data);
@@ -1842,6 +1923,7 @@ impl Encode for ImageContent {
 }
 
 impl Validate for ImageContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -1893,6 +1975,7 @@ impl Members for Implementation {
 }
 
 impl Decode for Implementation {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
@@ -1931,6 +2014,7 @@ impl Decode for Implementation {
 }
 
 impl Encode for Implementation {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1946,6 +2030,7 @@ impl Encode for Implementation {
 }
 
 impl Validate for Implementation {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Implementation);
@@ -1980,6 +2065,7 @@ pub enum LoggingLevel {
 
 impl LoggingLevel {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Alert => "alert",
@@ -1996,6 +2082,7 @@ impl LoggingLevel {
 }
 
 impl From<&str> for LoggingLevel {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "alert" => Self::Alert,
@@ -2012,18 +2099,21 @@ impl From<&str> for LoggingLevel {
 }
 
 impl Decode for LoggingLevel {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for LoggingLevel {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for LoggingLevel {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -2065,6 +2155,7 @@ impl ModelHint {
 }
 
 impl Default for ModelHint {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2075,6 +2166,7 @@ impl Members for ModelHint {
 }
 
 impl Decode for ModelHint {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
@@ -2101,6 +2193,7 @@ impl Decode for ModelHint {
 }
 
 impl Encode for ModelHint {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.name {
@@ -2113,6 +2206,7 @@ impl Encode for ModelHint {
 }
 
 impl Validate for ModelHint {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ModelHint);
@@ -2170,6 +2264,7 @@ impl ModelPreferences {
 }
 
 impl Default for ModelPreferences {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2185,6 +2280,7 @@ impl Members for ModelPreferences {
 }
 
 impl Decode for ModelPreferences {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
@@ -2220,6 +2316,7 @@ impl Decode for ModelPreferences {
 }
 
 impl Encode for ModelPreferences {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.cost_priority {
@@ -2244,6 +2341,7 @@ impl Encode for ModelPreferences {
 }
 
 impl Validate for ModelPreferences {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.cost_priority {
             let path = &path.member("costPriority");
@@ -2308,6 +2406,7 @@ impl Members for NumberSchema {
 }
 
 impl Decode for NumberSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NumberSchema as Members>::MEMBERS,
@@ -2349,6 +2448,7 @@ impl Decode for NumberSchema {
 }
 
 impl Encode for NumberSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":");
         self.r#type.encode(w);
@@ -2374,6 +2474,7 @@ impl Encode for NumberSchema {
 }
 
 impl Validate for NumberSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.r#type;
@@ -2399,6 +2500,7 @@ pub enum NumberSchemaType {
 
 impl NumberSchemaType {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Integer => "integer",
@@ -2409,6 +2511,7 @@ impl NumberSchemaType {
 }
 
 impl From<&str> for NumberSchemaType {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "integer" => Self::Integer,
@@ -2419,18 +2522,21 @@ impl From<&str> for NumberSchemaType {
 }
 
 impl Decode for NumberSchemaType {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for NumberSchemaType {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for NumberSchemaType {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -2458,30 +2564,35 @@ pub enum PrimitiveSchemaDefinition {
 }
 
 impl From<BooleanSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: BooleanSchema) -> Self {
         Self::Boolean(value)
     }
 }
 
 impl From<EnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: EnumSchema) -> Self {
         Self::Enum(value)
     }
 }
 
 impl From<NumberSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: NumberSchema) -> Self {
         Self::Number(value)
     }
 }
 
 impl From<StringSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: StringSchema) -> Self {
         Self::String(value)
     }
 }
 
 impl Decode for PrimitiveSchemaDefinition {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "PrimitiveSchemaDefinition",
@@ -2527,6 +2638,7 @@ impl Decode for PrimitiveSchemaDefinition {
 }
 
 impl Encode for PrimitiveSchemaDefinition {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::String(value) => value.encode(w),
@@ -2539,6 +2651,7 @@ impl Encode for PrimitiveSchemaDefinition {
 }
 
 impl Validate for PrimitiveSchemaDefinition {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::String(value) => {
@@ -2610,6 +2723,7 @@ impl Members for Prompt {
 }
 
 impl Decode for Prompt {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
@@ -2651,6 +2765,7 @@ impl Decode for Prompt {
 }
 
 impl Encode for Prompt {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -2676,6 +2791,7 @@ impl Encode for Prompt {
 }
 
 impl Validate for Prompt {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Prompt);
@@ -2725,6 +2841,7 @@ impl Members for PromptArgument {
 }
 
 impl Decode for PromptArgument {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
@@ -2763,6 +2880,7 @@ impl Decode for PromptArgument {
 }
 
 impl Encode for PromptArgument {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -2784,6 +2902,7 @@ impl Encode for PromptArgument {
 }
 
 impl Validate for PromptArgument {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptArgument);
@@ -2820,6 +2939,7 @@ impl Members for PromptMessage {
 }
 
 impl Decode for PromptMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
@@ -2855,6 +2975,7 @@ impl Decode for PromptMessage {
 }
 
 impl Encode for PromptMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -2866,6 +2987,7 @@ impl Encode for PromptMessage {
 }
 
 impl Validate for PromptMessage {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -2915,6 +3037,7 @@ impl Members for PromptReference {
 }
 
 impl Decode for PromptReference {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
@@ -2948,6 +3071,7 @@ impl Decode for PromptReference {
 }
 
 impl Encode for PromptReference {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"ref/prompt\",\"name\":");
         w.string(&self.name);
@@ -2961,6 +3085,7 @@ impl Encode for PromptReference {
 }
 
 impl Validate for PromptReference {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptReference);
@@ -2992,6 +3117,7 @@ impl RequestParamsMeta {
 }
 
 impl Default for RequestParamsMeta {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3002,6 +3128,7 @@ impl Members for RequestParamsMeta {
 }
 
 impl Decode for RequestParamsMeta {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParamsMeta as Members>::MEMBERS,
@@ -3028,6 +3155,7 @@ impl Decode for RequestParamsMeta {
 }
 
 impl Encode for RequestParamsMeta {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.progress_token {
@@ -3040,6 +3168,7 @@ impl Encode for RequestParamsMeta {
 }
 
 impl Validate for RequestParamsMeta {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(RequestParamsMeta);
@@ -3109,6 +3238,7 @@ impl Members for Resource {
 }
 
 impl Decode for Resource {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
@@ -3162,6 +3292,7 @@ impl Decode for Resource {
 }
 
 impl Encode for Resource {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -3197,6 +3328,7 @@ impl Encode for Resource {
 }
 
 impl Validate for Resource {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -3243,6 +3375,7 @@ impl Members for ResourceContents {
 }
 
 impl Decode for ResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
@@ -3278,6 +3411,7 @@ impl Decode for ResourceContents {
 }
 
 impl Encode for ResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -3295,6 +3429,7 @@ impl Encode for ResourceContents {
 }
 
 impl Validate for ResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -3373,6 +3508,7 @@ impl Members for ResourceLink {
 }
 
 impl Decode for ResourceLink {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceLink as Members>::MEMBERS,
@@ -3427,6 +3563,7 @@ impl Decode for ResourceLink {
 }
 
 impl Encode for ResourceLink {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"resource_link\",\"name\":");
         w.string(&self.name);
@@ -3462,6 +3599,7 @@ impl Encode for ResourceLink {
 }
 
 impl Validate for ResourceLink {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -3535,6 +3673,7 @@ impl Members for ResourceTemplate {
 }
 
 impl Decode for ResourceTemplate {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
@@ -3585,6 +3724,7 @@ impl Decode for ResourceTemplate {
 }
 
 impl Encode for ResourceTemplate {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -3616,6 +3756,7 @@ impl Encode for ResourceTemplate {
 }
 
 impl Validate for ResourceTemplate {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -3656,6 +3797,7 @@ impl Members for ResourceTemplateReference {
 }
 
 impl Decode for ResourceTemplateReference {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplateReference as Members>::MEMBERS,
@@ -3683,6 +3825,7 @@ impl Decode for ResourceTemplateReference {
 }
 
 impl Encode for ResourceTemplateReference {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"ref/resource\",\"uri\":");
         w.string(&self.uri);
@@ -3692,6 +3835,7 @@ impl Encode for ResourceTemplateReference {
 }
 
 impl Validate for ResourceTemplateReference {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -3717,6 +3861,7 @@ pub enum Role {
 
 impl Role {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Assistant => "assistant",
@@ -3727,6 +3872,7 @@ impl Role {
 }
 
 impl From<&str> for Role {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "assistant" => Self::Assistant,
@@ -3737,18 +3883,21 @@ impl From<&str> for Role {
 }
 
 impl Decode for Role {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for Role {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for Role {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -3793,6 +3942,7 @@ impl Members for Root {
 }
 
 impl Decode for Root {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
@@ -3828,6 +3978,7 @@ impl Decode for Root {
 }
 
 impl Encode for Root {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -3845,6 +3996,7 @@ impl Encode for Root {
 }
 
 impl Validate for Root {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -3887,6 +4039,7 @@ impl Members for SamplingMessage {
 }
 
 impl Decode for SamplingMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
@@ -3922,6 +4075,7 @@ impl Decode for SamplingMessage {
 }
 
 impl Encode for SamplingMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -3933,6 +4087,7 @@ impl Encode for SamplingMessage {
 }
 
 impl Validate for SamplingMessage {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -3964,24 +4119,28 @@ pub enum SamplingMessageContent {
 }
 
 impl From<AudioContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: AudioContent) -> Self {
         Self::Audio(value)
     }
 }
 
 impl From<ImageContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::Image(value)
     }
 }
 
 impl From<TextContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for SamplingMessageContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "SamplingMessageContent",
@@ -4016,6 +4175,7 @@ impl Decode for SamplingMessageContent {
 }
 
 impl Encode for SamplingMessageContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -4027,6 +4187,7 @@ impl Encode for SamplingMessageContent {
 }
 
 impl Validate for SamplingMessageContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -4083,6 +4244,7 @@ impl ServerCapabilities {
 }
 
 impl Default for ServerCapabilities {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -4100,6 +4262,7 @@ impl Members for ServerCapabilities {
 }
 
 impl Decode for ServerCapabilities {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
@@ -4141,6 +4304,7 @@ impl Decode for ServerCapabilities {
 }
 
 impl Encode for ServerCapabilities {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.completions {
@@ -4173,6 +4337,7 @@ impl Encode for ServerCapabilities {
 }
 
 impl Validate for ServerCapabilities {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilities);
@@ -4199,6 +4364,7 @@ impl ServerCapabilitiesPrompts {
 }
 
 impl Default for ServerCapabilitiesPrompts {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -4209,6 +4375,7 @@ impl Members for ServerCapabilitiesPrompts {
 }
 
 impl Decode for ServerCapabilitiesPrompts {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
@@ -4235,6 +4402,7 @@ impl Decode for ServerCapabilitiesPrompts {
 }
 
 impl Encode for ServerCapabilitiesPrompts {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -4247,6 +4415,7 @@ impl Encode for ServerCapabilitiesPrompts {
 }
 
 impl Validate for ServerCapabilitiesPrompts {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesPrompts);
@@ -4276,6 +4445,7 @@ impl ServerCapabilitiesResources {
 }
 
 impl Default for ServerCapabilitiesResources {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -4286,6 +4456,7 @@ impl Members for ServerCapabilitiesResources {
 }
 
 impl Decode for ServerCapabilitiesResources {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
@@ -4315,6 +4486,7 @@ impl Decode for ServerCapabilitiesResources {
 }
 
 impl Encode for ServerCapabilitiesResources {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -4331,6 +4503,7 @@ impl Encode for ServerCapabilitiesResources {
 }
 
 impl Validate for ServerCapabilitiesResources {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesResources);
@@ -4357,6 +4530,7 @@ impl ServerCapabilitiesTools {
 }
 
 impl Default for ServerCapabilitiesTools {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -4367,6 +4541,7 @@ impl Members for ServerCapabilitiesTools {
 }
 
 impl Decode for ServerCapabilitiesTools {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
@@ -4393,6 +4568,7 @@ impl Decode for ServerCapabilitiesTools {
 }
 
 impl Encode for ServerCapabilitiesTools {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -4405,6 +4581,7 @@ impl Encode for ServerCapabilitiesTools {
 }
 
 impl Validate for ServerCapabilitiesTools {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesTools);
@@ -4443,6 +4620,7 @@ impl StringSchema {
 }
 
 impl Default for StringSchema {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -4460,6 +4638,7 @@ impl Members for StringSchema {
 }
 
 impl Decode for StringSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <StringSchema as Members>::MEMBERS,
@@ -4499,6 +4678,7 @@ impl Decode for StringSchema {
 }
 
 impl Encode for StringSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\"");
         if let Some(value) = &self.description {
@@ -4527,6 +4707,7 @@ impl Encode for StringSchema {
 }
 
 impl Validate for StringSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.format {
             let path = &path.member("format");
@@ -4555,6 +4736,7 @@ pub enum StringSchemaFormat {
 
 impl StringSchemaFormat {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Date => "date",
@@ -4567,6 +4749,7 @@ impl StringSchemaFormat {
 }
 
 impl From<&str> for StringSchemaFormat {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "date" => Self::Date,
@@ -4579,18 +4762,21 @@ impl From<&str> for StringSchemaFormat {
 }
 
 impl Decode for StringSchemaFormat {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for StringSchemaFormat {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for StringSchemaFormat {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -4631,6 +4817,7 @@ impl Members for TextContent {
 }
 
 impl Decode for TextContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
@@ -4667,6 +4854,7 @@ impl Decode for TextContent {
 }
 
 impl Encode for TextContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"text\",\"text\":");
         w.string(&self.text);
@@ -4684,6 +4872,7 @@ impl Encode for TextContent {
 }
 
 impl Validate for TextContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -4728,6 +4917,7 @@ impl Members for TextResourceContents {
 }
 
 impl Decode for TextResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
@@ -4769,6 +4959,7 @@ impl Decode for TextResourceContents {
 }
 
 impl Encode for TextResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"text\":");
         w.string(&self.text);
@@ -4788,6 +4979,7 @@ impl Encode for TextResourceContents {
 }
 
 impl Validate for TextResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -4863,6 +5055,7 @@ impl Members for Tool {
 }
 
 impl Decode for Tool {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
@@ -4913,6 +5106,7 @@ impl Decode for Tool {
 }
 
 impl Encode for Tool {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"inputSchema\":");
         self.input_schema.encode(w);
@@ -4944,6 +5138,7 @@ impl Encode for Tool {
 }
 
 impl Validate for Tool {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.input_schema;
@@ -5016,6 +5211,7 @@ impl ToolAnnotations {
 }
 
 impl Default for ToolAnnotations {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -5032,6 +5228,7 @@ impl Members for ToolAnnotations {
 }
 
 impl Decode for ToolAnnotations {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolAnnotations as Members>::MEMBERS,
@@ -5070,6 +5267,7 @@ impl Decode for ToolAnnotations {
 }
 
 impl Encode for ToolAnnotations {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.destructive_hint {
@@ -5098,6 +5296,7 @@ impl Encode for ToolAnnotations {
 }
 
 impl Validate for ToolAnnotations {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolAnnotations);
@@ -5134,6 +5333,7 @@ impl ToolInputSchemaView {
 }
 
 impl Default for ToolInputSchemaView {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -5144,6 +5344,7 @@ impl Members for ToolInputSchemaView {
 }
 
 impl Decode for ToolInputSchemaView {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
@@ -5174,6 +5375,7 @@ impl Decode for ToolInputSchemaView {
 }
 
 impl Encode for ToolInputSchemaView {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\"");
         if let Some(value) = &self.properties {
@@ -5190,6 +5392,7 @@ impl Encode for ToolInputSchemaView {
 }
 
 impl Validate for ToolInputSchemaView {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolInputSchemaView);
@@ -5248,6 +5451,7 @@ impl ToolOutputSchemaView {
 }
 
 impl Default for ToolOutputSchemaView {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -5258,6 +5462,7 @@ impl Members for ToolOutputSchemaView {
 }
 
 impl Decode for ToolOutputSchemaView {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
@@ -5288,6 +5493,7 @@ impl Decode for ToolOutputSchemaView {
 }
 
 impl Encode for ToolOutputSchemaView {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\"");
         if let Some(value) = &self.properties {
@@ -5304,6 +5510,7 @@ impl Encode for ToolOutputSchemaView {
 }
 
 impl Validate for ToolOutputSchemaView {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolOutputSchemaView);

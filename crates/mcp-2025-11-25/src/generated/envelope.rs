@@ -41,6 +41,7 @@ impl Members for JSONRPCErrorResponse {
 }
 
 impl Decode for JSONRPCErrorResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCErrorResponse as Members>::MEMBERS,
@@ -74,6 +75,7 @@ impl Decode for JSONRPCErrorResponse {
 }
 
 impl Encode for JSONRPCErrorResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"error\":");
         self.error.encode(w);
@@ -87,6 +89,7 @@ impl Encode for JSONRPCErrorResponse {
 }
 
 impl Validate for JSONRPCErrorResponse {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCErrorResponse);
@@ -107,30 +110,35 @@ pub enum JSONRPCMessage {
 }
 
 impl From<JSONRPCErrorResponse> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCErrorResponse) -> Self {
         Self::ErrorResponse(value)
     }
 }
 
 impl From<JSONRPCNotification> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCNotification) -> Self {
         Self::Notification(value)
     }
 }
 
 impl From<JSONRPCRequest> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCRequest) -> Self {
         Self::Request(value)
     }
 }
 
 impl From<JSONRPCResultResponse> for JSONRPCMessage {
+    #[inline]
     fn from(value: JSONRPCResultResponse) -> Self {
         Self::ResultResponse(value)
     }
 }
 
 impl Decode for JSONRPCMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "JSONRPCMessage",
@@ -176,6 +184,7 @@ impl Decode for JSONRPCMessage {
 }
 
 impl Encode for JSONRPCMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Request(value) => value.encode(w),
@@ -187,6 +196,7 @@ impl Encode for JSONRPCMessage {
 }
 
 impl Validate for JSONRPCMessage {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCMessage);
@@ -220,6 +230,7 @@ impl Members for JSONRPCNotification {
 }
 
 impl Decode for JSONRPCNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCNotification as Members>::MEMBERS,
@@ -253,6 +264,7 @@ impl Decode for JSONRPCNotification {
 }
 
 impl Encode for JSONRPCNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":");
         w.string(&self.method);
@@ -266,6 +278,7 @@ impl Encode for JSONRPCNotification {
 }
 
 impl Validate for JSONRPCNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCNotification);
@@ -302,6 +315,7 @@ impl Members for JSONRPCRequest {
 }
 
 impl Decode for JSONRPCRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCRequest as Members>::MEMBERS,
@@ -341,6 +355,7 @@ impl Decode for JSONRPCRequest {
 }
 
 impl Encode for JSONRPCRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -356,6 +371,7 @@ impl Encode for JSONRPCRequest {
 }
 
 impl Validate for JSONRPCRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCRequest);
@@ -372,18 +388,21 @@ pub enum JSONRPCResponse {
 }
 
 impl From<JSONRPCErrorResponse> for JSONRPCResponse {
+    #[inline]
     fn from(value: JSONRPCErrorResponse) -> Self {
         Self::ErrorResponse(value)
     }
 }
 
 impl From<JSONRPCResultResponse> for JSONRPCResponse {
+    #[inline]
     fn from(value: JSONRPCResultResponse) -> Self {
         Self::ResultResponse(value)
     }
 }
 
 impl Decode for JSONRPCResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "JSONRPCResponse",
@@ -416,6 +435,7 @@ impl Decode for JSONRPCResponse {
 }
 
 impl Encode for JSONRPCResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::ResultResponse(value) => value.encode(w),
@@ -425,6 +445,7 @@ impl Encode for JSONRPCResponse {
 }
 
 impl Validate for JSONRPCResponse {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCResponse);
@@ -458,6 +479,7 @@ impl Members for JSONRPCResultResponse {
 }
 
 impl Decode for JSONRPCResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <JSONRPCResultResponse as Members>::MEMBERS,
@@ -494,6 +516,7 @@ impl Decode for JSONRPCResultResponse {
 }
 
 impl Encode for JSONRPCResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -505,6 +528,7 @@ impl Encode for JSONRPCResultResponse {
 }
 
 impl Validate for JSONRPCResultResponse {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(JSONRPCResultResponse);

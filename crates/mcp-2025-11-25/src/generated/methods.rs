@@ -289,6 +289,7 @@ impl mcp_exact_wire::Direction for FromServer {
 }
 
 impl mcp_exact_wire::DecodeResult for ClientResult {
+    #[inline]
     fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
         match method {
             "elicitation/create" => {
@@ -363,6 +364,7 @@ impl mcp_exact_wire::DecodeResult for ClientResult {
 }
 
 impl mcp_exact_wire::DecodeResult for ServerResult {
+    #[inline]
     fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
         match method {
             "completion/complete" => Decode::decode(r).map(Self::Complete),
@@ -416,6 +418,7 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
 }
 
 impl mcp_exact_wire::Identified for ClientRequest {
+    #[inline]
     fn request_id(&self) -> Option<mcp_exact_wire::RequestId> {
         match self {
             Self::Initialize(request) => Some(request.id.clone()),
@@ -441,6 +444,7 @@ impl mcp_exact_wire::Identified for ClientRequest {
 }
 
 impl mcp_exact_wire::Identified for ServerRequest {
+    #[inline]
     fn request_id(&self) -> Option<mcp_exact_wire::RequestId> {
         match self {
             Self::Ping(request) => Some(request.id.clone()),

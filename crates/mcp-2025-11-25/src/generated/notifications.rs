@@ -46,6 +46,7 @@ impl Members for CancelledNotification {
 }
 
 impl Decode for CancelledNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotification as Members>::MEMBERS,
@@ -77,6 +78,7 @@ impl Decode for CancelledNotification {
 }
 
 impl Encode for CancelledNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":");
         self.params.encode(w);
@@ -86,6 +88,7 @@ impl Encode for CancelledNotification {
 }
 
 impl Validate for CancelledNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CancelledNotification);
@@ -122,6 +125,7 @@ impl CancelledNotificationParams {
 }
 
 impl Default for CancelledNotificationParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -132,6 +136,7 @@ impl Members for CancelledNotificationParams {
 }
 
 impl Decode for CancelledNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotificationParams as Members>::MEMBERS,
@@ -164,6 +169,7 @@ impl Decode for CancelledNotificationParams {
 }
 
 impl Encode for CancelledNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -184,6 +190,7 @@ impl Encode for CancelledNotificationParams {
 }
 
 impl Validate for CancelledNotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CancelledNotificationParams);
@@ -208,36 +215,42 @@ pub enum ClientNotification {
 }
 
 impl From<CancelledNotification> for ClientNotification {
+    #[inline]
     fn from(value: CancelledNotification) -> Self {
         Self::Cancelled(value)
     }
 }
 
 impl From<InitializedNotification> for ClientNotification {
+    #[inline]
     fn from(value: InitializedNotification) -> Self {
         Self::Initialized(value)
     }
 }
 
 impl From<ProgressNotification> for ClientNotification {
+    #[inline]
     fn from(value: ProgressNotification) -> Self {
         Self::Progress(value)
     }
 }
 
 impl From<RootsListChangedNotification> for ClientNotification {
+    #[inline]
     fn from(value: RootsListChangedNotification) -> Self {
         Self::RootsListChanged(value)
     }
 }
 
 impl From<TaskStatusNotification> for ClientNotification {
+    #[inline]
     fn from(value: TaskStatusNotification) -> Self {
         Self::TaskStatus(value)
     }
 }
 
 impl Decode for ClientNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ClientNotification",
@@ -284,6 +297,7 @@ impl Decode for ClientNotification {
 }
 
 impl Encode for ClientNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Cancelled(value) => value.encode(w),
@@ -297,6 +311,7 @@ impl Encode for ClientNotification {
 }
 
 impl Validate for ClientNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::TaskStatus(value) => {
@@ -337,6 +352,7 @@ impl Members for ElicitationCompleteNotification {
 }
 
 impl Decode for ElicitationCompleteNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitationCompleteNotification as Members>::MEMBERS,
@@ -368,6 +384,7 @@ impl Decode for ElicitationCompleteNotification {
 }
 
 impl Encode for ElicitationCompleteNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(
             "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/elicitation/complete\",\"params\":",
@@ -379,6 +396,7 @@ impl Encode for ElicitationCompleteNotification {
 }
 
 impl Validate for ElicitationCompleteNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ElicitationCompleteNotification);
@@ -412,6 +430,7 @@ impl Members for ElicitationCompleteNotificationParams {
 }
 
 impl Decode for ElicitationCompleteNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitationCompleteNotificationParams as Members>::MEMBERS,
@@ -446,6 +465,7 @@ impl Decode for ElicitationCompleteNotificationParams {
 }
 
 impl Encode for ElicitationCompleteNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"elicitationId\":");
         w.string(&self.elicitation_id);
@@ -459,6 +479,7 @@ impl Encode for ElicitationCompleteNotificationParams {
 }
 
 impl Validate for ElicitationCompleteNotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ElicitationCompleteNotificationParams);
@@ -485,6 +506,7 @@ impl InitializedNotification {
 }
 
 impl Default for InitializedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -495,6 +517,7 @@ impl Members for InitializedNotification {
 }
 
 impl Decode for InitializedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializedNotification as Members>::MEMBERS,
@@ -523,6 +546,7 @@ impl Decode for InitializedNotification {
 }
 
 impl Encode for InitializedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"");
         if let Some(value) = &self.params {
@@ -535,6 +559,7 @@ impl Encode for InitializedNotification {
 }
 
 impl Validate for InitializedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InitializedNotification);
@@ -565,6 +590,7 @@ impl Members for LoggingMessageNotification {
 }
 
 impl Decode for LoggingMessageNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotification as Members>::MEMBERS,
@@ -596,6 +622,7 @@ impl Decode for LoggingMessageNotification {
 }
 
 impl Encode for LoggingMessageNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":");
         self.params.encode(w);
@@ -605,6 +632,7 @@ impl Encode for LoggingMessageNotification {
 }
 
 impl Validate for LoggingMessageNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -650,6 +678,7 @@ impl Members for LoggingMessageNotificationParams {
 }
 
 impl Decode for LoggingMessageNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
@@ -691,6 +720,7 @@ impl Decode for LoggingMessageNotificationParams {
 }
 
 impl Encode for LoggingMessageNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"data\":");
         self.data.encode(w);
@@ -710,6 +740,7 @@ impl Encode for LoggingMessageNotificationParams {
 }
 
 impl Validate for LoggingMessageNotificationParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.level;
@@ -749,6 +780,7 @@ impl Members for Notification {
 }
 
 impl Decode for Notification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Notification as Members>::MEMBERS,
@@ -781,6 +813,7 @@ impl Decode for Notification {
 }
 
 impl Encode for Notification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(&self.method);
@@ -794,6 +827,7 @@ impl Encode for Notification {
 }
 
 impl Validate for Notification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Notification);
@@ -820,6 +854,7 @@ impl NotificationParams {
 }
 
 impl Default for NotificationParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -830,6 +865,7 @@ impl Members for NotificationParams {
 }
 
 impl Decode for NotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NotificationParams as Members>::MEMBERS,
@@ -856,6 +892,7 @@ impl Decode for NotificationParams {
 }
 
 impl Encode for NotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -868,6 +905,7 @@ impl Encode for NotificationParams {
 }
 
 impl Validate for NotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(NotificationParams);
@@ -898,6 +936,7 @@ impl Members for ProgressNotification {
 }
 
 impl Decode for ProgressNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotification as Members>::MEMBERS,
@@ -929,6 +968,7 @@ impl Decode for ProgressNotification {
 }
 
 impl Encode for ProgressNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":");
         self.params.encode(w);
@@ -938,6 +978,7 @@ impl Encode for ProgressNotification {
 }
 
 impl Validate for ProgressNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ProgressNotification);
@@ -989,6 +1030,7 @@ impl Members for ProgressNotificationParams {
 }
 
 impl Decode for ProgressNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotificationParams as Members>::MEMBERS,
@@ -1033,6 +1075,7 @@ impl Decode for ProgressNotificationParams {
 }
 
 impl Encode for ProgressNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"progress\":");
         self.progress.encode(w);
@@ -1056,6 +1099,7 @@ impl Encode for ProgressNotificationParams {
 }
 
 impl Validate for ProgressNotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ProgressNotificationParams);
@@ -1082,6 +1126,7 @@ impl PromptListChangedNotification {
 }
 
 impl Default for PromptListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1092,6 +1137,7 @@ impl Members for PromptListChangedNotification {
 }
 
 impl Decode for PromptListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptListChangedNotification as Members>::MEMBERS,
@@ -1120,6 +1166,7 @@ impl Decode for PromptListChangedNotification {
 }
 
 impl Encode for PromptListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/prompts/list_changed\"");
         if let Some(value) = &self.params {
@@ -1132,6 +1179,7 @@ impl Encode for PromptListChangedNotification {
 }
 
 impl Validate for PromptListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptListChangedNotification);
@@ -1158,6 +1206,7 @@ impl ResourceListChangedNotification {
 }
 
 impl Default for ResourceListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1168,6 +1217,7 @@ impl Members for ResourceListChangedNotification {
 }
 
 impl Decode for ResourceListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
@@ -1196,6 +1246,7 @@ impl Decode for ResourceListChangedNotification {
 }
 
 impl Encode for ResourceListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(
             "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"",
@@ -1210,6 +1261,7 @@ impl Encode for ResourceListChangedNotification {
 }
 
 impl Validate for ResourceListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ResourceListChangedNotification);
@@ -1240,6 +1292,7 @@ impl Members for ResourceUpdatedNotification {
 }
 
 impl Decode for ResourceUpdatedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
@@ -1271,6 +1324,7 @@ impl Decode for ResourceUpdatedNotification {
 }
 
 impl Encode for ResourceUpdatedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(
             "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/updated\",\"params\":",
@@ -1282,6 +1336,7 @@ impl Encode for ResourceUpdatedNotification {
 }
 
 impl Validate for ResourceUpdatedNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1321,6 +1376,7 @@ impl Members for ResourceUpdatedNotificationParams {
 }
 
 impl Decode for ResourceUpdatedNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
@@ -1353,6 +1409,7 @@ impl Decode for ResourceUpdatedNotificationParams {
 }
 
 impl Encode for ResourceUpdatedNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -1366,6 +1423,7 @@ impl Encode for ResourceUpdatedNotificationParams {
 }
 
 impl Validate for ResourceUpdatedNotificationParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -1400,6 +1458,7 @@ impl RootsListChangedNotification {
 }
 
 impl Default for RootsListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1410,6 +1469,7 @@ impl Members for RootsListChangedNotification {
 }
 
 impl Decode for RootsListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RootsListChangedNotification as Members>::MEMBERS,
@@ -1438,6 +1498,7 @@ impl Decode for RootsListChangedNotification {
 }
 
 impl Encode for RootsListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/roots/list_changed\"");
         if let Some(value) = &self.params {
@@ -1450,6 +1511,7 @@ impl Encode for RootsListChangedNotification {
 }
 
 impl Validate for RootsListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(RootsListChangedNotification);
@@ -1482,60 +1544,70 @@ pub enum ServerNotification {
 }
 
 impl From<CancelledNotification> for ServerNotification {
+    #[inline]
     fn from(value: CancelledNotification) -> Self {
         Self::Cancelled(value)
     }
 }
 
 impl From<ElicitationCompleteNotification> for ServerNotification {
+    #[inline]
     fn from(value: ElicitationCompleteNotification) -> Self {
         Self::ElicitationComplete(value)
     }
 }
 
 impl From<LoggingMessageNotification> for ServerNotification {
+    #[inline]
     fn from(value: LoggingMessageNotification) -> Self {
         Self::LoggingMessage(value)
     }
 }
 
 impl From<ProgressNotification> for ServerNotification {
+    #[inline]
     fn from(value: ProgressNotification) -> Self {
         Self::Progress(value)
     }
 }
 
 impl From<PromptListChangedNotification> for ServerNotification {
+    #[inline]
     fn from(value: PromptListChangedNotification) -> Self {
         Self::PromptListChanged(value)
     }
 }
 
 impl From<ResourceListChangedNotification> for ServerNotification {
+    #[inline]
     fn from(value: ResourceListChangedNotification) -> Self {
         Self::ResourceListChanged(value)
     }
 }
 
 impl From<ResourceUpdatedNotification> for ServerNotification {
+    #[inline]
     fn from(value: ResourceUpdatedNotification) -> Self {
         Self::ResourceUpdated(value)
     }
 }
 
 impl From<TaskStatusNotification> for ServerNotification {
+    #[inline]
     fn from(value: TaskStatusNotification) -> Self {
         Self::TaskStatus(value)
     }
 }
 
 impl From<ToolListChangedNotification> for ServerNotification {
+    #[inline]
     fn from(value: ToolListChangedNotification) -> Self {
         Self::ToolListChanged(value)
     }
 }
 
 impl Decode for ServerNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerNotification",
@@ -1606,6 +1678,7 @@ impl Decode for ServerNotification {
 }
 
 impl Encode for ServerNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Cancelled(value) => value.encode(w),
@@ -1623,6 +1696,7 @@ impl Encode for ServerNotification {
 }
 
 impl Validate for ServerNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ResourceUpdated(value) => {
@@ -1669,6 +1743,7 @@ impl Members for TaskStatusNotification {
 }
 
 impl Decode for TaskStatusNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotification as Members>::MEMBERS,
@@ -1700,6 +1775,7 @@ impl Decode for TaskStatusNotification {
 }
 
 impl Encode for TaskStatusNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(
             "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks/status\",\"params\":",
@@ -1711,6 +1787,7 @@ impl Encode for TaskStatusNotification {
 }
 
 impl Validate for TaskStatusNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1787,6 +1864,7 @@ impl Members for TaskStatusNotificationParams {
 }
 
 impl Decode for TaskStatusNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParams as Members>::MEMBERS,
@@ -1849,6 +1927,7 @@ impl Decode for TaskStatusNotificationParams {
 }
 
 impl Encode for TaskStatusNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"createdAt\":");
         w.string(&self.created_at);
@@ -1878,6 +1957,7 @@ impl Encode for TaskStatusNotificationParams {
 }
 
 impl Validate for TaskStatusNotificationParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.status;
@@ -1910,6 +1990,7 @@ impl ToolListChangedNotification {
 }
 
 impl Default for ToolListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1920,6 +2001,7 @@ impl Members for ToolListChangedNotification {
 }
 
 impl Decode for ToolListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolListChangedNotification as Members>::MEMBERS,
@@ -1948,6 +2030,7 @@ impl Decode for ToolListChangedNotification {
 }
 
 impl Encode for ToolListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"");
         if let Some(value) = &self.params {
@@ -1960,6 +2043,7 @@ impl Encode for ToolListChangedNotification {
 }
 
 impl Validate for ToolListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolListChangedNotification);

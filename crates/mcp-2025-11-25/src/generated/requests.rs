@@ -41,6 +41,7 @@ impl Members for CallToolRequest {
 }
 
 impl Decode for CallToolRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
@@ -78,6 +79,7 @@ impl Decode for CallToolRequest {
 }
 
 impl Encode for CallToolRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"id\":");
         self.id.encode(w);
@@ -89,6 +91,7 @@ impl Encode for CallToolRequest {
 }
 
 impl Validate for CallToolRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CallToolRequest);
@@ -133,6 +136,7 @@ impl Members for CallToolRequestParams {
 }
 
 impl Decode for CallToolRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
@@ -171,6 +175,7 @@ impl Decode for CallToolRequestParams {
 }
 
 impl Encode for CallToolRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -192,6 +197,7 @@ impl Encode for CallToolRequestParams {
 }
 
 impl Validate for CallToolRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CallToolRequestParams);
@@ -225,6 +231,7 @@ impl Members for CancelTaskRequest {
 }
 
 impl Decode for CancelTaskRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskRequest as Members>::MEMBERS,
@@ -262,6 +269,7 @@ impl Decode for CancelTaskRequest {
 }
 
 impl Encode for CancelTaskRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tasks/cancel\",\"id\":");
         self.id.encode(w);
@@ -273,6 +281,7 @@ impl Encode for CancelTaskRequest {
 }
 
 impl Validate for CancelTaskRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CancelTaskRequest);
@@ -306,6 +315,7 @@ impl Members for CancelTaskRequestParams {
 }
 
 impl Decode for CancelTaskRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskRequestParams as Members>::MEMBERS,
@@ -338,6 +348,7 @@ impl Decode for CancelTaskRequestParams {
 }
 
 impl Encode for CancelTaskRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"taskId\":");
         w.string(&self.task_id);
@@ -351,6 +362,7 @@ impl Encode for CancelTaskRequestParams {
 }
 
 impl Validate for CancelTaskRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CancelTaskRequestParams);
@@ -399,108 +411,126 @@ pub enum ClientRequest {
 }
 
 impl From<CallToolRequest> for ClientRequest {
+    #[inline]
     fn from(value: CallToolRequest) -> Self {
         Self::CallTool(value)
     }
 }
 
 impl From<CancelTaskRequest> for ClientRequest {
+    #[inline]
     fn from(value: CancelTaskRequest) -> Self {
         Self::CancelTask(value)
     }
 }
 
 impl From<CompleteRequest> for ClientRequest {
+    #[inline]
     fn from(value: CompleteRequest) -> Self {
         Self::Complete(value)
     }
 }
 
 impl From<GetPromptRequest> for ClientRequest {
+    #[inline]
     fn from(value: GetPromptRequest) -> Self {
         Self::GetPrompt(value)
     }
 }
 
 impl From<GetTaskPayloadRequest> for ClientRequest {
+    #[inline]
     fn from(value: GetTaskPayloadRequest) -> Self {
         Self::GetTaskPayload(value)
     }
 }
 
 impl From<GetTaskRequest> for ClientRequest {
+    #[inline]
     fn from(value: GetTaskRequest) -> Self {
         Self::GetTask(value)
     }
 }
 
 impl From<InitializeRequest> for ClientRequest {
+    #[inline]
     fn from(value: InitializeRequest) -> Self {
         Self::Initialize(value)
     }
 }
 
 impl From<ListPromptsRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListPromptsRequest) -> Self {
         Self::ListPrompts(value)
     }
 }
 
 impl From<ListResourceTemplatesRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListResourceTemplatesRequest) -> Self {
         Self::ListResourceTemplates(value)
     }
 }
 
 impl From<ListResourcesRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListResourcesRequest) -> Self {
         Self::ListResources(value)
     }
 }
 
 impl From<ListTasksRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListTasksRequest) -> Self {
         Self::ListTasks(value)
     }
 }
 
 impl From<ListToolsRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListToolsRequest) -> Self {
         Self::ListTools(value)
     }
 }
 
 impl From<PingRequest> for ClientRequest {
+    #[inline]
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
 }
 
 impl From<ReadResourceRequest> for ClientRequest {
+    #[inline]
     fn from(value: ReadResourceRequest) -> Self {
         Self::ReadResource(value)
     }
 }
 
 impl From<SetLevelRequest> for ClientRequest {
+    #[inline]
     fn from(value: SetLevelRequest) -> Self {
         Self::SetLevel(value)
     }
 }
 
 impl From<SubscribeRequest> for ClientRequest {
+    #[inline]
     fn from(value: SubscribeRequest) -> Self {
         Self::Subscribe(value)
     }
 }
 
 impl From<UnsubscribeRequest> for ClientRequest {
+    #[inline]
     fn from(value: UnsubscribeRequest) -> Self {
         Self::Unsubscribe(value)
     }
 }
 
 impl Decode for ClientRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ClientRequest",
@@ -619,6 +649,7 @@ impl Decode for ClientRequest {
 }
 
 impl Encode for ClientRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Initialize(value) => value.encode(w),
@@ -644,6 +675,7 @@ impl Encode for ClientRequest {
 }
 
 impl Validate for ClientRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Initialize(value) => {
@@ -702,6 +734,7 @@ impl Members for CompleteRequest {
 }
 
 impl Decode for CompleteRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
@@ -739,6 +772,7 @@ impl Decode for CompleteRequest {
 }
 
 impl Encode for CompleteRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"completion/complete\",\"id\":");
         self.id.encode(w);
@@ -750,6 +784,7 @@ impl Encode for CompleteRequest {
 }
 
 impl Validate for CompleteRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -798,6 +833,7 @@ impl Members for CompleteRequestParams {
 }
 
 impl Decode for CompleteRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
@@ -839,6 +875,7 @@ impl Decode for CompleteRequestParams {
 }
 
 impl Encode for CompleteRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"argument\":");
         self.argument.encode(w);
@@ -858,6 +895,7 @@ impl Encode for CompleteRequestParams {
 }
 
 impl Validate for CompleteRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.r#ref;
@@ -897,6 +935,7 @@ impl Members for CreateMessageRequest {
 }
 
 impl Decode for CreateMessageRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
@@ -934,6 +973,7 @@ impl Decode for CreateMessageRequest {
 }
 
 impl Encode for CreateMessageRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"sampling/createMessage\",\"id\":");
         self.id.encode(w);
@@ -945,6 +985,7 @@ impl Encode for CreateMessageRequest {
 }
 
 impl Validate for CreateMessageRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1041,6 +1082,7 @@ impl Members for CreateMessageRequestParams {
 }
 
 impl Decode for CreateMessageRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
@@ -1106,6 +1148,7 @@ impl Decode for CreateMessageRequestParams {
 }
 
 impl Encode for CreateMessageRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"maxTokens\":");
         self.max_tokens.encode(w);
@@ -1157,6 +1200,7 @@ impl Encode for CreateMessageRequestParams {
 }
 
 impl Validate for CreateMessageRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.include_context {
             let path = &path.member("includeContext");
@@ -1219,6 +1263,7 @@ impl Members for ElicitRequest {
 }
 
 impl Decode for ElicitRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequest as Members>::MEMBERS,
@@ -1256,6 +1301,7 @@ impl Decode for ElicitRequest {
 }
 
 impl Encode for ElicitRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"elicitation/create\",\"id\":");
         self.id.encode(w);
@@ -1267,6 +1313,7 @@ impl Encode for ElicitRequest {
 }
 
 impl Validate for ElicitRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1291,18 +1338,21 @@ pub enum ElicitRequestParams {
 }
 
 impl From<ElicitRequestFormParams> for ElicitRequestParams {
+    #[inline]
     fn from(value: ElicitRequestFormParams) -> Self {
         Self::ElicitRequestFormParams(value)
     }
 }
 
 impl From<ElicitRequestURLParams> for ElicitRequestParams {
+    #[inline]
     fn from(value: ElicitRequestURLParams) -> Self {
         Self::ElicitRequestURLParams(value)
     }
 }
 
 impl Decode for ElicitRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ElicitRequestParams",
@@ -1336,6 +1386,7 @@ impl Decode for ElicitRequestParams {
 }
 
 impl Encode for ElicitRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::ElicitRequestURLParams(value) => value.encode(w),
@@ -1346,6 +1397,7 @@ impl Encode for ElicitRequestParams {
 }
 
 impl Validate for ElicitRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ElicitRequestURLParams(value) => {
@@ -1391,6 +1443,7 @@ impl Members for GetPromptRequest {
 }
 
 impl Decode for GetPromptRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
@@ -1428,6 +1481,7 @@ impl Decode for GetPromptRequest {
 }
 
 impl Encode for GetPromptRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"prompts/get\",\"id\":");
         self.id.encode(w);
@@ -1439,6 +1493,7 @@ impl Encode for GetPromptRequest {
 }
 
 impl Validate for GetPromptRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetPromptRequest);
@@ -1475,6 +1530,7 @@ impl Members for GetPromptRequestParams {
 }
 
 impl Decode for GetPromptRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
@@ -1510,6 +1566,7 @@ impl Decode for GetPromptRequestParams {
 }
 
 impl Encode for GetPromptRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1527,6 +1584,7 @@ impl Encode for GetPromptRequestParams {
 }
 
 impl Validate for GetPromptRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetPromptRequestParams);
@@ -1560,6 +1618,7 @@ impl Members for GetTaskPayloadRequest {
 }
 
 impl Decode for GetTaskPayloadRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskPayloadRequest as Members>::MEMBERS,
@@ -1597,6 +1656,7 @@ impl Decode for GetTaskPayloadRequest {
 }
 
 impl Encode for GetTaskPayloadRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tasks/result\",\"id\":");
         self.id.encode(w);
@@ -1608,6 +1668,7 @@ impl Encode for GetTaskPayloadRequest {
 }
 
 impl Validate for GetTaskPayloadRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetTaskPayloadRequest);
@@ -1641,6 +1702,7 @@ impl Members for GetTaskPayloadRequestParams {
 }
 
 impl Decode for GetTaskPayloadRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskPayloadRequestParams as Members>::MEMBERS,
@@ -1673,6 +1735,7 @@ impl Decode for GetTaskPayloadRequestParams {
 }
 
 impl Encode for GetTaskPayloadRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"taskId\":");
         w.string(&self.task_id);
@@ -1686,6 +1749,7 @@ impl Encode for GetTaskPayloadRequestParams {
 }
 
 impl Validate for GetTaskPayloadRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetTaskPayloadRequestParams);
@@ -1719,6 +1783,7 @@ impl Members for GetTaskRequest {
 }
 
 impl Decode for GetTaskRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskRequest as Members>::MEMBERS,
@@ -1756,6 +1821,7 @@ impl Decode for GetTaskRequest {
 }
 
 impl Encode for GetTaskRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tasks/get\",\"id\":");
         self.id.encode(w);
@@ -1767,6 +1833,7 @@ impl Encode for GetTaskRequest {
 }
 
 impl Validate for GetTaskRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetTaskRequest);
@@ -1800,6 +1867,7 @@ impl Members for GetTaskRequestParams {
 }
 
 impl Decode for GetTaskRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskRequestParams as Members>::MEMBERS,
@@ -1832,6 +1900,7 @@ impl Decode for GetTaskRequestParams {
 }
 
 impl Encode for GetTaskRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"taskId\":");
         w.string(&self.task_id);
@@ -1845,6 +1914,7 @@ impl Encode for GetTaskRequestParams {
 }
 
 impl Validate for GetTaskRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetTaskRequestParams);
@@ -1878,6 +1948,7 @@ impl Members for InitializeRequest {
 }
 
 impl Decode for InitializeRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequest as Members>::MEMBERS,
@@ -1915,6 +1986,7 @@ impl Decode for InitializeRequest {
 }
 
 impl Encode for InitializeRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"initialize\",\"id\":");
         self.id.encode(w);
@@ -1926,6 +1998,7 @@ impl Encode for InitializeRequest {
 }
 
 impl Validate for InitializeRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1980,6 +2053,7 @@ impl Members for InitializeRequestParams {
 }
 
 impl Decode for InitializeRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeRequestParams as Members>::MEMBERS,
@@ -2024,6 +2098,7 @@ impl Decode for InitializeRequestParams {
 }
 
 impl Encode for InitializeRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"capabilities\":");
         self.capabilities.encode(w);
@@ -2041,6 +2116,7 @@ impl Encode for InitializeRequestParams {
 }
 
 impl Validate for InitializeRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.client_info;
@@ -2080,6 +2156,7 @@ impl Members for ListPromptsRequest {
 }
 
 impl Decode for ListPromptsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
@@ -2114,6 +2191,7 @@ impl Decode for ListPromptsRequest {
 }
 
 impl Encode for ListPromptsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"prompts/list\",\"id\":");
         self.id.encode(w);
@@ -2127,6 +2205,7 @@ impl Encode for ListPromptsRequest {
 }
 
 impl Validate for ListPromptsRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListPromptsRequest);
@@ -2160,6 +2239,7 @@ impl Members for ListResourceTemplatesRequest {
 }
 
 impl Decode for ListResourceTemplatesRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
@@ -2194,6 +2274,7 @@ impl Decode for ListResourceTemplatesRequest {
 }
 
 impl Encode for ListResourceTemplatesRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"resources/templates/list\",\"id\":");
         self.id.encode(w);
@@ -2207,6 +2288,7 @@ impl Encode for ListResourceTemplatesRequest {
 }
 
 impl Validate for ListResourceTemplatesRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListResourceTemplatesRequest);
@@ -2240,6 +2322,7 @@ impl Members for ListResourcesRequest {
 }
 
 impl Decode for ListResourcesRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
@@ -2274,6 +2357,7 @@ impl Decode for ListResourcesRequest {
 }
 
 impl Encode for ListResourcesRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"resources/list\",\"id\":");
         self.id.encode(w);
@@ -2287,6 +2371,7 @@ impl Encode for ListResourcesRequest {
 }
 
 impl Validate for ListResourcesRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListResourcesRequest);
@@ -2326,6 +2411,7 @@ impl Members for ListRootsRequest {
 }
 
 impl Decode for ListRootsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
@@ -2360,6 +2446,7 @@ impl Decode for ListRootsRequest {
 }
 
 impl Encode for ListRootsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"roots/list\",\"id\":");
         self.id.encode(w);
@@ -2373,6 +2460,7 @@ impl Encode for ListRootsRequest {
 }
 
 impl Validate for ListRootsRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListRootsRequest);
@@ -2406,6 +2494,7 @@ impl Members for ListTasksRequest {
 }
 
 impl Decode for ListTasksRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListTasksRequest as Members>::MEMBERS,
@@ -2440,6 +2529,7 @@ impl Decode for ListTasksRequest {
 }
 
 impl Encode for ListTasksRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tasks/list\",\"id\":");
         self.id.encode(w);
@@ -2453,6 +2543,7 @@ impl Encode for ListTasksRequest {
 }
 
 impl Validate for ListTasksRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListTasksRequest);
@@ -2486,6 +2577,7 @@ impl Members for ListToolsRequest {
 }
 
 impl Decode for ListToolsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
@@ -2520,6 +2612,7 @@ impl Decode for ListToolsRequest {
 }
 
 impl Encode for ListToolsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tools/list\",\"id\":");
         self.id.encode(w);
@@ -2533,6 +2626,7 @@ impl Encode for ListToolsRequest {
 }
 
 impl Validate for ListToolsRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListToolsRequest);
@@ -2569,6 +2663,7 @@ impl Members for PaginatedRequest {
 }
 
 impl Decode for PaginatedRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
@@ -2608,6 +2703,7 @@ impl Decode for PaginatedRequest {
 }
 
 impl Encode for PaginatedRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -2623,6 +2719,7 @@ impl Encode for PaginatedRequest {
 }
 
 impl Validate for PaginatedRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PaginatedRequest);
@@ -2653,6 +2750,7 @@ impl PaginatedRequestParams {
 }
 
 impl Default for PaginatedRequestParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2663,6 +2761,7 @@ impl Members for PaginatedRequestParams {
 }
 
 impl Decode for PaginatedRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
@@ -2692,6 +2791,7 @@ impl Decode for PaginatedRequestParams {
 }
 
 impl Encode for PaginatedRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -2708,6 +2808,7 @@ impl Encode for PaginatedRequestParams {
 }
 
 impl Validate for PaginatedRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PaginatedRequestParams);
@@ -2741,6 +2842,7 @@ impl Members for PingRequest {
 }
 
 impl Decode for PingRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PingRequest as Members>::MEMBERS,
@@ -2775,6 +2877,7 @@ impl Decode for PingRequest {
 }
 
 impl Encode for PingRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":");
         self.id.encode(w);
@@ -2788,6 +2891,7 @@ impl Encode for PingRequest {
 }
 
 impl Validate for PingRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PingRequest);
@@ -2821,6 +2925,7 @@ impl Members for ReadResourceRequest {
 }
 
 impl Decode for ReadResourceRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
@@ -2858,6 +2963,7 @@ impl Decode for ReadResourceRequest {
 }
 
 impl Encode for ReadResourceRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"resources/read\",\"id\":");
         self.id.encode(w);
@@ -2869,6 +2975,7 @@ impl Encode for ReadResourceRequest {
 }
 
 impl Validate for ReadResourceRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2908,6 +3015,7 @@ impl Members for ReadResourceRequestParams {
 }
 
 impl Decode for ReadResourceRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
@@ -2940,6 +3048,7 @@ impl Decode for ReadResourceRequestParams {
 }
 
 impl Encode for ReadResourceRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -2953,6 +3062,7 @@ impl Encode for ReadResourceRequestParams {
 }
 
 impl Validate for ReadResourceRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -2992,6 +3102,7 @@ impl Members for Request {
 }
 
 impl Decode for Request {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
@@ -3024,6 +3135,7 @@ impl Decode for Request {
 }
 
 impl Encode for Request {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(&self.method);
@@ -3037,6 +3149,7 @@ impl Encode for Request {
 }
 
 impl Validate for Request {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Request);
@@ -3063,6 +3176,7 @@ impl RequestParams {
 }
 
 impl Default for RequestParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3073,6 +3187,7 @@ impl Members for RequestParams {
 }
 
 impl Decode for RequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
@@ -3099,6 +3214,7 @@ impl Decode for RequestParams {
 }
 
 impl Encode for RequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -3111,6 +3227,7 @@ impl Encode for RequestParams {
 }
 
 impl Validate for RequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(RequestParams);
@@ -3144,6 +3261,7 @@ impl Members for ResourceRequestParams {
 }
 
 impl Decode for ResourceRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceRequestParams as Members>::MEMBERS,
@@ -3176,6 +3294,7 @@ impl Decode for ResourceRequestParams {
 }
 
 impl Encode for ResourceRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -3189,6 +3308,7 @@ impl Encode for ResourceRequestParams {
 }
 
 impl Validate for ResourceRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -3225,54 +3345,63 @@ pub enum ServerRequest {
 }
 
 impl From<CancelTaskRequest> for ServerRequest {
+    #[inline]
     fn from(value: CancelTaskRequest) -> Self {
         Self::CancelTask(value)
     }
 }
 
 impl From<CreateMessageRequest> for ServerRequest {
+    #[inline]
     fn from(value: CreateMessageRequest) -> Self {
         Self::CreateMessage(value)
     }
 }
 
 impl From<ElicitRequest> for ServerRequest {
+    #[inline]
     fn from(value: ElicitRequest) -> Self {
         Self::Elicit(value)
     }
 }
 
 impl From<GetTaskPayloadRequest> for ServerRequest {
+    #[inline]
     fn from(value: GetTaskPayloadRequest) -> Self {
         Self::GetTaskPayload(value)
     }
 }
 
 impl From<GetTaskRequest> for ServerRequest {
+    #[inline]
     fn from(value: GetTaskRequest) -> Self {
         Self::GetTask(value)
     }
 }
 
 impl From<ListRootsRequest> for ServerRequest {
+    #[inline]
     fn from(value: ListRootsRequest) -> Self {
         Self::ListRoots(value)
     }
 }
 
 impl From<ListTasksRequest> for ServerRequest {
+    #[inline]
     fn from(value: ListTasksRequest) -> Self {
         Self::ListTasks(value)
     }
 }
 
 impl From<PingRequest> for ServerRequest {
+    #[inline]
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
 }
 
 impl Decode for ServerRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerRequest",
@@ -3337,6 +3466,7 @@ impl Decode for ServerRequest {
 }
 
 impl Encode for ServerRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Ping(value) => value.encode(w),
@@ -3353,6 +3483,7 @@ impl Encode for ServerRequest {
 }
 
 impl Validate for ServerRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::CreateMessage(value) => {
@@ -3399,6 +3530,7 @@ impl Members for SetLevelRequest {
 }
 
 impl Decode for SetLevelRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequest as Members>::MEMBERS,
@@ -3436,6 +3568,7 @@ impl Decode for SetLevelRequest {
 }
 
 impl Encode for SetLevelRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"logging/setLevel\",\"id\":");
         self.id.encode(w);
@@ -3447,6 +3580,7 @@ impl Encode for SetLevelRequest {
 }
 
 impl Validate for SetLevelRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -3486,6 +3620,7 @@ impl Members for SetLevelRequestParams {
 }
 
 impl Decode for SetLevelRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SetLevelRequestParams as Members>::MEMBERS,
@@ -3518,6 +3653,7 @@ impl Decode for SetLevelRequestParams {
 }
 
 impl Encode for SetLevelRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"level\":");
         self.level.encode(w);
@@ -3531,6 +3667,7 @@ impl Encode for SetLevelRequestParams {
 }
 
 impl Validate for SetLevelRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.level;
@@ -3570,6 +3707,7 @@ impl Members for SubscribeRequest {
 }
 
 impl Decode for SubscribeRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequest as Members>::MEMBERS,
@@ -3607,6 +3745,7 @@ impl Decode for SubscribeRequest {
 }
 
 impl Encode for SubscribeRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"resources/subscribe\",\"id\":");
         self.id.encode(w);
@@ -3618,6 +3757,7 @@ impl Encode for SubscribeRequest {
 }
 
 impl Validate for SubscribeRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -3657,6 +3797,7 @@ impl Members for SubscribeRequestParams {
 }
 
 impl Decode for SubscribeRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscribeRequestParams as Members>::MEMBERS,
@@ -3689,6 +3830,7 @@ impl Decode for SubscribeRequestParams {
 }
 
 impl Encode for SubscribeRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -3702,6 +3844,7 @@ impl Encode for SubscribeRequestParams {
 }
 
 impl Validate for SubscribeRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -3742,6 +3885,7 @@ impl TaskAugmentedRequestParams {
 }
 
 impl Default for TaskAugmentedRequestParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3752,6 +3896,7 @@ impl Members for TaskAugmentedRequestParams {
 }
 
 impl Decode for TaskAugmentedRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskAugmentedRequestParams as Members>::MEMBERS,
@@ -3781,6 +3926,7 @@ impl Decode for TaskAugmentedRequestParams {
 }
 
 impl Encode for TaskAugmentedRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -3797,6 +3943,7 @@ impl Encode for TaskAugmentedRequestParams {
 }
 
 impl Validate for TaskAugmentedRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TaskAugmentedRequestParams);
@@ -3830,6 +3977,7 @@ impl Members for UnsubscribeRequest {
 }
 
 impl Decode for UnsubscribeRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequest as Members>::MEMBERS,
@@ -3867,6 +4015,7 @@ impl Decode for UnsubscribeRequest {
 }
 
 impl Encode for UnsubscribeRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"resources/unsubscribe\",\"id\":");
         self.id.encode(w);
@@ -3878,6 +4027,7 @@ impl Encode for UnsubscribeRequest {
 }
 
 impl Validate for UnsubscribeRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -3917,6 +4067,7 @@ impl Members for UnsubscribeRequestParams {
 }
 
 impl Decode for UnsubscribeRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsubscribeRequestParams as Members>::MEMBERS,
@@ -3949,6 +4100,7 @@ impl Decode for UnsubscribeRequestParams {
 }
 
 impl Encode for UnsubscribeRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -3962,6 +4114,7 @@ impl Encode for UnsubscribeRequestParams {
 }
 
 impl Validate for UnsubscribeRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;

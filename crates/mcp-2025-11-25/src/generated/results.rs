@@ -24,18 +24,21 @@ pub enum CallToolOutcome {
 }
 
 impl From<CallToolResult> for CallToolOutcome {
+    #[inline]
     fn from(value: CallToolResult) -> Self {
         Self::CallTool(value)
     }
 }
 
 impl From<CreateTaskResult> for CallToolOutcome {
+    #[inline]
     fn from(value: CreateTaskResult) -> Self {
         Self::CreateTask(value)
     }
 }
 
 impl Decode for CallToolOutcome {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "CallToolOutcome",
@@ -70,6 +73,7 @@ impl Decode for CallToolOutcome {
 }
 
 impl Encode for CallToolOutcome {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::CallTool(value) => value.encode(w),
@@ -79,6 +83,7 @@ impl Encode for CallToolOutcome {
 }
 
 impl Validate for CallToolOutcome {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::CallTool(value) => {
@@ -143,6 +148,7 @@ impl Members for CallToolResult {
 }
 
 impl Decode for CallToolResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolResult as Members>::MEMBERS,
@@ -181,6 +187,7 @@ impl Decode for CallToolResult {
 }
 
 impl Encode for CallToolResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -202,6 +209,7 @@ impl Encode for CallToolResult {
 }
 
 impl Validate for CallToolResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -280,6 +288,7 @@ impl Members for CancelTaskResult {
 }
 
 impl Decode for CancelTaskResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskResult as Members>::MEMBERS,
@@ -342,6 +351,7 @@ impl Decode for CancelTaskResult {
 }
 
 impl Encode for CancelTaskResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"createdAt\":");
         w.string(&self.created_at);
@@ -371,6 +381,7 @@ impl Encode for CancelTaskResult {
 }
 
 impl Validate for CancelTaskResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.status;
@@ -407,60 +418,70 @@ pub enum ClientResult {
 }
 
 impl From<CancelTaskResult> for ClientResult {
+    #[inline]
     fn from(value: CancelTaskResult) -> Self {
         Self::CancelTask(value)
     }
 }
 
 impl From<CreateMessageResult> for ClientResult {
+    #[inline]
     fn from(value: CreateMessageResult) -> Self {
         Self::CreateMessage(value)
     }
 }
 
 impl From<CreateTaskResult> for ClientResult {
+    #[inline]
     fn from(value: CreateTaskResult) -> Self {
         Self::CreateTask(value)
     }
 }
 
 impl From<ElicitResult> for ClientResult {
+    #[inline]
     fn from(value: ElicitResult) -> Self {
         Self::Elicit(value)
     }
 }
 
 impl From<GetTaskPayloadResult> for ClientResult {
+    #[inline]
     fn from(value: GetTaskPayloadResult) -> Self {
         Self::GetTaskPayload(value)
     }
 }
 
 impl From<GetTaskResult> for ClientResult {
+    #[inline]
     fn from(value: GetTaskResult) -> Self {
         Self::GetTask(value)
     }
 }
 
 impl From<ListRootsResult> for ClientResult {
+    #[inline]
     fn from(value: ListRootsResult) -> Self {
         Self::ListRoots(value)
     }
 }
 
 impl From<ListTasksResult> for ClientResult {
+    #[inline]
     fn from(value: ListTasksResult) -> Self {
         Self::ListTasks(value)
     }
 }
 
 impl From<Result> for ClientResult {
+    #[inline]
     fn from(value: Result) -> Self {
         Self::Result(value)
     }
 }
 
 impl Decode for ClientResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ClientResult",
@@ -561,6 +582,7 @@ impl Decode for ClientResult {
 }
 
 impl Encode for ClientResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Result(value) => value.encode(w),
@@ -577,6 +599,7 @@ impl Encode for ClientResult {
 }
 
 impl Validate for ClientResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::GetTask(value) => {
@@ -635,6 +658,7 @@ impl Members for CompleteResult {
 }
 
 impl Decode for CompleteResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResult as Members>::MEMBERS,
@@ -667,6 +691,7 @@ impl Decode for CompleteResult {
 }
 
 impl Encode for CompleteResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"completion\":");
         self.completion.encode(w);
@@ -680,6 +705,7 @@ impl Encode for CompleteResult {
 }
 
 impl Validate for CompleteResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteResult);
@@ -696,18 +722,21 @@ pub enum CreateMessageOutcome {
 }
 
 impl From<CreateMessageResult> for CreateMessageOutcome {
+    #[inline]
     fn from(value: CreateMessageResult) -> Self {
         Self::CreateMessage(value)
     }
 }
 
 impl From<CreateTaskResult> for CreateMessageOutcome {
+    #[inline]
     fn from(value: CreateTaskResult) -> Self {
         Self::CreateTask(value)
     }
 }
 
 impl Decode for CreateMessageOutcome {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "CreateMessageOutcome",
@@ -744,6 +773,7 @@ impl Decode for CreateMessageOutcome {
 }
 
 impl Encode for CreateMessageOutcome {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::CreateMessage(value) => value.encode(w),
@@ -753,6 +783,7 @@ impl Encode for CreateMessageOutcome {
 }
 
 impl Validate for CreateMessageOutcome {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::CreateMessage(value) => {
@@ -824,6 +855,7 @@ impl Members for CreateMessageResult {
 }
 
 impl Decode for CreateMessageResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageResult as Members>::MEMBERS,
@@ -871,6 +903,7 @@ impl Decode for CreateMessageResult {
 }
 
 impl Encode for CreateMessageResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -892,6 +925,7 @@ impl Encode for CreateMessageResult {
 }
 
 impl Validate for CreateMessageResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -936,6 +970,7 @@ impl Members for CreateTaskResult {
 }
 
 impl Decode for CreateTaskResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateTaskResult as Members>::MEMBERS,
@@ -968,6 +1003,7 @@ impl Decode for CreateTaskResult {
 }
 
 impl Encode for CreateTaskResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"task\":");
         self.task.encode(w);
@@ -981,6 +1017,7 @@ impl Encode for CreateTaskResult {
 }
 
 impl Validate for CreateTaskResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.task;
@@ -1003,18 +1040,21 @@ pub enum ElicitOutcome {
 }
 
 impl From<CreateTaskResult> for ElicitOutcome {
+    #[inline]
     fn from(value: CreateTaskResult) -> Self {
         Self::CreateTask(value)
     }
 }
 
 impl From<ElicitResult> for ElicitOutcome {
+    #[inline]
     fn from(value: ElicitResult) -> Self {
         Self::Elicit(value)
     }
 }
 
 impl Decode for ElicitOutcome {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ElicitOutcome",
@@ -1046,6 +1086,7 @@ impl Decode for ElicitOutcome {
 }
 
 impl Encode for ElicitOutcome {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Elicit(value) => value.encode(w),
@@ -1055,6 +1096,7 @@ impl Encode for ElicitOutcome {
 }
 
 impl Validate for ElicitOutcome {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Elicit(value) => {
@@ -1105,6 +1147,7 @@ impl Members for ElicitResult {
 }
 
 impl Decode for ElicitResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitResult as Members>::MEMBERS,
@@ -1140,6 +1183,7 @@ impl Decode for ElicitResult {
 }
 
 impl Encode for ElicitResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"action\":");
         self.action.encode(w);
@@ -1157,6 +1201,7 @@ impl Encode for ElicitResult {
 }
 
 impl Validate for ElicitResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.action;
@@ -1204,6 +1249,7 @@ impl Members for GetPromptResult {
 }
 
 impl Decode for GetPromptResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptResult as Members>::MEMBERS,
@@ -1239,6 +1285,7 @@ impl Decode for GetPromptResult {
 }
 
 impl Encode for GetPromptResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"messages\":");
         self.messages.encode(w);
@@ -1256,6 +1303,7 @@ impl Encode for GetPromptResult {
 }
 
 impl Validate for GetPromptResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.messages;
@@ -1292,6 +1340,7 @@ impl GetTaskPayloadResult {
 }
 
 impl Default for GetTaskPayloadResult {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1302,6 +1351,7 @@ impl Members for GetTaskPayloadResult {
 }
 
 impl Decode for GetTaskPayloadResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskPayloadResult as Members>::MEMBERS,
@@ -1328,6 +1378,7 @@ impl Decode for GetTaskPayloadResult {
 }
 
 impl Encode for GetTaskPayloadResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -1340,6 +1391,7 @@ impl Encode for GetTaskPayloadResult {
 }
 
 impl Validate for GetTaskPayloadResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetTaskPayloadResult);
@@ -1410,6 +1462,7 @@ impl Members for GetTaskResult {
 }
 
 impl Decode for GetTaskResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResult as Members>::MEMBERS,
@@ -1472,6 +1525,7 @@ impl Decode for GetTaskResult {
 }
 
 impl Encode for GetTaskResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"createdAt\":");
         w.string(&self.created_at);
@@ -1501,6 +1555,7 @@ impl Encode for GetTaskResult {
 }
 
 impl Validate for GetTaskResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.status;
@@ -1561,6 +1616,7 @@ impl Members for InitializeResult {
 }
 
 impl Decode for InitializeResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InitializeResult as Members>::MEMBERS,
@@ -1608,6 +1664,7 @@ impl Decode for InitializeResult {
 }
 
 impl Encode for InitializeResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"capabilities\":");
         self.capabilities.encode(w);
@@ -1629,6 +1686,7 @@ impl Encode for InitializeResult {
 }
 
 impl Validate for InitializeResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.server_info;
@@ -1672,6 +1730,7 @@ impl Members for ListPromptsResult {
 }
 
 impl Decode for ListPromptsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsResult as Members>::MEMBERS,
@@ -1707,6 +1766,7 @@ impl Decode for ListPromptsResult {
 }
 
 impl Encode for ListPromptsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"prompts\":");
         self.prompts.encode(w);
@@ -1724,6 +1784,7 @@ impl Encode for ListPromptsResult {
 }
 
 impl Validate for ListPromptsResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.prompts;
@@ -1773,6 +1834,7 @@ impl Members for ListResourceTemplatesResult {
 }
 
 impl Decode for ListResourceTemplatesResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
@@ -1808,6 +1870,7 @@ impl Decode for ListResourceTemplatesResult {
 }
 
 impl Encode for ListResourceTemplatesResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resourceTemplates\":");
         self.resource_templates.encode(w);
@@ -1825,6 +1888,7 @@ impl Encode for ListResourceTemplatesResult {
 }
 
 impl Validate for ListResourceTemplatesResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.resource_templates;
@@ -1870,6 +1934,7 @@ impl Members for ListResourcesResult {
 }
 
 impl Decode for ListResourcesResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesResult as Members>::MEMBERS,
@@ -1905,6 +1970,7 @@ impl Decode for ListResourcesResult {
 }
 
 impl Encode for ListResourcesResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resources\":");
         self.resources.encode(w);
@@ -1922,6 +1988,7 @@ impl Encode for ListResourcesResult {
 }
 
 impl Validate for ListResourcesResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.resources;
@@ -1965,6 +2032,7 @@ impl Members for ListRootsResult {
 }
 
 impl Decode for ListRootsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsResult as Members>::MEMBERS,
@@ -1997,6 +2065,7 @@ impl Decode for ListRootsResult {
 }
 
 impl Encode for ListRootsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"roots\":");
         self.roots.encode(w);
@@ -2010,6 +2079,7 @@ impl Encode for ListRootsResult {
 }
 
 impl Validate for ListRootsResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.roots;
@@ -2055,6 +2125,7 @@ impl Members for ListTasksResult {
 }
 
 impl Decode for ListTasksResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListTasksResult as Members>::MEMBERS,
@@ -2090,6 +2161,7 @@ impl Decode for ListTasksResult {
 }
 
 impl Encode for ListTasksResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"tasks\":");
         self.tasks.encode(w);
@@ -2107,6 +2179,7 @@ impl Encode for ListTasksResult {
 }
 
 impl Validate for ListTasksResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.tasks;
@@ -2152,6 +2225,7 @@ impl Members for ListToolsResult {
 }
 
 impl Decode for ListToolsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsResult as Members>::MEMBERS,
@@ -2187,6 +2261,7 @@ impl Decode for ListToolsResult {
 }
 
 impl Encode for ListToolsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"tools\":");
         self.tools.encode(w);
@@ -2204,6 +2279,7 @@ impl Encode for ListToolsResult {
 }
 
 impl Validate for ListToolsResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.tools;
@@ -2242,6 +2318,7 @@ impl PaginatedResult {
 }
 
 impl Default for PaginatedResult {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2252,6 +2329,7 @@ impl Members for PaginatedResult {
 }
 
 impl Decode for PaginatedResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedResult as Members>::MEMBERS,
@@ -2281,6 +2359,7 @@ impl Decode for PaginatedResult {
 }
 
 impl Encode for PaginatedResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -2297,6 +2376,7 @@ impl Encode for PaginatedResult {
 }
 
 impl Validate for PaginatedResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PaginatedResult);
@@ -2330,6 +2410,7 @@ impl Members for ReadResourceResult {
 }
 
 impl Decode for ReadResourceResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceResult as Members>::MEMBERS,
@@ -2362,6 +2443,7 @@ impl Decode for ReadResourceResult {
 }
 
 impl Encode for ReadResourceResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"contents\":");
         self.contents.encode(w);
@@ -2375,6 +2457,7 @@ impl Encode for ReadResourceResult {
 }
 
 impl Validate for ReadResourceResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.contents;
@@ -2409,6 +2492,7 @@ impl Result {
 }
 
 impl Default for Result {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2419,6 +2503,7 @@ impl Members for Result {
 }
 
 impl Decode for Result {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Result as Members>::MEMBERS,
@@ -2445,6 +2530,7 @@ impl Decode for Result {
 }
 
 impl Encode for Result {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -2457,6 +2543,7 @@ impl Encode for Result {
 }
 
 impl Validate for Result {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Result);
@@ -2499,96 +2586,112 @@ pub enum ServerResult {
 }
 
 impl From<CallToolResult> for ServerResult {
+    #[inline]
     fn from(value: CallToolResult) -> Self {
         Self::CallTool(value)
     }
 }
 
 impl From<CancelTaskResult> for ServerResult {
+    #[inline]
     fn from(value: CancelTaskResult) -> Self {
         Self::CancelTask(value)
     }
 }
 
 impl From<CompleteResult> for ServerResult {
+    #[inline]
     fn from(value: CompleteResult) -> Self {
         Self::Complete(value)
     }
 }
 
 impl From<CreateTaskResult> for ServerResult {
+    #[inline]
     fn from(value: CreateTaskResult) -> Self {
         Self::CreateTask(value)
     }
 }
 
 impl From<GetPromptResult> for ServerResult {
+    #[inline]
     fn from(value: GetPromptResult) -> Self {
         Self::GetPrompt(value)
     }
 }
 
 impl From<GetTaskPayloadResult> for ServerResult {
+    #[inline]
     fn from(value: GetTaskPayloadResult) -> Self {
         Self::GetTaskPayload(value)
     }
 }
 
 impl From<GetTaskResult> for ServerResult {
+    #[inline]
     fn from(value: GetTaskResult) -> Self {
         Self::GetTask(value)
     }
 }
 
 impl From<InitializeResult> for ServerResult {
+    #[inline]
     fn from(value: InitializeResult) -> Self {
         Self::Initialize(value)
     }
 }
 
 impl From<ListPromptsResult> for ServerResult {
+    #[inline]
     fn from(value: ListPromptsResult) -> Self {
         Self::ListPrompts(value)
     }
 }
 
 impl From<ListResourceTemplatesResult> for ServerResult {
+    #[inline]
     fn from(value: ListResourceTemplatesResult) -> Self {
         Self::ListResourceTemplates(value)
     }
 }
 
 impl From<ListResourcesResult> for ServerResult {
+    #[inline]
     fn from(value: ListResourcesResult) -> Self {
         Self::ListResources(value)
     }
 }
 
 impl From<ListTasksResult> for ServerResult {
+    #[inline]
     fn from(value: ListTasksResult) -> Self {
         Self::ListTasks(value)
     }
 }
 
 impl From<ListToolsResult> for ServerResult {
+    #[inline]
     fn from(value: ListToolsResult) -> Self {
         Self::ListTools(value)
     }
 }
 
 impl From<ReadResourceResult> for ServerResult {
+    #[inline]
     fn from(value: ReadResourceResult) -> Self {
         Self::ReadResource(value)
     }
 }
 
 impl From<Result> for ServerResult {
+    #[inline]
     fn from(value: Result) -> Self {
         Self::Result(value)
     }
 }
 
 impl Decode for ServerResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerResult",
@@ -2770,6 +2873,7 @@ impl Decode for ServerResult {
 }
 
 impl Encode for ServerResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Result(value) => value.encode(w),
@@ -2792,6 +2896,7 @@ impl Encode for ServerResult {
 }
 
 impl Validate for ServerResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Initialize(value) => {

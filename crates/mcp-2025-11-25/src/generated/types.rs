@@ -51,6 +51,7 @@ impl Annotations {
 }
 
 impl Default for Annotations {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -61,6 +62,7 @@ impl Members for Annotations {
 }
 
 impl Decode for Annotations {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
@@ -93,6 +95,7 @@ impl Decode for Annotations {
 }
 
 impl Encode for Annotations {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.audience {
@@ -113,6 +116,7 @@ impl Encode for Annotations {
 }
 
 impl Validate for Annotations {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.audience {
             let path = &path.member("audience");
@@ -141,18 +145,21 @@ pub enum AnyResourceContents {
 }
 
 impl From<BlobResourceContents> for AnyResourceContents {
+    #[inline]
     fn from(value: BlobResourceContents) -> Self {
         Self::Blob(value)
     }
 }
 
 impl From<TextResourceContents> for AnyResourceContents {
+    #[inline]
     fn from(value: TextResourceContents) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for AnyResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "AnyResourceContents",
@@ -184,6 +191,7 @@ impl Decode for AnyResourceContents {
 }
 
 impl Encode for AnyResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -193,6 +201,7 @@ impl Encode for AnyResourceContents {
 }
 
 impl Validate for AnyResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -247,6 +256,7 @@ impl Members for AudioContent {
 }
 
 impl Decode for AudioContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <AudioContent as Members>::MEMBERS,
@@ -289,6 +299,7 @@ impl Decode for AudioContent {
 }
 
 impl Encode for AudioContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"audio\",\"data\":");
         w.string(&self.data);
@@ -308,6 +319,7 @@ impl Encode for AudioContent {
 }
 
 impl Validate for AudioContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -356,6 +368,7 @@ impl Members for BaseMetadata {
 }
 
 impl Decode for BaseMetadata {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BaseMetadata as Members>::MEMBERS,
@@ -388,6 +401,7 @@ impl Decode for BaseMetadata {
 }
 
 impl Encode for BaseMetadata {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -401,6 +415,7 @@ impl Encode for BaseMetadata {
 }
 
 impl Validate for BaseMetadata {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(BaseMetadata);
@@ -440,6 +455,7 @@ impl Members for BlobResourceContents {
 }
 
 impl Decode for BlobResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
@@ -481,6 +497,7 @@ impl Decode for BlobResourceContents {
 }
 
 impl Encode for BlobResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"blob\":");
         w.string(&self.blob);
@@ -500,6 +517,7 @@ impl Encode for BlobResourceContents {
 }
 
 impl Validate for BlobResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.blob;
@@ -543,6 +561,7 @@ impl BooleanSchema {
 }
 
 impl Default for BooleanSchema {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -558,6 +577,7 @@ impl Members for BooleanSchema {
 }
 
 impl Decode for BooleanSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BooleanSchema as Members>::MEMBERS,
@@ -591,6 +611,7 @@ impl Decode for BooleanSchema {
 }
 
 impl Encode for BooleanSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"boolean\"");
         if let Some(value) = &self.default {
@@ -611,6 +632,7 @@ impl Encode for BooleanSchema {
 }
 
 impl Validate for BooleanSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(BooleanSchema);
@@ -649,6 +671,7 @@ impl ClientCapabilities {
 }
 
 impl Default for ClientCapabilities {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -665,6 +688,7 @@ impl Members for ClientCapabilities {
 }
 
 impl Decode for ClientCapabilities {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
@@ -703,6 +727,7 @@ impl Decode for ClientCapabilities {
 }
 
 impl Encode for ClientCapabilities {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.elicitation {
@@ -731,6 +756,7 @@ impl Encode for ClientCapabilities {
 }
 
 impl Validate for ClientCapabilities {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilities);
@@ -760,6 +786,7 @@ impl ClientCapabilitiesElicitation {
 }
 
 impl Default for ClientCapabilitiesElicitation {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -770,6 +797,7 @@ impl Members for ClientCapabilitiesElicitation {
 }
 
 impl Decode for ClientCapabilitiesElicitation {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesElicitation as Members>::MEMBERS,
@@ -799,6 +827,7 @@ impl Decode for ClientCapabilitiesElicitation {
 }
 
 impl Encode for ClientCapabilitiesElicitation {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.form {
@@ -815,6 +844,7 @@ impl Encode for ClientCapabilitiesElicitation {
 }
 
 impl Validate for ClientCapabilitiesElicitation {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesElicitation);
@@ -841,6 +871,7 @@ impl ClientCapabilitiesRoots {
 }
 
 impl Default for ClientCapabilitiesRoots {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -851,6 +882,7 @@ impl Members for ClientCapabilitiesRoots {
 }
 
 impl Decode for ClientCapabilitiesRoots {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesRoots as Members>::MEMBERS,
@@ -877,6 +909,7 @@ impl Decode for ClientCapabilitiesRoots {
 }
 
 impl Encode for ClientCapabilitiesRoots {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -889,6 +922,7 @@ impl Encode for ClientCapabilitiesRoots {
 }
 
 impl Validate for ClientCapabilitiesRoots {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesRoots);
@@ -919,6 +953,7 @@ impl ClientCapabilitiesSampling {
 }
 
 impl Default for ClientCapabilitiesSampling {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -929,6 +964,7 @@ impl Members for ClientCapabilitiesSampling {
 }
 
 impl Decode for ClientCapabilitiesSampling {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesSampling as Members>::MEMBERS,
@@ -958,6 +994,7 @@ impl Decode for ClientCapabilitiesSampling {
 }
 
 impl Encode for ClientCapabilitiesSampling {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.context {
@@ -974,6 +1011,7 @@ impl Encode for ClientCapabilitiesSampling {
 }
 
 impl Validate for ClientCapabilitiesSampling {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesSampling);
@@ -1006,6 +1044,7 @@ impl ClientCapabilitiesTasks {
 }
 
 impl Default for ClientCapabilitiesTasks {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1016,6 +1055,7 @@ impl Members for ClientCapabilitiesTasks {
 }
 
 impl Decode for ClientCapabilitiesTasks {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasks as Members>::MEMBERS,
@@ -1048,6 +1088,7 @@ impl Decode for ClientCapabilitiesTasks {
 }
 
 impl Encode for ClientCapabilitiesTasks {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.cancel {
@@ -1068,6 +1109,7 @@ impl Encode for ClientCapabilitiesTasks {
 }
 
 impl Validate for ClientCapabilitiesTasks {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesTasks);
@@ -1097,6 +1139,7 @@ impl ClientCapabilitiesTasksRequests {
 }
 
 impl Default for ClientCapabilitiesTasksRequests {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1107,6 +1150,7 @@ impl Members for ClientCapabilitiesTasksRequests {
 }
 
 impl Decode for ClientCapabilitiesTasksRequests {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasksRequests as Members>::MEMBERS,
@@ -1136,6 +1180,7 @@ impl Decode for ClientCapabilitiesTasksRequests {
 }
 
 impl Encode for ClientCapabilitiesTasksRequests {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.elicitation {
@@ -1152,6 +1197,7 @@ impl Encode for ClientCapabilitiesTasksRequests {
 }
 
 impl Validate for ClientCapabilitiesTasksRequests {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesTasksRequests);
@@ -1178,6 +1224,7 @@ impl ClientCapabilitiesTasksRequestsElicitation {
 }
 
 impl Default for ClientCapabilitiesTasksRequestsElicitation {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1188,6 +1235,7 @@ impl Members for ClientCapabilitiesTasksRequestsElicitation {
 }
 
 impl Decode for ClientCapabilitiesTasksRequestsElicitation {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasksRequestsElicitation as Members>::MEMBERS,
@@ -1216,6 +1264,7 @@ impl Decode for ClientCapabilitiesTasksRequestsElicitation {
 }
 
 impl Encode for ClientCapabilitiesTasksRequestsElicitation {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.create {
@@ -1228,6 +1277,7 @@ impl Encode for ClientCapabilitiesTasksRequestsElicitation {
 }
 
 impl Validate for ClientCapabilitiesTasksRequestsElicitation {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesTasksRequestsElicitation);
@@ -1254,6 +1304,7 @@ impl ClientCapabilitiesTasksRequestsSampling {
 }
 
 impl Default for ClientCapabilitiesTasksRequestsSampling {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1264,6 +1315,7 @@ impl Members for ClientCapabilitiesTasksRequestsSampling {
 }
 
 impl Decode for ClientCapabilitiesTasksRequestsSampling {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesTasksRequestsSampling as Members>::MEMBERS,
@@ -1292,6 +1344,7 @@ impl Decode for ClientCapabilitiesTasksRequestsSampling {
 }
 
 impl Encode for ClientCapabilitiesTasksRequestsSampling {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.create_message {
@@ -1304,6 +1357,7 @@ impl Encode for ClientCapabilitiesTasksRequestsSampling {
 }
 
 impl Validate for ClientCapabilitiesTasksRequestsSampling {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesTasksRequestsSampling);
@@ -1337,6 +1391,7 @@ impl Members for CompleteRequestParamsArgument {
 }
 
 impl Decode for CompleteRequestParamsArgument {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
@@ -1372,6 +1427,7 @@ impl Decode for CompleteRequestParamsArgument {
 }
 
 impl Encode for CompleteRequestParamsArgument {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1383,6 +1439,7 @@ impl Encode for CompleteRequestParamsArgument {
 }
 
 impl Validate for CompleteRequestParamsArgument {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteRequestParamsArgument);
@@ -1409,6 +1466,7 @@ impl CompleteRequestParamsContext {
 }
 
 impl Default for CompleteRequestParamsContext {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1419,6 +1477,7 @@ impl Members for CompleteRequestParamsContext {
 }
 
 impl Decode for CompleteRequestParamsContext {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsContext as Members>::MEMBERS,
@@ -1445,6 +1504,7 @@ impl Decode for CompleteRequestParamsContext {
 }
 
 impl Encode for CompleteRequestParamsContext {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.arguments {
@@ -1457,6 +1517,7 @@ impl Encode for CompleteRequestParamsContext {
 }
 
 impl Validate for CompleteRequestParamsContext {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteRequestParamsContext);
@@ -1475,18 +1536,21 @@ pub enum CompleteRequestParamsRef {
 }
 
 impl From<PromptReference> for CompleteRequestParamsRef {
+    #[inline]
     fn from(value: PromptReference) -> Self {
         Self::Prompt(value)
     }
 }
 
 impl From<ResourceTemplateReference> for CompleteRequestParamsRef {
+    #[inline]
     fn from(value: ResourceTemplateReference) -> Self {
         Self::ResourceTemplate(value)
     }
 }
 
 impl Decode for CompleteRequestParamsRef {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "CompleteRequestParamsRef",
@@ -1515,6 +1579,7 @@ impl Decode for CompleteRequestParamsRef {
 }
 
 impl Encode for CompleteRequestParamsRef {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Prompt(value) => value.encode(w),
@@ -1525,6 +1590,7 @@ impl Encode for CompleteRequestParamsRef {
 }
 
 impl Validate for CompleteRequestParamsRef {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ResourceTemplate(value) => {
@@ -1571,6 +1637,7 @@ impl Members for CompleteResultCompletion {
 }
 
 impl Decode for CompleteResultCompletion {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
@@ -1606,6 +1673,7 @@ impl Decode for CompleteResultCompletion {
 }
 
 impl Encode for CompleteResultCompletion {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"values\":");
         self.values.encode(w);
@@ -1623,6 +1691,7 @@ impl Encode for CompleteResultCompletion {
 }
 
 impl Validate for CompleteResultCompletion {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteResultCompletion);
@@ -1647,36 +1716,42 @@ pub enum ContentBlock {
 }
 
 impl From<AudioContent> for ContentBlock {
+    #[inline]
     fn from(value: AudioContent) -> Self {
         Self::Audio(value)
     }
 }
 
 impl From<EmbeddedResource> for ContentBlock {
+    #[inline]
     fn from(value: EmbeddedResource) -> Self {
         Self::Resource(value)
     }
 }
 
 impl From<ImageContent> for ContentBlock {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::Image(value)
     }
 }
 
 impl From<ResourceLink> for ContentBlock {
+    #[inline]
     fn from(value: ResourceLink) -> Self {
         Self::ResourceLink(value)
     }
 }
 
 impl From<TextContent> for ContentBlock {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for ContentBlock {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ContentBlock",
@@ -1723,6 +1798,7 @@ impl Decode for ContentBlock {
 }
 
 impl Encode for ContentBlock {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -1736,6 +1812,7 @@ impl Encode for ContentBlock {
 }
 
 impl Validate for ContentBlock {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -1782,6 +1859,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
 
 impl CreateMessageRequestParamsIncludeContext {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::AllServers => "allServers",
@@ -1793,6 +1871,7 @@ impl CreateMessageRequestParamsIncludeContext {
 }
 
 impl From<&str> for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "allServers" => Self::AllServers,
@@ -1804,18 +1883,21 @@ impl From<&str> for CreateMessageRequestParamsIncludeContext {
 }
 
 impl Decode for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -1882,6 +1964,7 @@ impl Members for ElicitRequestFormParams {
 }
 
 impl Decode for ElicitRequestFormParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestFormParams as Members>::MEMBERS,
@@ -1926,6 +2009,7 @@ impl Decode for ElicitRequestFormParams {
 }
 
 impl Encode for ElicitRequestFormParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"message\":");
         w.string(&self.message);
@@ -1949,6 +2033,7 @@ impl Encode for ElicitRequestFormParams {
 }
 
 impl Validate for ElicitRequestFormParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.requested_schema;
@@ -1969,18 +2054,21 @@ pub enum ElicitRequestFormParamsMode {
 }
 
 impl Decode for ElicitRequestFormParamsMode {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.constant("form").map(|()| Self::Form)
     }
 }
 
 impl Encode for ElicitRequestFormParamsMode {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("\"form\"");
     }
 }
 
 impl Validate for ElicitRequestFormParamsMode {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ElicitRequestFormParamsMode);
@@ -2023,6 +2111,7 @@ impl Members for ElicitRequestFormParamsRequestedSchema {
 }
 
 impl Decode for ElicitRequestFormParamsRequestedSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS,
@@ -2061,6 +2150,7 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
 }
 
 impl Encode for ElicitRequestFormParamsRequestedSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\",\"properties\":");
         self.properties.encode(w);
@@ -2078,6 +2168,7 @@ impl Encode for ElicitRequestFormParamsRequestedSchema {
 }
 
 impl Validate for ElicitRequestFormParamsRequestedSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.properties;
@@ -2145,6 +2236,7 @@ impl Members for ElicitRequestURLParams {
 }
 
 impl Decode for ElicitRequestURLParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestURLParams as Members>::MEMBERS,
@@ -2193,6 +2285,7 @@ impl Decode for ElicitRequestURLParams {
 }
 
 impl Encode for ElicitRequestURLParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"mode\":\"url\",\"elicitationId\":");
         w.string(&self.elicitation_id);
@@ -2214,6 +2307,7 @@ impl Encode for ElicitRequestURLParams {
 }
 
 impl Validate for ElicitRequestURLParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.url;
@@ -2244,6 +2338,7 @@ pub enum ElicitResultAction {
 
 impl ElicitResultAction {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Accept => "accept",
@@ -2255,6 +2350,7 @@ impl ElicitResultAction {
 }
 
 impl From<&str> for ElicitResultAction {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "accept" => Self::Accept,
@@ -2266,18 +2362,21 @@ impl From<&str> for ElicitResultAction {
 }
 
 impl Decode for ElicitResultAction {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for ElicitResultAction {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for ElicitResultAction {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -2302,36 +2401,42 @@ pub enum ElicitResultContentValue {
 }
 
 impl From<Number> for ElicitResultContentValue {
+    #[inline]
     fn from(value: Number) -> Self {
         Self::Number(value)
     }
 }
 
 impl From<String> for ElicitResultContentValue {
+    #[inline]
     fn from(value: String) -> Self {
         Self::String(value)
     }
 }
 
 impl From<&str> for ElicitResultContentValue {
+    #[inline]
     fn from(value: &str) -> Self {
         Self::String(value.into())
     }
 }
 
 impl From<Vec<String>> for ElicitResultContentValue {
+    #[inline]
     fn from(value: Vec<String>) -> Self {
         Self::Array(value)
     }
 }
 
 impl From<bool> for ElicitResultContentValue {
+    #[inline]
     fn from(value: bool) -> Self {
         Self::Boolean(value)
     }
 }
 
 impl Decode for ElicitResultContentValue {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
@@ -2344,6 +2449,7 @@ impl Decode for ElicitResultContentValue {
 }
 
 impl Encode for ElicitResultContentValue {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Array(value) => value.encode(w),
@@ -2355,6 +2461,7 @@ impl Encode for ElicitResultContentValue {
 }
 
 impl Validate for ElicitResultContentValue {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ElicitResultContentValue);
@@ -2399,6 +2506,7 @@ impl Members for EmbeddedResource {
 }
 
 impl Decode for EmbeddedResource {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
@@ -2435,6 +2543,7 @@ impl Decode for EmbeddedResource {
 }
 
 impl Encode for EmbeddedResource {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"resource\",\"resource\":");
         self.resource.encode(w);
@@ -2452,6 +2561,7 @@ impl Encode for EmbeddedResource {
 }
 
 impl Validate for EmbeddedResource {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -2486,36 +2596,42 @@ pub enum EnumSchema {
 }
 
 impl From<LegacyTitledEnumSchema> for EnumSchema {
+    #[inline]
     fn from(value: LegacyTitledEnumSchema) -> Self {
         Self::LegacyTitled(value)
     }
 }
 
 impl From<TitledMultiSelectEnumSchema> for EnumSchema {
+    #[inline]
     fn from(value: TitledMultiSelectEnumSchema) -> Self {
         Self::TitledMultiSelect(value)
     }
 }
 
 impl From<TitledSingleSelectEnumSchema> for EnumSchema {
+    #[inline]
     fn from(value: TitledSingleSelectEnumSchema) -> Self {
         Self::TitledSingleSelect(value)
     }
 }
 
 impl From<UntitledMultiSelectEnumSchema> for EnumSchema {
+    #[inline]
     fn from(value: UntitledMultiSelectEnumSchema) -> Self {
         Self::UntitledMultiSelect(value)
     }
 }
 
 impl From<UntitledSingleSelectEnumSchema> for EnumSchema {
+    #[inline]
     fn from(value: UntitledSingleSelectEnumSchema) -> Self {
         Self::UntitledSingleSelect(value)
     }
 }
 
 impl Decode for EnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "EnumSchema",
@@ -2581,6 +2697,7 @@ impl Decode for EnumSchema {
 }
 
 impl Encode for EnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::UntitledSingleSelect(value) => value.encode(w),
@@ -2594,6 +2711,7 @@ impl Encode for EnumSchema {
 }
 
 impl Validate for EnumSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Unrecognized(value) => {
@@ -2637,6 +2755,7 @@ impl Members for Error {
 }
 
 impl Decode for Error {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Error as Members>::MEMBERS,
@@ -2675,6 +2794,7 @@ impl Decode for Error {
 }
 
 impl Encode for Error {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":");
         self.code.encode(w);
@@ -2690,6 +2810,7 @@ impl Encode for Error {
 }
 
 impl Validate for Error {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Error);
@@ -2744,6 +2865,7 @@ impl Members for Icon {
 }
 
 impl Decode for Icon {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Icon as Members>::MEMBERS,
@@ -2782,6 +2904,7 @@ impl Decode for Icon {
 }
 
 impl Encode for Icon {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"src\":");
         w.string(&self.src);
@@ -2803,6 +2926,7 @@ impl Encode for Icon {
 }
 
 impl Validate for Icon {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.src;
@@ -2836,6 +2960,7 @@ pub enum IconTheme {
 
 impl IconTheme {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Dark => "dark",
@@ -2846,6 +2971,7 @@ impl IconTheme {
 }
 
 impl From<&str> for IconTheme {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "dark" => Self::Dark,
@@ -2856,18 +2982,21 @@ impl From<&str> for IconTheme {
 }
 
 impl Decode for IconTheme {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for IconTheme {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for IconTheme {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -2906,6 +3035,7 @@ impl Icons {
 }
 
 impl Default for Icons {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2916,6 +3046,7 @@ impl Members for Icons {
 }
 
 impl Decode for Icons {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Icons as Members>::MEMBERS,
@@ -2942,6 +3073,7 @@ impl Decode for Icons {
 }
 
 impl Encode for Icons {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.icons {
@@ -2954,6 +3086,7 @@ impl Encode for Icons {
 }
 
 impl Validate for Icons {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.icons {
             let path = &path.member("icons");
@@ -3006,6 +3139,7 @@ impl Members for ImageContent {
 }
 
 impl Decode for ImageContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
@@ -3048,6 +3182,7 @@ impl Decode for ImageContent {
 }
 
 impl Encode for ImageContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"image\",\"data\":");
         w.string(&self.data);
@@ -3067,6 +3202,7 @@ impl Encode for ImageContent {
 }
 
 impl Validate for ImageContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -3146,6 +3282,7 @@ impl Members for Implementation {
 }
 
 impl Decode for Implementation {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
@@ -3193,6 +3330,7 @@ impl Decode for Implementation {
 }
 
 impl Encode for Implementation {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -3220,6 +3358,7 @@ impl Encode for Implementation {
 }
 
 impl Validate for Implementation {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.icons {
             let path = &path.member("icons");
@@ -3282,6 +3421,7 @@ impl Members for LegacyTitledEnumSchema {
 }
 
 impl Decode for LegacyTitledEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LegacyTitledEnumSchema as Members>::MEMBERS,
@@ -3324,6 +3464,7 @@ impl Decode for LegacyTitledEnumSchema {
 }
 
 impl Encode for LegacyTitledEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\",\"enum\":");
         self.r#enum.encode(w);
@@ -3349,6 +3490,7 @@ impl Encode for LegacyTitledEnumSchema {
 }
 
 impl Validate for LegacyTitledEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(LegacyTitledEnumSchema);
@@ -3383,6 +3525,7 @@ pub enum LoggingLevel {
 
 impl LoggingLevel {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Alert => "alert",
@@ -3399,6 +3542,7 @@ impl LoggingLevel {
 }
 
 impl From<&str> for LoggingLevel {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "alert" => Self::Alert,
@@ -3415,18 +3559,21 @@ impl From<&str> for LoggingLevel {
 }
 
 impl Decode for LoggingLevel {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for LoggingLevel {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for LoggingLevel {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -3468,6 +3615,7 @@ impl ModelHint {
 }
 
 impl Default for ModelHint {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3478,6 +3626,7 @@ impl Members for ModelHint {
 }
 
 impl Decode for ModelHint {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
@@ -3504,6 +3653,7 @@ impl Decode for ModelHint {
 }
 
 impl Encode for ModelHint {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.name {
@@ -3516,6 +3666,7 @@ impl Encode for ModelHint {
 }
 
 impl Validate for ModelHint {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ModelHint);
@@ -3573,6 +3724,7 @@ impl ModelPreferences {
 }
 
 impl Default for ModelPreferences {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3588,6 +3740,7 @@ impl Members for ModelPreferences {
 }
 
 impl Decode for ModelPreferences {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
@@ -3623,6 +3776,7 @@ impl Decode for ModelPreferences {
 }
 
 impl Encode for ModelPreferences {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.cost_priority {
@@ -3647,6 +3801,7 @@ impl Encode for ModelPreferences {
 }
 
 impl Validate for ModelPreferences {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.cost_priority {
             let path = &path.member("costPriority");
@@ -3679,18 +3834,21 @@ pub enum MultiSelectEnumSchema {
 }
 
 impl From<TitledMultiSelectEnumSchema> for MultiSelectEnumSchema {
+    #[inline]
     fn from(value: TitledMultiSelectEnumSchema) -> Self {
         Self::TitledMultiSelect(value)
     }
 }
 
 impl From<UntitledMultiSelectEnumSchema> for MultiSelectEnumSchema {
+    #[inline]
     fn from(value: UntitledMultiSelectEnumSchema) -> Self {
         Self::UntitledMultiSelect(value)
     }
 }
 
 impl Decode for MultiSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "MultiSelectEnumSchema",
@@ -3732,6 +3890,7 @@ impl Decode for MultiSelectEnumSchema {
 }
 
 impl Encode for MultiSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::UntitledMultiSelect(value) => value.encode(w),
@@ -3741,6 +3900,7 @@ impl Encode for MultiSelectEnumSchema {
 }
 
 impl Validate for MultiSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(MultiSelectEnumSchema);
@@ -3774,6 +3934,7 @@ impl Members for MultiSelectOption {
 }
 
 impl Decode for MultiSelectOption {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MultiSelectOption as Members>::MEMBERS,
@@ -3809,6 +3970,7 @@ impl Decode for MultiSelectOption {
 }
 
 impl Encode for MultiSelectOption {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"const\":");
         w.string(&self.r#const);
@@ -3820,6 +3982,7 @@ impl Encode for MultiSelectOption {
 }
 
 impl Validate for MultiSelectOption {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(MultiSelectOption);
@@ -3872,6 +4035,7 @@ impl Members for NumberSchema {
 }
 
 impl Decode for NumberSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NumberSchema as Members>::MEMBERS,
@@ -3916,6 +4080,7 @@ impl Decode for NumberSchema {
 }
 
 impl Encode for NumberSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":");
         self.r#type.encode(w);
@@ -3945,6 +4110,7 @@ impl Encode for NumberSchema {
 }
 
 impl Validate for NumberSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.r#type;
@@ -3970,6 +4136,7 @@ pub enum NumberSchemaType {
 
 impl NumberSchemaType {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Integer => "integer",
@@ -3980,6 +4147,7 @@ impl NumberSchemaType {
 }
 
 impl From<&str> for NumberSchemaType {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "integer" => Self::Integer,
@@ -3990,18 +4158,21 @@ impl From<&str> for NumberSchemaType {
 }
 
 impl Decode for NumberSchemaType {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for NumberSchemaType {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for NumberSchemaType {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -4037,54 +4208,63 @@ pub enum PrimitiveSchemaDefinition {
 }
 
 impl From<BooleanSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: BooleanSchema) -> Self {
         Self::Boolean(value)
     }
 }
 
 impl From<LegacyTitledEnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: LegacyTitledEnumSchema) -> Self {
         Self::LegacyTitledEnum(value)
     }
 }
 
 impl From<NumberSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: NumberSchema) -> Self {
         Self::Number(value)
     }
 }
 
 impl From<StringSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: StringSchema) -> Self {
         Self::String(value)
     }
 }
 
 impl From<TitledMultiSelectEnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: TitledMultiSelectEnumSchema) -> Self {
         Self::TitledMultiSelectEnum(value)
     }
 }
 
 impl From<TitledSingleSelectEnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: TitledSingleSelectEnumSchema) -> Self {
         Self::TitledSingleSelectEnum(value)
     }
 }
 
 impl From<UntitledMultiSelectEnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: UntitledMultiSelectEnumSchema) -> Self {
         Self::UntitledMultiSelectEnum(value)
     }
 }
 
 impl From<UntitledSingleSelectEnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: UntitledSingleSelectEnumSchema) -> Self {
         Self::UntitledSingleSelectEnum(value)
     }
 }
 
 impl Decode for PrimitiveSchemaDefinition {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "PrimitiveSchemaDefinition",
@@ -4173,6 +4353,7 @@ impl Decode for PrimitiveSchemaDefinition {
 }
 
 impl Encode for PrimitiveSchemaDefinition {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::String(value) => value.encode(w),
@@ -4189,6 +4370,7 @@ impl Encode for PrimitiveSchemaDefinition {
 }
 
 impl Validate for PrimitiveSchemaDefinition {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::String(value) => {
@@ -4272,6 +4454,7 @@ impl Members for Prompt {
 }
 
 impl Decode for Prompt {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
@@ -4316,6 +4499,7 @@ impl Decode for Prompt {
 }
 
 impl Encode for Prompt {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -4345,6 +4529,7 @@ impl Encode for Prompt {
 }
 
 impl Validate for Prompt {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.icons {
             let path = &path.member("icons");
@@ -4401,6 +4586,7 @@ impl Members for PromptArgument {
 }
 
 impl Decode for PromptArgument {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
@@ -4439,6 +4625,7 @@ impl Decode for PromptArgument {
 }
 
 impl Encode for PromptArgument {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -4460,6 +4647,7 @@ impl Encode for PromptArgument {
 }
 
 impl Validate for PromptArgument {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptArgument);
@@ -4496,6 +4684,7 @@ impl Members for PromptMessage {
 }
 
 impl Decode for PromptMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
@@ -4531,6 +4720,7 @@ impl Decode for PromptMessage {
 }
 
 impl Encode for PromptMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -4542,6 +4732,7 @@ impl Encode for PromptMessage {
 }
 
 impl Validate for PromptMessage {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -4591,6 +4782,7 @@ impl Members for PromptReference {
 }
 
 impl Decode for PromptReference {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
@@ -4624,6 +4816,7 @@ impl Decode for PromptReference {
 }
 
 impl Encode for PromptReference {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"ref/prompt\",\"name\":");
         w.string(&self.name);
@@ -4637,6 +4830,7 @@ impl Encode for PromptReference {
 }
 
 impl Validate for PromptReference {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptReference);
@@ -4668,6 +4862,7 @@ impl Members for RelatedTaskMetadata {
 }
 
 impl Decode for RelatedTaskMetadata {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RelatedTaskMetadata as Members>::MEMBERS,
@@ -4697,6 +4892,7 @@ impl Decode for RelatedTaskMetadata {
 }
 
 impl Encode for RelatedTaskMetadata {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"taskId\":");
         w.string(&self.task_id);
@@ -4706,6 +4902,7 @@ impl Encode for RelatedTaskMetadata {
 }
 
 impl Validate for RelatedTaskMetadata {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(RelatedTaskMetadata);
@@ -4737,6 +4934,7 @@ impl RequestParamsMeta {
 }
 
 impl Default for RequestParamsMeta {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -4747,6 +4945,7 @@ impl Members for RequestParamsMeta {
 }
 
 impl Decode for RequestParamsMeta {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParamsMeta as Members>::MEMBERS,
@@ -4773,6 +4972,7 @@ impl Decode for RequestParamsMeta {
 }
 
 impl Encode for RequestParamsMeta {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.progress_token {
@@ -4785,6 +4985,7 @@ impl Encode for RequestParamsMeta {
 }
 
 impl Validate for RequestParamsMeta {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(RequestParamsMeta);
@@ -4866,6 +5067,7 @@ impl Members for Resource {
 }
 
 impl Decode for Resource {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
@@ -4922,6 +5124,7 @@ impl Decode for Resource {
 }
 
 impl Encode for Resource {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -4961,6 +5164,7 @@ impl Encode for Resource {
 }
 
 impl Validate for Resource {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -5013,6 +5217,7 @@ impl Members for ResourceContents {
 }
 
 impl Decode for ResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
@@ -5048,6 +5253,7 @@ impl Decode for ResourceContents {
 }
 
 impl Encode for ResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -5065,6 +5271,7 @@ impl Encode for ResourceContents {
 }
 
 impl Validate for ResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -5155,6 +5362,7 @@ impl Members for ResourceLink {
 }
 
 impl Decode for ResourceLink {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceLink as Members>::MEMBERS,
@@ -5212,6 +5420,7 @@ impl Decode for ResourceLink {
 }
 
 impl Encode for ResourceLink {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"resource_link\",\"name\":");
         w.string(&self.name);
@@ -5251,6 +5460,7 @@ impl Encode for ResourceLink {
 }
 
 impl Validate for ResourceLink {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -5342,6 +5552,7 @@ impl Members for ResourceTemplate {
 }
 
 impl Decode for ResourceTemplate {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
@@ -5395,6 +5606,7 @@ impl Decode for ResourceTemplate {
 }
 
 impl Encode for ResourceTemplate {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -5430,6 +5642,7 @@ impl Encode for ResourceTemplate {
 }
 
 impl Validate for ResourceTemplate {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -5476,6 +5689,7 @@ impl Members for ResourceTemplateReference {
 }
 
 impl Decode for ResourceTemplateReference {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplateReference as Members>::MEMBERS,
@@ -5503,6 +5717,7 @@ impl Decode for ResourceTemplateReference {
 }
 
 impl Encode for ResourceTemplateReference {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"ref/resource\",\"uri\":");
         w.string(&self.uri);
@@ -5512,6 +5727,7 @@ impl Encode for ResourceTemplateReference {
 }
 
 impl Validate for ResourceTemplateReference {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -5537,6 +5753,7 @@ pub enum Role {
 
 impl Role {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Assistant => "assistant",
@@ -5547,6 +5764,7 @@ impl Role {
 }
 
 impl From<&str> for Role {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "assistant" => Self::Assistant,
@@ -5557,18 +5775,21 @@ impl From<&str> for Role {
 }
 
 impl Decode for Role {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for Role {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for Role {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -5613,6 +5834,7 @@ impl Members for Root {
 }
 
 impl Decode for Root {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
@@ -5648,6 +5870,7 @@ impl Decode for Root {
 }
 
 impl Encode for Root {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -5665,6 +5888,7 @@ impl Encode for Root {
 }
 
 impl Validate for Root {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -5710,6 +5934,7 @@ impl Members for SamplingMessage {
 }
 
 impl Decode for SamplingMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
@@ -5748,6 +5973,7 @@ impl Decode for SamplingMessage {
 }
 
 impl Encode for SamplingMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -5763,6 +5989,7 @@ impl Encode for SamplingMessage {
 }
 
 impl Validate for SamplingMessage {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -5800,42 +6027,49 @@ pub enum SamplingMessageContent {
 }
 
 impl From<AudioContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: AudioContent) -> Self {
         Self::AudioContent(value)
     }
 }
 
 impl From<ImageContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::ImageContent(value)
     }
 }
 
 impl From<TextContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::TextContent(value)
     }
 }
 
 impl From<ToolResultContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: ToolResultContent) -> Self {
         Self::ToolResultContent(value)
     }
 }
 
 impl From<ToolUseContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: ToolUseContent) -> Self {
         Self::ToolUseContent(value)
     }
 }
 
 impl From<Vec<SamplingMessageContentBlock>> for SamplingMessageContent {
+    #[inline]
     fn from(value: Vec<SamplingMessageContentBlock>) -> Self {
         Self::Array(value)
     }
 }
 
 impl Decode for SamplingMessageContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::Array => Decode::decode(r).map(Self::Array),
@@ -5888,6 +6122,7 @@ impl Decode for SamplingMessageContent {
 }
 
 impl Encode for SamplingMessageContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::TextContent(value) => value.encode(w),
@@ -5902,6 +6137,7 @@ impl Encode for SamplingMessageContent {
 }
 
 impl Validate for SamplingMessageContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::TextContent(value) => {
@@ -5950,36 +6186,42 @@ pub enum SamplingMessageContentBlock {
 }
 
 impl From<AudioContent> for SamplingMessageContentBlock {
+    #[inline]
     fn from(value: AudioContent) -> Self {
         Self::Audio(value)
     }
 }
 
 impl From<ImageContent> for SamplingMessageContentBlock {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::Image(value)
     }
 }
 
 impl From<TextContent> for SamplingMessageContentBlock {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
 }
 
 impl From<ToolResultContent> for SamplingMessageContentBlock {
+    #[inline]
     fn from(value: ToolResultContent) -> Self {
         Self::ToolResult(value)
     }
 }
 
 impl From<ToolUseContent> for SamplingMessageContentBlock {
+    #[inline]
     fn from(value: ToolUseContent) -> Self {
         Self::ToolUse(value)
     }
 }
 
 impl Decode for SamplingMessageContentBlock {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "SamplingMessageContentBlock",
@@ -6026,6 +6268,7 @@ impl Decode for SamplingMessageContentBlock {
 }
 
 impl Encode for SamplingMessageContentBlock {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -6039,6 +6282,7 @@ impl Encode for SamplingMessageContentBlock {
 }
 
 impl Validate for SamplingMessageContentBlock {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -6102,6 +6346,7 @@ impl ServerCapabilities {
 }
 
 impl Default for ServerCapabilities {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -6120,6 +6365,7 @@ impl Members for ServerCapabilities {
 }
 
 impl Decode for ServerCapabilities {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
@@ -6164,6 +6410,7 @@ impl Decode for ServerCapabilities {
 }
 
 impl Encode for ServerCapabilities {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.completions {
@@ -6200,6 +6447,7 @@ impl Encode for ServerCapabilities {
 }
 
 impl Validate for ServerCapabilities {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilities);
@@ -6226,6 +6474,7 @@ impl ServerCapabilitiesPrompts {
 }
 
 impl Default for ServerCapabilitiesPrompts {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -6236,6 +6485,7 @@ impl Members for ServerCapabilitiesPrompts {
 }
 
 impl Decode for ServerCapabilitiesPrompts {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
@@ -6262,6 +6512,7 @@ impl Decode for ServerCapabilitiesPrompts {
 }
 
 impl Encode for ServerCapabilitiesPrompts {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -6274,6 +6525,7 @@ impl Encode for ServerCapabilitiesPrompts {
 }
 
 impl Validate for ServerCapabilitiesPrompts {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesPrompts);
@@ -6303,6 +6555,7 @@ impl ServerCapabilitiesResources {
 }
 
 impl Default for ServerCapabilitiesResources {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -6313,6 +6566,7 @@ impl Members for ServerCapabilitiesResources {
 }
 
 impl Decode for ServerCapabilitiesResources {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
@@ -6342,6 +6596,7 @@ impl Decode for ServerCapabilitiesResources {
 }
 
 impl Encode for ServerCapabilitiesResources {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -6358,6 +6613,7 @@ impl Encode for ServerCapabilitiesResources {
 }
 
 impl Validate for ServerCapabilitiesResources {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesResources);
@@ -6390,6 +6646,7 @@ impl ServerCapabilitiesTasks {
 }
 
 impl Default for ServerCapabilitiesTasks {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -6400,6 +6657,7 @@ impl Members for ServerCapabilitiesTasks {
 }
 
 impl Decode for ServerCapabilitiesTasks {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTasks as Members>::MEMBERS,
@@ -6432,6 +6690,7 @@ impl Decode for ServerCapabilitiesTasks {
 }
 
 impl Encode for ServerCapabilitiesTasks {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.cancel {
@@ -6452,6 +6711,7 @@ impl Encode for ServerCapabilitiesTasks {
 }
 
 impl Validate for ServerCapabilitiesTasks {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesTasks);
@@ -6478,6 +6738,7 @@ impl ServerCapabilitiesTasksRequests {
 }
 
 impl Default for ServerCapabilitiesTasksRequests {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -6488,6 +6749,7 @@ impl Members for ServerCapabilitiesTasksRequests {
 }
 
 impl Decode for ServerCapabilitiesTasksRequests {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTasksRequests as Members>::MEMBERS,
@@ -6514,6 +6776,7 @@ impl Decode for ServerCapabilitiesTasksRequests {
 }
 
 impl Encode for ServerCapabilitiesTasksRequests {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.tools {
@@ -6526,6 +6789,7 @@ impl Encode for ServerCapabilitiesTasksRequests {
 }
 
 impl Validate for ServerCapabilitiesTasksRequests {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesTasksRequests);
@@ -6552,6 +6816,7 @@ impl ServerCapabilitiesTasksRequestsTools {
 }
 
 impl Default for ServerCapabilitiesTasksRequestsTools {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -6562,6 +6827,7 @@ impl Members for ServerCapabilitiesTasksRequestsTools {
 }
 
 impl Decode for ServerCapabilitiesTasksRequestsTools {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTasksRequestsTools as Members>::MEMBERS,
@@ -6588,6 +6854,7 @@ impl Decode for ServerCapabilitiesTasksRequestsTools {
 }
 
 impl Encode for ServerCapabilitiesTasksRequestsTools {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.call {
@@ -6600,6 +6867,7 @@ impl Encode for ServerCapabilitiesTasksRequestsTools {
 }
 
 impl Validate for ServerCapabilitiesTasksRequestsTools {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesTasksRequestsTools);
@@ -6626,6 +6894,7 @@ impl ServerCapabilitiesTools {
 }
 
 impl Default for ServerCapabilitiesTools {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -6636,6 +6905,7 @@ impl Members for ServerCapabilitiesTools {
 }
 
 impl Decode for ServerCapabilitiesTools {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
@@ -6662,6 +6932,7 @@ impl Decode for ServerCapabilitiesTools {
 }
 
 impl Encode for ServerCapabilitiesTools {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -6674,6 +6945,7 @@ impl Encode for ServerCapabilitiesTools {
 }
 
 impl Validate for ServerCapabilitiesTools {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesTools);
@@ -6690,18 +6962,21 @@ pub enum SingleSelectEnumSchema {
 }
 
 impl From<TitledSingleSelectEnumSchema> for SingleSelectEnumSchema {
+    #[inline]
     fn from(value: TitledSingleSelectEnumSchema) -> Self {
         Self::TitledSingleSelect(value)
     }
 }
 
 impl From<UntitledSingleSelectEnumSchema> for SingleSelectEnumSchema {
+    #[inline]
     fn from(value: UntitledSingleSelectEnumSchema) -> Self {
         Self::UntitledSingleSelect(value)
     }
 }
 
 impl Decode for SingleSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "SingleSelectEnumSchema",
@@ -6733,6 +7008,7 @@ impl Decode for SingleSelectEnumSchema {
 }
 
 impl Encode for SingleSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::UntitledSingleSelect(value) => value.encode(w),
@@ -6742,6 +7018,7 @@ impl Encode for SingleSelectEnumSchema {
 }
 
 impl Validate for SingleSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(SingleSelectEnumSchema);
@@ -6775,6 +7052,7 @@ impl Members for SingleSelectOption {
 }
 
 impl Decode for SingleSelectOption {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SingleSelectOption as Members>::MEMBERS,
@@ -6810,6 +7088,7 @@ impl Decode for SingleSelectOption {
 }
 
 impl Encode for SingleSelectOption {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"const\":");
         w.string(&self.r#const);
@@ -6821,6 +7100,7 @@ impl Encode for SingleSelectOption {
 }
 
 impl Validate for SingleSelectOption {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(SingleSelectOption);
@@ -6862,6 +7142,7 @@ impl StringSchema {
 }
 
 impl Default for StringSchema {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -6880,6 +7161,7 @@ impl Members for StringSchema {
 }
 
 impl Decode for StringSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <StringSchema as Members>::MEMBERS,
@@ -6922,6 +7204,7 @@ impl Decode for StringSchema {
 }
 
 impl Encode for StringSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\"");
         if let Some(value) = &self.default {
@@ -6954,6 +7237,7 @@ impl Encode for StringSchema {
 }
 
 impl Validate for StringSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.format {
             let path = &path.member("format");
@@ -6982,6 +7266,7 @@ pub enum StringSchemaFormat {
 
 impl StringSchemaFormat {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Date => "date",
@@ -6994,6 +7279,7 @@ impl StringSchemaFormat {
 }
 
 impl From<&str> for StringSchemaFormat {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "date" => Self::Date,
@@ -7006,18 +7292,21 @@ impl From<&str> for StringSchemaFormat {
 }
 
 impl Decode for StringSchemaFormat {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for StringSchemaFormat {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for StringSchemaFormat {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -7088,6 +7377,7 @@ impl Members for Task {
 }
 
 impl Decode for Task {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Task as Members>::MEMBERS,
@@ -7147,6 +7437,7 @@ impl Decode for Task {
 }
 
 impl Encode for Task {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"createdAt\":");
         w.string(&self.created_at);
@@ -7172,6 +7463,7 @@ impl Encode for Task {
 }
 
 impl Validate for Task {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.status;
@@ -7205,6 +7497,7 @@ impl TaskMetadata {
 }
 
 impl Default for TaskMetadata {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -7215,6 +7508,7 @@ impl Members for TaskMetadata {
 }
 
 impl Decode for TaskMetadata {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskMetadata as Members>::MEMBERS,
@@ -7238,6 +7532,7 @@ impl Decode for TaskMetadata {
 }
 
 impl Encode for TaskMetadata {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.ttl {
@@ -7250,6 +7545,7 @@ impl Encode for TaskMetadata {
 }
 
 impl Validate for TaskMetadata {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TaskMetadata);
@@ -7275,6 +7571,7 @@ pub enum TaskStatus {
 
 impl TaskStatus {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Cancelled => "cancelled",
@@ -7288,6 +7585,7 @@ impl TaskStatus {
 }
 
 impl From<&str> for TaskStatus {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "cancelled" => Self::Cancelled,
@@ -7301,18 +7599,21 @@ impl From<&str> for TaskStatus {
 }
 
 impl Decode for TaskStatus {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for TaskStatus {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for TaskStatus {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -7353,6 +7654,7 @@ impl Members for TextContent {
 }
 
 impl Decode for TextContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
@@ -7389,6 +7691,7 @@ impl Decode for TextContent {
 }
 
 impl Encode for TextContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"text\",\"text\":");
         w.string(&self.text);
@@ -7406,6 +7709,7 @@ impl Encode for TextContent {
 }
 
 impl Validate for TextContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -7450,6 +7754,7 @@ impl Members for TextResourceContents {
 }
 
 impl Decode for TextResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
@@ -7491,6 +7796,7 @@ impl Decode for TextResourceContents {
 }
 
 impl Encode for TextResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"text\":");
         w.string(&self.text);
@@ -7510,6 +7816,7 @@ impl Encode for TextResourceContents {
 }
 
 impl Validate for TextResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -7569,6 +7876,7 @@ impl Members for TitledMultiSelectEnumSchema {
 }
 
 impl Decode for TitledMultiSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledMultiSelectEnumSchema as Members>::MEMBERS,
@@ -7614,6 +7922,7 @@ impl Decode for TitledMultiSelectEnumSchema {
 }
 
 impl Encode for TitledMultiSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"array\",\"items\":");
         self.items.encode(w);
@@ -7643,6 +7952,7 @@ impl Encode for TitledMultiSelectEnumSchema {
 }
 
 impl Validate for TitledMultiSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TitledMultiSelectEnumSchema);
@@ -7673,6 +7983,7 @@ impl Members for TitledMultiSelectEnumSchemaItems {
 }
 
 impl Decode for TitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
@@ -7702,6 +8013,7 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
 }
 
 impl Encode for TitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"anyOf\":");
         self.any_of.encode(w);
@@ -7711,6 +8023,7 @@ impl Encode for TitledMultiSelectEnumSchemaItems {
 }
 
 impl Validate for TitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TitledMultiSelectEnumSchemaItems);
@@ -7756,6 +8069,7 @@ impl Members for TitledSingleSelectEnumSchema {
 }
 
 impl Decode for TitledSingleSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledSingleSelectEnumSchema as Members>::MEMBERS,
@@ -7795,6 +8109,7 @@ impl Decode for TitledSingleSelectEnumSchema {
 }
 
 impl Encode for TitledSingleSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\",\"oneOf\":");
         self.one_of.encode(w);
@@ -7816,6 +8131,7 @@ impl Encode for TitledSingleSelectEnumSchema {
 }
 
 impl Validate for TitledSingleSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TitledSingleSelectEnumSchema);
@@ -7904,6 +8220,7 @@ impl Members for Tool {
 }
 
 impl Decode for Tool {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
@@ -7960,6 +8277,7 @@ impl Decode for Tool {
 }
 
 impl Encode for Tool {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"inputSchema\":");
         self.input_schema.encode(w);
@@ -7999,6 +8317,7 @@ impl Encode for Tool {
 }
 
 impl Validate for Tool {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.execution {
             let path = &path.member("execution");
@@ -8081,6 +8400,7 @@ impl ToolAnnotations {
 }
 
 impl Default for ToolAnnotations {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -8097,6 +8417,7 @@ impl Members for ToolAnnotations {
 }
 
 impl Decode for ToolAnnotations {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolAnnotations as Members>::MEMBERS,
@@ -8135,6 +8456,7 @@ impl Decode for ToolAnnotations {
 }
 
 impl Encode for ToolAnnotations {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.destructive_hint {
@@ -8163,6 +8485,7 @@ impl Encode for ToolAnnotations {
 }
 
 impl Validate for ToolAnnotations {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolAnnotations);
@@ -8192,6 +8515,7 @@ impl ToolChoice {
 }
 
 impl Default for ToolChoice {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -8202,6 +8526,7 @@ impl Members for ToolChoice {
 }
 
 impl Decode for ToolChoice {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolChoice as Members>::MEMBERS,
@@ -8228,6 +8553,7 @@ impl Decode for ToolChoice {
 }
 
 impl Encode for ToolChoice {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.mode {
@@ -8240,6 +8566,7 @@ impl Encode for ToolChoice {
 }
 
 impl Validate for ToolChoice {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.mode {
             let path = &path.member("mode");
@@ -8269,6 +8596,7 @@ pub enum ToolChoiceMode {
 
 impl ToolChoiceMode {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Auto => "auto",
@@ -8280,6 +8608,7 @@ impl ToolChoiceMode {
 }
 
 impl From<&str> for ToolChoiceMode {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "auto" => Self::Auto,
@@ -8291,18 +8620,21 @@ impl From<&str> for ToolChoiceMode {
 }
 
 impl Decode for ToolChoiceMode {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for ToolChoiceMode {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for ToolChoiceMode {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -8341,6 +8673,7 @@ impl ToolExecution {
 }
 
 impl Default for ToolExecution {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -8351,6 +8684,7 @@ impl Members for ToolExecution {
 }
 
 impl Decode for ToolExecution {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolExecution as Members>::MEMBERS,
@@ -8377,6 +8711,7 @@ impl Decode for ToolExecution {
 }
 
 impl Encode for ToolExecution {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.task_support {
@@ -8389,6 +8724,7 @@ impl Encode for ToolExecution {
 }
 
 impl Validate for ToolExecution {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.task_support {
             let path = &path.member("taskSupport");
@@ -8423,6 +8759,7 @@ pub enum ToolExecutionTaskSupport {
 
 impl ToolExecutionTaskSupport {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Forbidden => "forbidden",
@@ -8434,6 +8771,7 @@ impl ToolExecutionTaskSupport {
 }
 
 impl From<&str> for ToolExecutionTaskSupport {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "forbidden" => Self::Forbidden,
@@ -8445,18 +8783,21 @@ impl From<&str> for ToolExecutionTaskSupport {
 }
 
 impl Decode for ToolExecutionTaskSupport {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for ToolExecutionTaskSupport {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for ToolExecutionTaskSupport {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -8500,6 +8841,7 @@ impl ToolInputSchemaView {
 }
 
 impl Default for ToolInputSchemaView {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -8515,6 +8857,7 @@ impl Members for ToolInputSchemaView {
 }
 
 impl Decode for ToolInputSchemaView {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
@@ -8548,6 +8891,7 @@ impl Decode for ToolInputSchemaView {
 }
 
 impl Encode for ToolInputSchemaView {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\"");
         if let Some(value) = &self.schema {
@@ -8568,6 +8912,7 @@ impl Encode for ToolInputSchemaView {
 }
 
 impl Validate for ToolInputSchemaView {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolInputSchemaView);
@@ -8637,6 +8982,7 @@ impl ToolOutputSchemaView {
 }
 
 impl Default for ToolOutputSchemaView {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -8652,6 +8998,7 @@ impl Members for ToolOutputSchemaView {
 }
 
 impl Decode for ToolOutputSchemaView {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
@@ -8685,6 +9032,7 @@ impl Decode for ToolOutputSchemaView {
 }
 
 impl Encode for ToolOutputSchemaView {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\"");
         if let Some(value) = &self.schema {
@@ -8705,6 +9053,7 @@ impl Encode for ToolOutputSchemaView {
 }
 
 impl Validate for ToolOutputSchemaView {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolOutputSchemaView);
@@ -8793,6 +9142,7 @@ impl Members for ToolResultContent {
 }
 
 impl Decode for ToolResultContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolResultContent as Members>::MEMBERS,
@@ -8838,6 +9188,7 @@ impl Decode for ToolResultContent {
 }
 
 impl Encode for ToolResultContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"tool_result\",\"content\":");
         self.content.encode(w);
@@ -8861,6 +9212,7 @@ impl Encode for ToolResultContent {
 }
 
 impl Validate for ToolResultContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -8917,6 +9269,7 @@ impl Members for ToolUseContent {
 }
 
 impl Decode for ToolUseContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolUseContent as Members>::MEMBERS,
@@ -8962,6 +9315,7 @@ impl Decode for ToolUseContent {
 }
 
 impl Encode for ToolUseContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"tool_use\",\"id\":");
         w.string(&self.id);
@@ -8979,6 +9333,7 @@ impl Encode for ToolUseContent {
 }
 
 impl Validate for ToolUseContent {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolUseContent);
@@ -9012,6 +9367,7 @@ impl Members for URLElicitationRequiredError {
 }
 
 impl Decode for URLElicitationRequiredError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <URLElicitationRequiredError as Members>::MEMBERS,
@@ -9045,6 +9401,7 @@ impl Decode for URLElicitationRequiredError {
 }
 
 impl Encode for URLElicitationRequiredError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"error\":");
         self.error.encode(w);
@@ -9058,6 +9415,7 @@ impl Encode for URLElicitationRequiredError {
 }
 
 impl Validate for URLElicitationRequiredError {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.error;
@@ -9094,6 +9452,7 @@ impl Members for URLElicitationRequiredErrorData {
 }
 
 impl Decode for URLElicitationRequiredErrorData {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <URLElicitationRequiredErrorData as Members>::MEMBERS,
@@ -9123,6 +9482,7 @@ impl Decode for URLElicitationRequiredErrorData {
 }
 
 impl Encode for URLElicitationRequiredErrorData {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"elicitations\":");
         self.elicitations.encode(w);
@@ -9132,6 +9492,7 @@ impl Encode for URLElicitationRequiredErrorData {
 }
 
 impl Validate for URLElicitationRequiredErrorData {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.elicitations;
@@ -9176,6 +9537,7 @@ impl Members for URLElicitationRequiredErrorObject {
 }
 
 impl Decode for URLElicitationRequiredErrorObject {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <URLElicitationRequiredErrorObject as Members>::MEMBERS,
@@ -9212,6 +9574,7 @@ impl Decode for URLElicitationRequiredErrorObject {
 }
 
 impl Encode for URLElicitationRequiredErrorObject {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":-32042,\"data\":");
         self.data.encode(w);
@@ -9223,6 +9586,7 @@ impl Encode for URLElicitationRequiredErrorObject {
 }
 
 impl Validate for URLElicitationRequiredErrorObject {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.data;
@@ -9282,6 +9646,7 @@ impl Members for UntitledMultiSelectEnumSchema {
 }
 
 impl Decode for UntitledMultiSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledMultiSelectEnumSchema as Members>::MEMBERS,
@@ -9327,6 +9692,7 @@ impl Decode for UntitledMultiSelectEnumSchema {
 }
 
 impl Encode for UntitledMultiSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"array\",\"items\":");
         self.items.encode(w);
@@ -9356,6 +9722,7 @@ impl Encode for UntitledMultiSelectEnumSchema {
 }
 
 impl Validate for UntitledMultiSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(UntitledMultiSelectEnumSchema);
@@ -9386,6 +9753,7 @@ impl Members for UntitledMultiSelectEnumSchemaItems {
 }
 
 impl Decode for UntitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
@@ -9416,6 +9784,7 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
 }
 
 impl Encode for UntitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\",\"enum\":");
         self.r#enum.encode(w);
@@ -9425,6 +9794,7 @@ impl Encode for UntitledMultiSelectEnumSchemaItems {
 }
 
 impl Validate for UntitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(UntitledMultiSelectEnumSchemaItems);
@@ -9470,6 +9840,7 @@ impl Members for UntitledSingleSelectEnumSchema {
 }
 
 impl Decode for UntitledSingleSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledSingleSelectEnumSchema as Members>::MEMBERS,
@@ -9509,6 +9880,7 @@ impl Decode for UntitledSingleSelectEnumSchema {
 }
 
 impl Encode for UntitledSingleSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\",\"enum\":");
         self.r#enum.encode(w);
@@ -9530,6 +9902,7 @@ impl Encode for UntitledSingleSelectEnumSchema {
 }
 
 impl Validate for UntitledSingleSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(UntitledSingleSelectEnumSchema);

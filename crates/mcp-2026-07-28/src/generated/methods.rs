@@ -214,12 +214,14 @@ impl mcp_exact_wire::Direction for FromServer {
 }
 
 impl mcp_exact_wire::DecodeResult for ClientResult {
+    #[inline]
     fn decode_result(_: &str, r: &mut Reader<'_>) -> Read<Self> {
         Decode::decode(r)
     }
 }
 
 impl mcp_exact_wire::DecodeResult for ServerResult {
+    #[inline]
     fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
         match method {
             "completion/complete" => Decode::decode(r).map(Self::Complete),
@@ -312,6 +314,7 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
 }
 
 impl mcp_exact_wire::Identified for ClientRequest {
+    #[inline]
     fn request_id(&self) -> Option<mcp_exact_wire::RequestId> {
         match self {
             Self::Discover(request) => Some(request.id.clone()),

@@ -44,6 +44,7 @@ impl Members for CancelledNotification {
 }
 
 impl Decode for CancelledNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotification as Members>::MEMBERS,
@@ -75,6 +76,7 @@ impl Decode for CancelledNotification {
 }
 
 impl Encode for CancelledNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":");
         self.params.encode(w);
@@ -84,6 +86,7 @@ impl Encode for CancelledNotification {
 }
 
 impl Validate for CancelledNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CancelledNotification);
@@ -122,6 +125,7 @@ impl Members for CancelledNotificationParams {
 }
 
 impl Decode for CancelledNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledNotificationParams as Members>::MEMBERS,
@@ -157,6 +161,7 @@ impl Decode for CancelledNotificationParams {
 }
 
 impl Encode for CancelledNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"requestId\":");
         self.request_id.encode(w);
@@ -174,6 +179,7 @@ impl Encode for CancelledNotificationParams {
 }
 
 impl Validate for CancelledNotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CancelledNotificationParams);
@@ -210,6 +216,7 @@ impl Members for ClientNotification {
 }
 
 impl Decode for ClientNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientNotification as Members>::MEMBERS,
@@ -241,6 +248,7 @@ impl Decode for ClientNotification {
 }
 
 impl Encode for ClientNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":");
         self.params.encode(w);
@@ -250,6 +258,7 @@ impl Encode for ClientNotification {
 }
 
 impl Validate for ClientNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientNotification);
@@ -280,6 +289,7 @@ impl Members for LoggingMessageNotification {
 }
 
 impl Decode for LoggingMessageNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotification as Members>::MEMBERS,
@@ -311,6 +321,7 @@ impl Decode for LoggingMessageNotification {
 }
 
 impl Encode for LoggingMessageNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":");
         self.params.encode(w);
@@ -320,6 +331,7 @@ impl Encode for LoggingMessageNotification {
 }
 
 impl Validate for LoggingMessageNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -365,6 +377,7 @@ impl Members for LoggingMessageNotificationParams {
 }
 
 impl Decode for LoggingMessageNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LoggingMessageNotificationParams as Members>::MEMBERS,
@@ -406,6 +419,7 @@ impl Decode for LoggingMessageNotificationParams {
 }
 
 impl Encode for LoggingMessageNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"data\":");
         self.data.encode(w);
@@ -425,6 +439,7 @@ impl Encode for LoggingMessageNotificationParams {
 }
 
 impl Validate for LoggingMessageNotificationParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.level;
@@ -464,6 +479,7 @@ impl Members for Notification {
 }
 
 impl Decode for Notification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Notification as Members>::MEMBERS,
@@ -496,6 +512,7 @@ impl Decode for Notification {
 }
 
 impl Encode for Notification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(&self.method);
@@ -509,6 +526,7 @@ impl Encode for Notification {
 }
 
 impl Validate for Notification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Notification);
@@ -535,6 +553,7 @@ impl NotificationParams {
 }
 
 impl Default for NotificationParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -545,6 +564,7 @@ impl Members for NotificationParams {
 }
 
 impl Decode for NotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NotificationParams as Members>::MEMBERS,
@@ -571,6 +591,7 @@ impl Decode for NotificationParams {
 }
 
 impl Encode for NotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -583,6 +604,7 @@ impl Encode for NotificationParams {
 }
 
 impl Validate for NotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(NotificationParams);
@@ -613,6 +635,7 @@ impl Members for ProgressNotification {
 }
 
 impl Decode for ProgressNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotification as Members>::MEMBERS,
@@ -644,6 +667,7 @@ impl Decode for ProgressNotification {
 }
 
 impl Encode for ProgressNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":");
         self.params.encode(w);
@@ -653,6 +677,7 @@ impl Encode for ProgressNotification {
 }
 
 impl Validate for ProgressNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ProgressNotification);
@@ -704,6 +729,7 @@ impl Members for ProgressNotificationParams {
 }
 
 impl Decode for ProgressNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ProgressNotificationParams as Members>::MEMBERS,
@@ -748,6 +774,7 @@ impl Decode for ProgressNotificationParams {
 }
 
 impl Encode for ProgressNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"progress\":");
         self.progress.encode(w);
@@ -771,6 +798,7 @@ impl Encode for ProgressNotificationParams {
 }
 
 impl Validate for ProgressNotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ProgressNotificationParams);
@@ -797,6 +825,7 @@ impl PromptListChangedNotification {
 }
 
 impl Default for PromptListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -807,6 +836,7 @@ impl Members for PromptListChangedNotification {
 }
 
 impl Decode for PromptListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptListChangedNotification as Members>::MEMBERS,
@@ -835,6 +865,7 @@ impl Decode for PromptListChangedNotification {
 }
 
 impl Encode for PromptListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/prompts/list_changed\"");
         if let Some(value) = &self.params {
@@ -847,6 +878,7 @@ impl Encode for PromptListChangedNotification {
 }
 
 impl Validate for PromptListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptListChangedNotification);
@@ -873,6 +905,7 @@ impl ResourceListChangedNotification {
 }
 
 impl Default for ResourceListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -883,6 +916,7 @@ impl Members for ResourceListChangedNotification {
 }
 
 impl Decode for ResourceListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceListChangedNotification as Members>::MEMBERS,
@@ -911,6 +945,7 @@ impl Decode for ResourceListChangedNotification {
 }
 
 impl Encode for ResourceListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(
             "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"",
@@ -925,6 +960,7 @@ impl Encode for ResourceListChangedNotification {
 }
 
 impl Validate for ResourceListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ResourceListChangedNotification);
@@ -955,6 +991,7 @@ impl Members for ResourceUpdatedNotification {
 }
 
 impl Decode for ResourceUpdatedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotification as Members>::MEMBERS,
@@ -986,6 +1023,7 @@ impl Decode for ResourceUpdatedNotification {
 }
 
 impl Encode for ResourceUpdatedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(
             "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/updated\",\"params\":",
@@ -997,6 +1035,7 @@ impl Encode for ResourceUpdatedNotification {
 }
 
 impl Validate for ResourceUpdatedNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1036,6 +1075,7 @@ impl Members for ResourceUpdatedNotificationParams {
 }
 
 impl Decode for ResourceUpdatedNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceUpdatedNotificationParams as Members>::MEMBERS,
@@ -1068,6 +1108,7 @@ impl Decode for ResourceUpdatedNotificationParams {
 }
 
 impl Encode for ResourceUpdatedNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -1081,6 +1122,7 @@ impl Encode for ResourceUpdatedNotificationParams {
 }
 
 impl Validate for ResourceUpdatedNotificationParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -1117,54 +1159,63 @@ pub enum ServerNotification {
 }
 
 impl From<CancelledNotification> for ServerNotification {
+    #[inline]
     fn from(value: CancelledNotification) -> Self {
         Self::Cancelled(value)
     }
 }
 
 impl From<LoggingMessageNotification> for ServerNotification {
+    #[inline]
     fn from(value: LoggingMessageNotification) -> Self {
         Self::LoggingMessage(value)
     }
 }
 
 impl From<ProgressNotification> for ServerNotification {
+    #[inline]
     fn from(value: ProgressNotification) -> Self {
         Self::Progress(value)
     }
 }
 
 impl From<PromptListChangedNotification> for ServerNotification {
+    #[inline]
     fn from(value: PromptListChangedNotification) -> Self {
         Self::PromptListChanged(value)
     }
 }
 
 impl From<ResourceListChangedNotification> for ServerNotification {
+    #[inline]
     fn from(value: ResourceListChangedNotification) -> Self {
         Self::ResourceListChanged(value)
     }
 }
 
 impl From<ResourceUpdatedNotification> for ServerNotification {
+    #[inline]
     fn from(value: ResourceUpdatedNotification) -> Self {
         Self::ResourceUpdated(value)
     }
 }
 
 impl From<SubscriptionsAcknowledgedNotification> for ServerNotification {
+    #[inline]
     fn from(value: SubscriptionsAcknowledgedNotification) -> Self {
         Self::SubscriptionsAcknowledged(value)
     }
 }
 
 impl From<ToolListChangedNotification> for ServerNotification {
+    #[inline]
     fn from(value: ToolListChangedNotification) -> Self {
         Self::ToolListChanged(value)
     }
 }
 
 impl Decode for ServerNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerNotification",
@@ -1229,6 +1280,7 @@ impl Decode for ServerNotification {
 }
 
 impl Encode for ServerNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Cancelled(value) => value.encode(w),
@@ -1245,6 +1297,7 @@ impl Encode for ServerNotification {
 }
 
 impl Validate for ServerNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ResourceUpdated(value) => {
@@ -1297,6 +1350,7 @@ impl Members for SubscriptionsAcknowledgedNotification {
 }
 
 impl Decode for SubscriptionsAcknowledgedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsAcknowledgedNotification as Members>::MEMBERS,
@@ -1330,6 +1384,7 @@ impl Decode for SubscriptionsAcknowledgedNotification {
 }
 
 impl Encode for SubscriptionsAcknowledgedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(
             "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":",
@@ -1341,6 +1396,7 @@ impl Encode for SubscriptionsAcknowledgedNotification {
 }
 
 impl Validate for SubscriptionsAcknowledgedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(SubscriptionsAcknowledgedNotification);
@@ -1377,6 +1433,7 @@ impl Members for SubscriptionsAcknowledgedNotificationParams {
 }
 
 impl Decode for SubscriptionsAcknowledgedNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsAcknowledgedNotificationParams as Members>::MEMBERS,
@@ -1411,6 +1468,7 @@ impl Decode for SubscriptionsAcknowledgedNotificationParams {
 }
 
 impl Encode for SubscriptionsAcknowledgedNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"notifications\":");
         self.notifications.encode(w);
@@ -1424,6 +1482,7 @@ impl Encode for SubscriptionsAcknowledgedNotificationParams {
 }
 
 impl Validate for SubscriptionsAcknowledgedNotificationParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(SubscriptionsAcknowledgedNotificationParams);
@@ -1450,6 +1509,7 @@ impl ToolListChangedNotification {
 }
 
 impl Default for ToolListChangedNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1460,6 +1520,7 @@ impl Members for ToolListChangedNotification {
 }
 
 impl Decode for ToolListChangedNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolListChangedNotification as Members>::MEMBERS,
@@ -1488,6 +1549,7 @@ impl Decode for ToolListChangedNotification {
 }
 
 impl Encode for ToolListChangedNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"");
         if let Some(value) = &self.params {
@@ -1500,6 +1562,7 @@ impl Encode for ToolListChangedNotification {
 }
 
 impl Validate for ToolListChangedNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolListChangedNotification);

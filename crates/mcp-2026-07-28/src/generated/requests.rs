@@ -41,6 +41,7 @@ impl Members for CallToolRequest {
 }
 
 impl Decode for CallToolRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequest as Members>::MEMBERS,
@@ -78,6 +79,7 @@ impl Decode for CallToolRequest {
 }
 
 impl Encode for CallToolRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"id\":");
         self.id.encode(w);
@@ -89,6 +91,7 @@ impl Encode for CallToolRequest {
 }
 
 impl Validate for CallToolRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -143,6 +146,7 @@ impl Members for CallToolRequestParams {
 }
 
 impl Decode for CallToolRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolRequestParams as Members>::MEMBERS,
@@ -187,6 +191,7 @@ impl Decode for CallToolRequestParams {
 }
 
 impl Encode for CallToolRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"_meta\":");
         self.meta.encode(w);
@@ -210,6 +215,7 @@ impl Encode for CallToolRequestParams {
 }
 
 impl Validate for CallToolRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.meta;
@@ -254,66 +260,77 @@ pub enum ClientRequest {
 }
 
 impl From<CallToolRequest> for ClientRequest {
+    #[inline]
     fn from(value: CallToolRequest) -> Self {
         Self::CallTool(value)
     }
 }
 
 impl From<CompleteRequest> for ClientRequest {
+    #[inline]
     fn from(value: CompleteRequest) -> Self {
         Self::Complete(value)
     }
 }
 
 impl From<DiscoverRequest> for ClientRequest {
+    #[inline]
     fn from(value: DiscoverRequest) -> Self {
         Self::Discover(value)
     }
 }
 
 impl From<GetPromptRequest> for ClientRequest {
+    #[inline]
     fn from(value: GetPromptRequest) -> Self {
         Self::GetPrompt(value)
     }
 }
 
 impl From<ListPromptsRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListPromptsRequest) -> Self {
         Self::ListPrompts(value)
     }
 }
 
 impl From<ListResourceTemplatesRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListResourceTemplatesRequest) -> Self {
         Self::ListResourceTemplates(value)
     }
 }
 
 impl From<ListResourcesRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListResourcesRequest) -> Self {
         Self::ListResources(value)
     }
 }
 
 impl From<ListToolsRequest> for ClientRequest {
+    #[inline]
     fn from(value: ListToolsRequest) -> Self {
         Self::ListTools(value)
     }
 }
 
 impl From<ReadResourceRequest> for ClientRequest {
+    #[inline]
     fn from(value: ReadResourceRequest) -> Self {
         Self::ReadResource(value)
     }
 }
 
 impl From<SubscriptionsListenRequest> for ClientRequest {
+    #[inline]
     fn from(value: SubscriptionsListenRequest) -> Self {
         Self::SubscriptionsListen(value)
     }
 }
 
 impl Decode for ClientRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ClientRequest",
@@ -390,6 +407,7 @@ impl Decode for ClientRequest {
 }
 
 impl Encode for ClientRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Discover(value) => value.encode(w),
@@ -408,6 +426,7 @@ impl Encode for ClientRequest {
 }
 
 impl Validate for ClientRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Discover(value) => {
@@ -477,6 +496,7 @@ impl Members for CompleteRequest {
 }
 
 impl Decode for CompleteRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequest as Members>::MEMBERS,
@@ -514,6 +534,7 @@ impl Decode for CompleteRequest {
 }
 
 impl Encode for CompleteRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"completion/complete\",\"id\":");
         self.id.encode(w);
@@ -525,6 +546,7 @@ impl Encode for CompleteRequest {
 }
 
 impl Validate for CompleteRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -574,6 +596,7 @@ impl Members for CompleteRequestParams {
 }
 
 impl Decode for CompleteRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParams as Members>::MEMBERS,
@@ -618,6 +641,7 @@ impl Decode for CompleteRequestParams {
 }
 
 impl Encode for CompleteRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"_meta\":");
         self.meta.encode(w);
@@ -635,6 +659,7 @@ impl Encode for CompleteRequestParams {
 }
 
 impl Validate for CompleteRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.meta;
@@ -676,6 +701,7 @@ impl Members for CreateMessageRequest {
 }
 
 impl Decode for CreateMessageRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequest as Members>::MEMBERS,
@@ -706,6 +732,7 @@ impl Decode for CreateMessageRequest {
 }
 
 impl Encode for CreateMessageRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"sampling/createMessage\",\"params\":");
         self.params.encode(w);
@@ -715,6 +742,7 @@ impl Encode for CreateMessageRequest {
 }
 
 impl Validate for CreateMessageRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -799,6 +827,7 @@ impl Members for CreateMessageRequestParams {
 }
 
 impl Decode for CreateMessageRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageRequestParams as Members>::MEMBERS,
@@ -858,6 +887,7 @@ impl Decode for CreateMessageRequestParams {
 }
 
 impl Encode for CreateMessageRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"maxTokens\":");
         self.max_tokens.encode(w);
@@ -901,6 +931,7 @@ impl Encode for CreateMessageRequestParams {
 }
 
 impl Validate for CreateMessageRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.include_context {
             let path = &path.member("includeContext");
@@ -963,6 +994,7 @@ impl Members for DiscoverRequest {
 }
 
 impl Decode for DiscoverRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <DiscoverRequest as Members>::MEMBERS,
@@ -1000,6 +1032,7 @@ impl Decode for DiscoverRequest {
 }
 
 impl Encode for DiscoverRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"server/discover\",\"id\":");
         self.id.encode(w);
@@ -1011,6 +1044,7 @@ impl Encode for DiscoverRequest {
 }
 
 impl Validate for DiscoverRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1047,6 +1081,7 @@ impl Members for ElicitRequest {
 }
 
 impl Decode for ElicitRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequest as Members>::MEMBERS,
@@ -1077,6 +1112,7 @@ impl Decode for ElicitRequest {
 }
 
 impl Encode for ElicitRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"elicitation/create\",\"params\":");
         self.params.encode(w);
@@ -1086,6 +1122,7 @@ impl Encode for ElicitRequest {
 }
 
 impl Validate for ElicitRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1110,18 +1147,21 @@ pub enum ElicitRequestParams {
 }
 
 impl From<ElicitRequestFormParams> for ElicitRequestParams {
+    #[inline]
     fn from(value: ElicitRequestFormParams) -> Self {
         Self::ElicitRequestFormParams(value)
     }
 }
 
 impl From<ElicitRequestURLParams> for ElicitRequestParams {
+    #[inline]
     fn from(value: ElicitRequestURLParams) -> Self {
         Self::ElicitRequestURLParams(value)
     }
 }
 
 impl Decode for ElicitRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ElicitRequestParams",
@@ -1155,6 +1195,7 @@ impl Decode for ElicitRequestParams {
 }
 
 impl Encode for ElicitRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::ElicitRequestFormParams(value) => value.encode(w),
@@ -1165,6 +1206,7 @@ impl Encode for ElicitRequestParams {
 }
 
 impl Validate for ElicitRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ElicitRequestFormParams(value) => {
@@ -1210,6 +1252,7 @@ impl Members for GetPromptRequest {
 }
 
 impl Decode for GetPromptRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequest as Members>::MEMBERS,
@@ -1247,6 +1290,7 @@ impl Decode for GetPromptRequest {
 }
 
 impl Encode for GetPromptRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"prompts/get\",\"id\":");
         self.id.encode(w);
@@ -1258,6 +1302,7 @@ impl Encode for GetPromptRequest {
 }
 
 impl Validate for GetPromptRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1312,6 +1357,7 @@ impl Members for GetPromptRequestParams {
 }
 
 impl Decode for GetPromptRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptRequestParams as Members>::MEMBERS,
@@ -1356,6 +1402,7 @@ impl Decode for GetPromptRequestParams {
 }
 
 impl Encode for GetPromptRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"_meta\":");
         self.meta.encode(w);
@@ -1379,6 +1426,7 @@ impl Encode for GetPromptRequestParams {
 }
 
 impl Validate for GetPromptRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.meta;
@@ -1409,24 +1457,28 @@ pub enum InputRequest {
 }
 
 impl From<CreateMessageRequest> for InputRequest {
+    #[inline]
     fn from(value: CreateMessageRequest) -> Self {
         Self::CreateMessage(value)
     }
 }
 
 impl From<ElicitRequest> for InputRequest {
+    #[inline]
     fn from(value: ElicitRequest) -> Self {
         Self::Elicit(value)
     }
 }
 
 impl From<ListRootsRequest> for InputRequest {
+    #[inline]
     fn from(value: ListRootsRequest) -> Self {
         Self::ListRoots(value)
     }
 }
 
 impl Decode for InputRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "InputRequest",
@@ -1461,6 +1513,7 @@ impl Decode for InputRequest {
 }
 
 impl Encode for InputRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::CreateMessage(value) => value.encode(w),
@@ -1472,6 +1525,7 @@ impl Encode for InputRequest {
 }
 
 impl Validate for InputRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::CreateMessage(value) => {
@@ -1525,6 +1579,7 @@ impl Members for InputResponseRequestParams {
 }
 
 impl Decode for InputResponseRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InputResponseRequestParams as Members>::MEMBERS,
@@ -1560,6 +1615,7 @@ impl Decode for InputResponseRequestParams {
 }
 
 impl Encode for InputResponseRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"_meta\":");
         self.meta.encode(w);
@@ -1577,6 +1633,7 @@ impl Encode for InputResponseRequestParams {
 }
 
 impl Validate for InputResponseRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.meta;
@@ -1620,6 +1677,7 @@ impl Members for ListPromptsRequest {
 }
 
 impl Decode for ListPromptsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsRequest as Members>::MEMBERS,
@@ -1657,6 +1715,7 @@ impl Decode for ListPromptsRequest {
 }
 
 impl Encode for ListPromptsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"prompts/list\",\"id\":");
         self.id.encode(w);
@@ -1668,6 +1727,7 @@ impl Encode for ListPromptsRequest {
 }
 
 impl Validate for ListPromptsRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1707,6 +1767,7 @@ impl Members for ListResourceTemplatesRequest {
 }
 
 impl Decode for ListResourceTemplatesRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesRequest as Members>::MEMBERS,
@@ -1744,6 +1805,7 @@ impl Decode for ListResourceTemplatesRequest {
 }
 
 impl Encode for ListResourceTemplatesRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"resources/templates/list\",\"id\":");
         self.id.encode(w);
@@ -1755,6 +1817,7 @@ impl Encode for ListResourceTemplatesRequest {
 }
 
 impl Validate for ListResourceTemplatesRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1794,6 +1857,7 @@ impl Members for ListResourcesRequest {
 }
 
 impl Decode for ListResourcesRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesRequest as Members>::MEMBERS,
@@ -1831,6 +1895,7 @@ impl Decode for ListResourcesRequest {
 }
 
 impl Encode for ListResourcesRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"resources/list\",\"id\":");
         self.id.encode(w);
@@ -1842,6 +1907,7 @@ impl Encode for ListResourcesRequest {
 }
 
 impl Validate for ListResourcesRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -1880,6 +1946,7 @@ impl ListRootsRequest {
 }
 
 impl Default for ListRootsRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1890,6 +1957,7 @@ impl Members for ListRootsRequest {
 }
 
 impl Decode for ListRootsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequest as Members>::MEMBERS,
@@ -1917,6 +1985,7 @@ impl Decode for ListRootsRequest {
 }
 
 impl Encode for ListRootsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"roots/list\"");
         if let Some(value) = &self.params {
@@ -1929,6 +1998,7 @@ impl Encode for ListRootsRequest {
 }
 
 impl Validate for ListRootsRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListRootsRequest);
@@ -1955,6 +2025,7 @@ impl ListRootsRequestParams {
 }
 
 impl Default for ListRootsRequestParams {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1965,6 +2036,7 @@ impl Members for ListRootsRequestParams {
 }
 
 impl Decode for ListRootsRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsRequestParams as Members>::MEMBERS,
@@ -1991,6 +2063,7 @@ impl Decode for ListRootsRequestParams {
 }
 
 impl Encode for ListRootsRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -2003,6 +2076,7 @@ impl Encode for ListRootsRequestParams {
 }
 
 impl Validate for ListRootsRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ListRootsRequestParams);
@@ -2036,6 +2110,7 @@ impl Members for ListToolsRequest {
 }
 
 impl Decode for ListToolsRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsRequest as Members>::MEMBERS,
@@ -2073,6 +2148,7 @@ impl Decode for ListToolsRequest {
 }
 
 impl Encode for ListToolsRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tools/list\",\"id\":");
         self.id.encode(w);
@@ -2084,6 +2160,7 @@ impl Encode for ListToolsRequest {
 }
 
 impl Validate for ListToolsRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2130,6 +2207,7 @@ impl Members for PaginatedRequest {
 }
 
 impl Decode for PaginatedRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequest as Members>::MEMBERS,
@@ -2172,6 +2250,7 @@ impl Decode for PaginatedRequest {
 }
 
 impl Encode for PaginatedRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -2185,6 +2264,7 @@ impl Encode for PaginatedRequest {
 }
 
 impl Validate for PaginatedRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2225,6 +2305,7 @@ impl Members for PaginatedRequestParams {
 }
 
 impl Decode for PaginatedRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedRequestParams as Members>::MEMBERS,
@@ -2257,6 +2338,7 @@ impl Decode for PaginatedRequestParams {
 }
 
 impl Encode for PaginatedRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"_meta\":");
         self.meta.encode(w);
@@ -2270,6 +2352,7 @@ impl Encode for PaginatedRequestParams {
 }
 
 impl Validate for PaginatedRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.meta;
@@ -2309,6 +2392,7 @@ impl Members for ReadResourceRequest {
 }
 
 impl Decode for ReadResourceRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequest as Members>::MEMBERS,
@@ -2346,6 +2430,7 @@ impl Decode for ReadResourceRequest {
 }
 
 impl Encode for ReadResourceRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"resources/read\",\"id\":");
         self.id.encode(w);
@@ -2357,6 +2442,7 @@ impl Encode for ReadResourceRequest {
 }
 
 impl Validate for ReadResourceRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2407,6 +2493,7 @@ impl Members for ReadResourceRequestParams {
 }
 
 impl Decode for ReadResourceRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceRequestParams as Members>::MEMBERS,
@@ -2448,6 +2535,7 @@ impl Decode for ReadResourceRequestParams {
 }
 
 impl Encode for ReadResourceRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"_meta\":");
         self.meta.encode(w);
@@ -2467,6 +2555,7 @@ impl Encode for ReadResourceRequestParams {
 }
 
 impl Validate for ReadResourceRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.meta;
@@ -2515,6 +2604,7 @@ impl Members for Request {
 }
 
 impl Decode for Request {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Request as Members>::MEMBERS,
@@ -2547,6 +2637,7 @@ impl Decode for Request {
 }
 
 impl Encode for Request {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(&self.method);
@@ -2560,6 +2651,7 @@ impl Encode for Request {
 }
 
 impl Validate for Request {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Request);
@@ -2587,6 +2679,7 @@ impl Members for RequestParams {
 }
 
 impl Decode for RequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestParams as Members>::MEMBERS,
@@ -2616,6 +2709,7 @@ impl Decode for RequestParams {
 }
 
 impl Encode for RequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"_meta\":");
         self.meta.encode(w);
@@ -2625,6 +2719,7 @@ impl Encode for RequestParams {
 }
 
 impl Validate for RequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.meta;
@@ -2664,6 +2759,7 @@ impl Members for ResourceRequestParams {
 }
 
 impl Decode for ResourceRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceRequestParams as Members>::MEMBERS,
@@ -2699,6 +2795,7 @@ impl Decode for ResourceRequestParams {
 }
 
 impl Encode for ResourceRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"_meta\":");
         self.meta.encode(w);
@@ -2710,6 +2807,7 @@ impl Encode for ResourceRequestParams {
 }
 
 impl Validate for ResourceRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.meta;
@@ -2759,6 +2857,7 @@ impl Members for SubscriptionsListenRequest {
 }
 
 impl Decode for SubscriptionsListenRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenRequest as Members>::MEMBERS,
@@ -2796,6 +2895,7 @@ impl Decode for SubscriptionsListenRequest {
 }
 
 impl Encode for SubscriptionsListenRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"subscriptions/listen\",\"id\":");
         self.id.encode(w);
@@ -2807,6 +2907,7 @@ impl Encode for SubscriptionsListenRequest {
 }
 
 impl Validate for SubscriptionsListenRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -2848,6 +2949,7 @@ impl Members for SubscriptionsListenRequestParams {
 }
 
 impl Decode for SubscriptionsListenRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenRequestParams as Members>::MEMBERS,
@@ -2883,6 +2985,7 @@ impl Decode for SubscriptionsListenRequestParams {
 }
 
 impl Encode for SubscriptionsListenRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"_meta\":");
         self.meta.encode(w);
@@ -2894,6 +2997,7 @@ impl Encode for SubscriptionsListenRequestParams {
 }
 
 impl Validate for SubscriptionsListenRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.meta;

@@ -74,6 +74,7 @@ impl Members for CacheableResult {
 }
 
 impl Decode for CacheableResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CacheableResult as Members>::MEMBERS,
@@ -118,6 +119,7 @@ impl Decode for CacheableResult {
 }
 
 impl Encode for CacheableResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"cacheScope\":");
         self.cache_scope.encode(w);
@@ -135,6 +137,7 @@ impl Encode for CacheableResult {
 }
 
 impl Validate for CacheableResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -166,18 +169,21 @@ pub enum CallToolOutcome {
 }
 
 impl From<CallToolResult> for CallToolOutcome {
+    #[inline]
     fn from(value: CallToolResult) -> Self {
         Self::CallTool(value)
     }
 }
 
 impl From<InputRequiredResult> for CallToolOutcome {
+    #[inline]
     fn from(value: InputRequiredResult) -> Self {
         Self::InputRequired(value)
     }
 }
 
 impl Decode for CallToolOutcome {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "CallToolOutcome",
@@ -206,6 +212,7 @@ impl Decode for CallToolOutcome {
 }
 
 impl Encode for CallToolOutcome {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::InputRequired(value) => value.encode(w),
@@ -215,6 +222,7 @@ impl Encode for CallToolOutcome {
 }
 
 impl Validate for CallToolOutcome {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::InputRequired(value) => {
@@ -292,6 +300,7 @@ impl Members for CallToolResult {
 }
 
 impl Decode for CallToolResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolResult as Members>::MEMBERS,
@@ -336,6 +345,7 @@ impl Decode for CallToolResult {
 }
 
 impl Encode for CallToolResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -359,6 +369,7 @@ impl Encode for CallToolResult {
 }
 
 impl Validate for CallToolResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -418,6 +429,7 @@ impl Members for CompleteResult {
 }
 
 impl Decode for CompleteResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResult as Members>::MEMBERS,
@@ -456,6 +468,7 @@ impl Decode for CompleteResult {
 }
 
 impl Encode for CompleteResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"completion\":");
         self.completion.encode(w);
@@ -471,6 +484,7 @@ impl Encode for CompleteResult {
 }
 
 impl Validate for CompleteResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -543,6 +557,7 @@ impl Members for CreateMessageResult {
 }
 
 impl Decode for CreateMessageResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateMessageResult as Members>::MEMBERS,
@@ -590,6 +605,7 @@ impl Decode for CreateMessageResult {
 }
 
 impl Encode for CreateMessageResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -611,6 +627,7 @@ impl Encode for CreateMessageResult {
 }
 
 impl Validate for CreateMessageResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -711,6 +728,7 @@ impl Members for DiscoverResult {
 }
 
 impl Decode for DiscoverResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <DiscoverResult as Members>::MEMBERS,
@@ -770,6 +788,7 @@ impl Decode for DiscoverResult {
 }
 
 impl Encode for DiscoverResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"cacheScope\":");
         self.cache_scope.encode(w);
@@ -795,6 +814,7 @@ impl Encode for DiscoverResult {
 }
 
 impl Validate for DiscoverResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -848,6 +868,7 @@ impl Members for ElicitResult {
 }
 
 impl Decode for ElicitResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitResult as Members>::MEMBERS,
@@ -880,6 +901,7 @@ impl Decode for ElicitResult {
 }
 
 impl Encode for ElicitResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"action\":");
         self.action.encode(w);
@@ -893,6 +915,7 @@ impl Encode for ElicitResult {
 }
 
 impl Validate for ElicitResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.action;
@@ -920,18 +943,21 @@ pub enum GetPromptOutcome {
 }
 
 impl From<GetPromptResult> for GetPromptOutcome {
+    #[inline]
     fn from(value: GetPromptResult) -> Self {
         Self::GetPrompt(value)
     }
 }
 
 impl From<InputRequiredResult> for GetPromptOutcome {
+    #[inline]
     fn from(value: InputRequiredResult) -> Self {
         Self::InputRequired(value)
     }
 }
 
 impl Decode for GetPromptOutcome {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "GetPromptOutcome",
@@ -960,6 +986,7 @@ impl Decode for GetPromptOutcome {
 }
 
 impl Encode for GetPromptOutcome {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::InputRequired(value) => value.encode(w),
@@ -969,6 +996,7 @@ impl Encode for GetPromptOutcome {
 }
 
 impl Validate for GetPromptOutcome {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::InputRequired(value) => {
@@ -1028,6 +1056,7 @@ impl Members for GetPromptResult {
 }
 
 impl Decode for GetPromptResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptResult as Members>::MEMBERS,
@@ -1069,6 +1098,7 @@ impl Decode for GetPromptResult {
 }
 
 impl Encode for GetPromptResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"messages\":");
         self.messages.encode(w);
@@ -1088,6 +1118,7 @@ impl Encode for GetPromptResult {
 }
 
 impl Validate for GetPromptResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -1135,6 +1166,7 @@ impl InputRequiredResult {
 }
 
 impl Default for InputRequiredResult {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1150,6 +1182,7 @@ impl Members for InputRequiredResult {
 }
 
 impl Decode for InputRequiredResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InputRequiredResult as Members>::MEMBERS,
@@ -1183,6 +1216,7 @@ impl Decode for InputRequiredResult {
 }
 
 impl Encode for InputRequiredResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resultType\":\"input_required\"");
         if let Some(value) = &self.meta {
@@ -1203,6 +1237,7 @@ impl Encode for InputRequiredResult {
 }
 
 impl Validate for InputRequiredResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -1291,6 +1326,7 @@ impl Members for ListPromptsResult {
 }
 
 impl Decode for ListPromptsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsResult as Members>::MEMBERS,
@@ -1344,6 +1380,7 @@ impl Decode for ListPromptsResult {
 }
 
 impl Encode for ListPromptsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"cacheScope\":");
         self.cache_scope.encode(w);
@@ -1367,6 +1404,7 @@ impl Encode for ListPromptsResult {
 }
 
 impl Validate for ListPromptsResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -1468,6 +1506,7 @@ impl Members for ListResourceTemplatesResult {
 }
 
 impl Decode for ListResourceTemplatesResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesResult as Members>::MEMBERS,
@@ -1521,6 +1560,7 @@ impl Decode for ListResourceTemplatesResult {
 }
 
 impl Encode for ListResourceTemplatesResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"cacheScope\":");
         self.cache_scope.encode(w);
@@ -1544,6 +1584,7 @@ impl Encode for ListResourceTemplatesResult {
 }
 
 impl Validate for ListResourceTemplatesResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -1645,6 +1686,7 @@ impl Members for ListResourcesResult {
 }
 
 impl Decode for ListResourcesResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesResult as Members>::MEMBERS,
@@ -1698,6 +1740,7 @@ impl Decode for ListResourcesResult {
 }
 
 impl Encode for ListResourcesResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"cacheScope\":");
         self.cache_scope.encode(w);
@@ -1721,6 +1764,7 @@ impl Encode for ListResourcesResult {
 }
 
 impl Validate for ListResourcesResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -1772,6 +1816,7 @@ impl Members for ListRootsResult {
 }
 
 impl Decode for ListRootsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListRootsResult as Members>::MEMBERS,
@@ -1801,6 +1846,7 @@ impl Decode for ListRootsResult {
 }
 
 impl Encode for ListRootsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"roots\":");
         self.roots.encode(w);
@@ -1810,6 +1856,7 @@ impl Encode for ListRootsResult {
 }
 
 impl Validate for ListRootsResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.roots;
@@ -1897,6 +1944,7 @@ impl Members for ListToolsResult {
 }
 
 impl Decode for ListToolsResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsResult as Members>::MEMBERS,
@@ -1950,6 +1998,7 @@ impl Decode for ListToolsResult {
 }
 
 impl Encode for ListToolsResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"cacheScope\":");
         self.cache_scope.encode(w);
@@ -1973,6 +2022,7 @@ impl Encode for ListToolsResult {
 }
 
 impl Validate for ListToolsResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -2034,6 +2084,7 @@ impl PaginatedResult {
 }
 
 impl Default for PaginatedResult {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2044,6 +2095,7 @@ impl Members for PaginatedResult {
 }
 
 impl Decode for PaginatedResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaginatedResult as Members>::MEMBERS,
@@ -2079,6 +2131,7 @@ impl Decode for PaginatedResult {
 }
 
 impl Encode for PaginatedResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resultType\":");
         w.string(&self.result_type);
@@ -2096,6 +2149,7 @@ impl Encode for PaginatedResult {
 }
 
 impl Validate for PaginatedResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -2117,18 +2171,21 @@ pub enum ReadResourceOutcome {
 }
 
 impl From<InputRequiredResult> for ReadResourceOutcome {
+    #[inline]
     fn from(value: InputRequiredResult) -> Self {
         Self::InputRequired(value)
     }
 }
 
 impl From<ReadResourceResult> for ReadResourceOutcome {
+    #[inline]
     fn from(value: ReadResourceResult) -> Self {
         Self::ReadResource(value)
     }
 }
 
 impl Decode for ReadResourceOutcome {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ReadResourceOutcome",
@@ -2157,6 +2214,7 @@ impl Decode for ReadResourceOutcome {
 }
 
 impl Encode for ReadResourceOutcome {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::InputRequired(value) => value.encode(w),
@@ -2166,6 +2224,7 @@ impl Encode for ReadResourceOutcome {
 }
 
 impl Validate for ReadResourceOutcome {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::InputRequired(value) => {
@@ -2249,6 +2308,7 @@ impl Members for ReadResourceResult {
 }
 
 impl Decode for ReadResourceResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceResult as Members>::MEMBERS,
@@ -2299,6 +2359,7 @@ impl Decode for ReadResourceResult {
 }
 
 impl Encode for ReadResourceResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"cacheScope\":");
         self.cache_scope.encode(w);
@@ -2318,6 +2379,7 @@ impl Encode for ReadResourceResult {
 }
 
 impl Validate for ReadResourceResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -2375,6 +2437,7 @@ impl Result {
 }
 
 impl Default for Result {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2385,6 +2448,7 @@ impl Members for Result {
 }
 
 impl Decode for Result {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Result as Members>::MEMBERS,
@@ -2417,6 +2481,7 @@ impl Decode for Result {
 }
 
 impl Encode for Result {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resultType\":");
         w.string(&self.result_type);
@@ -2430,6 +2495,7 @@ impl Encode for Result {
 }
 
 impl Validate for Result {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -2471,78 +2537,91 @@ pub enum ServerResult {
 }
 
 impl From<CallToolResult> for ServerResult {
+    #[inline]
     fn from(value: CallToolResult) -> Self {
         Self::CallTool(value)
     }
 }
 
 impl From<CompleteResult> for ServerResult {
+    #[inline]
     fn from(value: CompleteResult) -> Self {
         Self::Complete(value)
     }
 }
 
 impl From<DiscoverResult> for ServerResult {
+    #[inline]
     fn from(value: DiscoverResult) -> Self {
         Self::Discover(value)
     }
 }
 
 impl From<GetPromptResult> for ServerResult {
+    #[inline]
     fn from(value: GetPromptResult) -> Self {
         Self::GetPrompt(value)
     }
 }
 
 impl From<InputRequiredResult> for ServerResult {
+    #[inline]
     fn from(value: InputRequiredResult) -> Self {
         Self::InputRequired(value)
     }
 }
 
 impl From<ListPromptsResult> for ServerResult {
+    #[inline]
     fn from(value: ListPromptsResult) -> Self {
         Self::ListPrompts(value)
     }
 }
 
 impl From<ListResourceTemplatesResult> for ServerResult {
+    #[inline]
     fn from(value: ListResourceTemplatesResult) -> Self {
         Self::ListResourceTemplates(value)
     }
 }
 
 impl From<ListResourcesResult> for ServerResult {
+    #[inline]
     fn from(value: ListResourcesResult) -> Self {
         Self::ListResources(value)
     }
 }
 
 impl From<ListToolsResult> for ServerResult {
+    #[inline]
     fn from(value: ListToolsResult) -> Self {
         Self::ListTools(value)
     }
 }
 
 impl From<ReadResourceResult> for ServerResult {
+    #[inline]
     fn from(value: ReadResourceResult) -> Self {
         Self::ReadResource(value)
     }
 }
 
 impl From<Result> for ServerResult {
+    #[inline]
     fn from(value: Result) -> Self {
         Self::Result(value)
     }
 }
 
 impl From<SubscriptionsListenResult> for ServerResult {
+    #[inline]
     fn from(value: SubscriptionsListenResult) -> Self {
         Self::SubscriptionsListen(value)
     }
 }
 
 impl Decode for ServerResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerResult",
@@ -2683,6 +2762,7 @@ impl Decode for ServerResult {
 }
 
 impl Encode for ServerResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Result(value) => value.encode(w),
@@ -2702,6 +2782,7 @@ impl Encode for ServerResult {
 }
 
 impl Validate for ServerResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Result(value) => {
@@ -2784,6 +2865,7 @@ impl Members for SubscriptionsListenResult {
 }
 
 impl Decode for SubscriptionsListenResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenResult as Members>::MEMBERS,
@@ -2819,6 +2901,7 @@ impl Decode for SubscriptionsListenResult {
 }
 
 impl Encode for SubscriptionsListenResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"_meta\":");
         self.meta.encode(w);
@@ -2830,6 +2913,7 @@ impl Encode for SubscriptionsListenResult {
 }
 
 impl Validate for SubscriptionsListenResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.meta;

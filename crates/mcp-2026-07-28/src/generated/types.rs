@@ -51,6 +51,7 @@ impl Annotations {
 }
 
 impl Default for Annotations {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -61,6 +62,7 @@ impl Members for Annotations {
 }
 
 impl Decode for Annotations {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Annotations as Members>::MEMBERS,
@@ -93,6 +95,7 @@ impl Decode for Annotations {
 }
 
 impl Encode for Annotations {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.audience {
@@ -113,6 +116,7 @@ impl Encode for Annotations {
 }
 
 impl Validate for Annotations {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.audience {
             let path = &path.member("audience");
@@ -141,18 +145,21 @@ pub enum AnyResourceContents {
 }
 
 impl From<BlobResourceContents> for AnyResourceContents {
+    #[inline]
     fn from(value: BlobResourceContents) -> Self {
         Self::Blob(value)
     }
 }
 
 impl From<TextResourceContents> for AnyResourceContents {
+    #[inline]
     fn from(value: TextResourceContents) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for AnyResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "AnyResourceContents",
@@ -184,6 +191,7 @@ impl Decode for AnyResourceContents {
 }
 
 impl Encode for AnyResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -193,6 +201,7 @@ impl Encode for AnyResourceContents {
 }
 
 impl Validate for AnyResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -247,6 +256,7 @@ impl Members for AudioContent {
 }
 
 impl Decode for AudioContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <AudioContent as Members>::MEMBERS,
@@ -289,6 +299,7 @@ impl Decode for AudioContent {
 }
 
 impl Encode for AudioContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"audio\",\"data\":");
         w.string(&self.data);
@@ -308,6 +319,7 @@ impl Encode for AudioContent {
 }
 
 impl Validate for AudioContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -356,6 +368,7 @@ impl Members for BaseMetadata {
 }
 
 impl Decode for BaseMetadata {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BaseMetadata as Members>::MEMBERS,
@@ -388,6 +401,7 @@ impl Decode for BaseMetadata {
 }
 
 impl Encode for BaseMetadata {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -401,6 +415,7 @@ impl Encode for BaseMetadata {
 }
 
 impl Validate for BaseMetadata {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(BaseMetadata);
@@ -440,6 +455,7 @@ impl Members for BlobResourceContents {
 }
 
 impl Decode for BlobResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobResourceContents as Members>::MEMBERS,
@@ -481,6 +497,7 @@ impl Decode for BlobResourceContents {
 }
 
 impl Encode for BlobResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"blob\":");
         w.string(&self.blob);
@@ -500,6 +517,7 @@ impl Encode for BlobResourceContents {
 }
 
 impl Validate for BlobResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.blob;
@@ -543,6 +561,7 @@ impl BooleanSchema {
 }
 
 impl Default for BooleanSchema {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -558,6 +577,7 @@ impl Members for BooleanSchema {
 }
 
 impl Decode for BooleanSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BooleanSchema as Members>::MEMBERS,
@@ -591,6 +611,7 @@ impl Decode for BooleanSchema {
 }
 
 impl Encode for BooleanSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"boolean\"");
         if let Some(value) = &self.default {
@@ -611,6 +632,7 @@ impl Encode for BooleanSchema {
 }
 
 impl Validate for BooleanSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(BooleanSchema);
@@ -639,6 +661,7 @@ pub enum CacheScope {
 
 impl CacheScope {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Private => "private",
@@ -649,6 +672,7 @@ impl CacheScope {
 }
 
 impl From<&str> for CacheScope {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "private" => Self::Private,
@@ -659,18 +683,21 @@ impl From<&str> for CacheScope {
 }
 
 impl Decode for CacheScope {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for CacheScope {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for CacheScope {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -708,6 +735,7 @@ impl Members for CallToolResultResponse {
 }
 
 impl Decode for CallToolResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CallToolResultResponse as Members>::MEMBERS,
@@ -744,6 +772,7 @@ impl Decode for CallToolResultResponse {
 }
 
 impl Encode for CallToolResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -755,6 +784,7 @@ impl Encode for CallToolResultResponse {
 }
 
 impl Validate for CallToolResultResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.result;
@@ -804,6 +834,7 @@ impl ClientCapabilities {
 }
 
 impl Default for ClientCapabilities {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -820,6 +851,7 @@ impl Members for ClientCapabilities {
 }
 
 impl Decode for ClientCapabilities {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilities as Members>::MEMBERS,
@@ -858,6 +890,7 @@ impl Decode for ClientCapabilities {
 }
 
 impl Encode for ClientCapabilities {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.elicitation {
@@ -886,6 +919,7 @@ impl Encode for ClientCapabilities {
 }
 
 impl Validate for ClientCapabilities {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilities);
@@ -915,6 +949,7 @@ impl ClientCapabilitiesElicitation {
 }
 
 impl Default for ClientCapabilitiesElicitation {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -925,6 +960,7 @@ impl Members for ClientCapabilitiesElicitation {
 }
 
 impl Decode for ClientCapabilitiesElicitation {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesElicitation as Members>::MEMBERS,
@@ -954,6 +990,7 @@ impl Decode for ClientCapabilitiesElicitation {
 }
 
 impl Encode for ClientCapabilitiesElicitation {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.form {
@@ -970,6 +1007,7 @@ impl Encode for ClientCapabilitiesElicitation {
 }
 
 impl Validate for ClientCapabilitiesElicitation {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesElicitation);
@@ -1000,6 +1038,7 @@ impl ClientCapabilitiesSampling {
 }
 
 impl Default for ClientCapabilitiesSampling {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1010,6 +1049,7 @@ impl Members for ClientCapabilitiesSampling {
 }
 
 impl Decode for ClientCapabilitiesSampling {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ClientCapabilitiesSampling as Members>::MEMBERS,
@@ -1039,6 +1079,7 @@ impl Decode for ClientCapabilitiesSampling {
 }
 
 impl Encode for ClientCapabilitiesSampling {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.context {
@@ -1055,6 +1096,7 @@ impl Encode for ClientCapabilitiesSampling {
 }
 
 impl Validate for ClientCapabilitiesSampling {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ClientCapabilitiesSampling);
@@ -1088,6 +1130,7 @@ impl Members for CompleteRequestParamsArgument {
 }
 
 impl Decode for CompleteRequestParamsArgument {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsArgument as Members>::MEMBERS,
@@ -1123,6 +1166,7 @@ impl Decode for CompleteRequestParamsArgument {
 }
 
 impl Encode for CompleteRequestParamsArgument {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -1134,6 +1178,7 @@ impl Encode for CompleteRequestParamsArgument {
 }
 
 impl Validate for CompleteRequestParamsArgument {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteRequestParamsArgument);
@@ -1160,6 +1205,7 @@ impl CompleteRequestParamsContext {
 }
 
 impl Default for CompleteRequestParamsContext {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1170,6 +1216,7 @@ impl Members for CompleteRequestParamsContext {
 }
 
 impl Decode for CompleteRequestParamsContext {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteRequestParamsContext as Members>::MEMBERS,
@@ -1196,6 +1243,7 @@ impl Decode for CompleteRequestParamsContext {
 }
 
 impl Encode for CompleteRequestParamsContext {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.arguments {
@@ -1208,6 +1256,7 @@ impl Encode for CompleteRequestParamsContext {
 }
 
 impl Validate for CompleteRequestParamsContext {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompleteRequestParamsContext);
@@ -1226,18 +1275,21 @@ pub enum CompleteRequestParamsRef {
 }
 
 impl From<PromptReference> for CompleteRequestParamsRef {
+    #[inline]
     fn from(value: PromptReference) -> Self {
         Self::Prompt(value)
     }
 }
 
 impl From<ResourceTemplateReference> for CompleteRequestParamsRef {
+    #[inline]
     fn from(value: ResourceTemplateReference) -> Self {
         Self::ResourceTemplate(value)
     }
 }
 
 impl Decode for CompleteRequestParamsRef {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "CompleteRequestParamsRef",
@@ -1266,6 +1318,7 @@ impl Decode for CompleteRequestParamsRef {
 }
 
 impl Encode for CompleteRequestParamsRef {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Prompt(value) => value.encode(w),
@@ -1276,6 +1329,7 @@ impl Encode for CompleteRequestParamsRef {
 }
 
 impl Validate for CompleteRequestParamsRef {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::ResourceTemplate(value) => {
@@ -1322,6 +1376,7 @@ impl Members for CompleteResultCompletion {
 }
 
 impl Decode for CompleteResultCompletion {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultCompletion as Members>::MEMBERS,
@@ -1357,6 +1412,7 @@ impl Decode for CompleteResultCompletion {
 }
 
 impl Encode for CompleteResultCompletion {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"values\":");
         self.values.encode(w);
@@ -1374,6 +1430,7 @@ impl Encode for CompleteResultCompletion {
 }
 
 impl Validate for CompleteResultCompletion {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.values;
@@ -1413,6 +1470,7 @@ impl Members for CompleteResultResponse {
 }
 
 impl Decode for CompleteResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompleteResultResponse as Members>::MEMBERS,
@@ -1449,6 +1507,7 @@ impl Decode for CompleteResultResponse {
 }
 
 impl Encode for CompleteResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -1460,6 +1519,7 @@ impl Encode for CompleteResultResponse {
 }
 
 impl Validate for CompleteResultResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.result;
@@ -1490,36 +1550,42 @@ pub enum ContentBlock {
 }
 
 impl From<AudioContent> for ContentBlock {
+    #[inline]
     fn from(value: AudioContent) -> Self {
         Self::Audio(value)
     }
 }
 
 impl From<EmbeddedResource> for ContentBlock {
+    #[inline]
     fn from(value: EmbeddedResource) -> Self {
         Self::Resource(value)
     }
 }
 
 impl From<ImageContent> for ContentBlock {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::Image(value)
     }
 }
 
 impl From<ResourceLink> for ContentBlock {
+    #[inline]
     fn from(value: ResourceLink) -> Self {
         Self::ResourceLink(value)
     }
 }
 
 impl From<TextContent> for ContentBlock {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
 }
 
 impl Decode for ContentBlock {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ContentBlock",
@@ -1566,6 +1632,7 @@ impl Decode for ContentBlock {
 }
 
 impl Encode for ContentBlock {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -1579,6 +1646,7 @@ impl Encode for ContentBlock {
 }
 
 impl Validate for ContentBlock {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -1626,6 +1694,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
 
 impl CreateMessageRequestParamsIncludeContext {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::AllServers => "allServers",
@@ -1637,6 +1706,7 @@ impl CreateMessageRequestParamsIncludeContext {
 }
 
 impl From<&str> for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "allServers" => Self::AllServers,
@@ -1648,18 +1718,21 @@ impl From<&str> for CreateMessageRequestParamsIncludeContext {
 }
 
 impl Decode for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for CreateMessageRequestParamsIncludeContext {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -1702,6 +1775,7 @@ impl Members for DiscoverResultResponse {
 }
 
 impl Decode for DiscoverResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <DiscoverResultResponse as Members>::MEMBERS,
@@ -1738,6 +1812,7 @@ impl Decode for DiscoverResultResponse {
 }
 
 impl Encode for DiscoverResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -1749,6 +1824,7 @@ impl Encode for DiscoverResultResponse {
 }
 
 impl Validate for DiscoverResultResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.result;
@@ -1795,6 +1871,7 @@ impl Members for ElicitRequestFormParams {
 }
 
 impl Decode for ElicitRequestFormParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestFormParams as Members>::MEMBERS,
@@ -1833,6 +1910,7 @@ impl Decode for ElicitRequestFormParams {
 }
 
 impl Encode for ElicitRequestFormParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"message\":");
         w.string(&self.message);
@@ -1848,6 +1926,7 @@ impl Encode for ElicitRequestFormParams {
 }
 
 impl Validate for ElicitRequestFormParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.requested_schema;
@@ -1868,18 +1947,21 @@ pub enum ElicitRequestFormParamsMode {
 }
 
 impl Decode for ElicitRequestFormParamsMode {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.constant("form").map(|()| Self::Form)
     }
 }
 
 impl Encode for ElicitRequestFormParamsMode {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("\"form\"");
     }
 }
 
 impl Validate for ElicitRequestFormParamsMode {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ElicitRequestFormParamsMode);
@@ -1922,6 +2004,7 @@ impl Members for ElicitRequestFormParamsRequestedSchema {
 }
 
 impl Decode for ElicitRequestFormParamsRequestedSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestFormParamsRequestedSchema as Members>::MEMBERS,
@@ -1960,6 +2043,7 @@ impl Decode for ElicitRequestFormParamsRequestedSchema {
 }
 
 impl Encode for ElicitRequestFormParamsRequestedSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\",\"properties\":");
         self.properties.encode(w);
@@ -1977,6 +2061,7 @@ impl Encode for ElicitRequestFormParamsRequestedSchema {
 }
 
 impl Validate for ElicitRequestFormParamsRequestedSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.properties;
@@ -2018,6 +2103,7 @@ impl Members for ElicitRequestURLParams {
 }
 
 impl Decode for ElicitRequestURLParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ElicitRequestURLParams as Members>::MEMBERS,
@@ -2054,6 +2140,7 @@ impl Decode for ElicitRequestURLParams {
 }
 
 impl Encode for ElicitRequestURLParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"mode\":\"url\",\"message\":");
         w.string(&self.message);
@@ -2065,6 +2152,7 @@ impl Encode for ElicitRequestURLParams {
 }
 
 impl Validate for ElicitRequestURLParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.url;
@@ -2095,6 +2183,7 @@ pub enum ElicitResultAction {
 
 impl ElicitResultAction {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Accept => "accept",
@@ -2106,6 +2195,7 @@ impl ElicitResultAction {
 }
 
 impl From<&str> for ElicitResultAction {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "accept" => Self::Accept,
@@ -2117,18 +2207,21 @@ impl From<&str> for ElicitResultAction {
 }
 
 impl Decode for ElicitResultAction {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for ElicitResultAction {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for ElicitResultAction {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -2153,36 +2246,42 @@ pub enum ElicitResultContentValue {
 }
 
 impl From<Number> for ElicitResultContentValue {
+    #[inline]
     fn from(value: Number) -> Self {
         Self::Number(value)
     }
 }
 
 impl From<String> for ElicitResultContentValue {
+    #[inline]
     fn from(value: String) -> Self {
         Self::String(value)
     }
 }
 
 impl From<&str> for ElicitResultContentValue {
+    #[inline]
     fn from(value: &str) -> Self {
         Self::String(value.into())
     }
 }
 
 impl From<Vec<String>> for ElicitResultContentValue {
+    #[inline]
     fn from(value: Vec<String>) -> Self {
         Self::Array(value)
     }
 }
 
 impl From<bool> for ElicitResultContentValue {
+    #[inline]
     fn from(value: bool) -> Self {
         Self::Boolean(value)
     }
 }
 
 impl Decode for ElicitResultContentValue {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
@@ -2195,6 +2294,7 @@ impl Decode for ElicitResultContentValue {
 }
 
 impl Encode for ElicitResultContentValue {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Array(value) => value.encode(w),
@@ -2206,6 +2306,7 @@ impl Encode for ElicitResultContentValue {
 }
 
 impl Validate for ElicitResultContentValue {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ElicitResultContentValue);
@@ -2250,6 +2351,7 @@ impl Members for EmbeddedResource {
 }
 
 impl Decode for EmbeddedResource {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EmbeddedResource as Members>::MEMBERS,
@@ -2286,6 +2388,7 @@ impl Decode for EmbeddedResource {
 }
 
 impl Encode for EmbeddedResource {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"resource\",\"resource\":");
         self.resource.encode(w);
@@ -2303,6 +2406,7 @@ impl Encode for EmbeddedResource {
 }
 
 impl Validate for EmbeddedResource {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -2337,36 +2441,42 @@ pub enum EnumSchema {
 }
 
 impl From<LegacyTitledEnumSchema> for EnumSchema {
+    #[inline]
     fn from(value: LegacyTitledEnumSchema) -> Self {
         Self::LegacyTitled(value)
     }
 }
 
 impl From<TitledMultiSelectEnumSchema> for EnumSchema {
+    #[inline]
     fn from(value: TitledMultiSelectEnumSchema) -> Self {
         Self::TitledMultiSelect(value)
     }
 }
 
 impl From<TitledSingleSelectEnumSchema> for EnumSchema {
+    #[inline]
     fn from(value: TitledSingleSelectEnumSchema) -> Self {
         Self::TitledSingleSelect(value)
     }
 }
 
 impl From<UntitledMultiSelectEnumSchema> for EnumSchema {
+    #[inline]
     fn from(value: UntitledMultiSelectEnumSchema) -> Self {
         Self::UntitledMultiSelect(value)
     }
 }
 
 impl From<UntitledSingleSelectEnumSchema> for EnumSchema {
+    #[inline]
     fn from(value: UntitledSingleSelectEnumSchema) -> Self {
         Self::UntitledSingleSelect(value)
     }
 }
 
 impl Decode for EnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "EnumSchema",
@@ -2432,6 +2542,7 @@ impl Decode for EnumSchema {
 }
 
 impl Encode for EnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::UntitledSingleSelect(value) => value.encode(w),
@@ -2445,6 +2556,7 @@ impl Encode for EnumSchema {
 }
 
 impl Validate for EnumSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Unrecognized(value) => {
@@ -2488,6 +2600,7 @@ impl Members for Error {
 }
 
 impl Decode for Error {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Error as Members>::MEMBERS,
@@ -2526,6 +2639,7 @@ impl Decode for Error {
 }
 
 impl Encode for Error {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":");
         self.code.encode(w);
@@ -2541,6 +2655,7 @@ impl Encode for Error {
 }
 
 impl Validate for Error {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Error);
@@ -2574,6 +2689,7 @@ impl Members for GetPromptResultResponse {
 }
 
 impl Decode for GetPromptResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetPromptResultResponse as Members>::MEMBERS,
@@ -2610,6 +2726,7 @@ impl Decode for GetPromptResultResponse {
 }
 
 impl Encode for GetPromptResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -2621,6 +2738,7 @@ impl Encode for GetPromptResultResponse {
 }
 
 impl Validate for GetPromptResultResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.result;
@@ -2663,6 +2781,7 @@ impl Members for HeaderMismatchError {
 }
 
 impl Decode for HeaderMismatchError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <HeaderMismatchError as Members>::MEMBERS,
@@ -2696,6 +2815,7 @@ impl Decode for HeaderMismatchError {
 }
 
 impl Encode for HeaderMismatchError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"error\":");
         self.error.encode(w);
@@ -2709,6 +2829,7 @@ impl Encode for HeaderMismatchError {
 }
 
 impl Validate for HeaderMismatchError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(HeaderMismatchError);
@@ -2742,6 +2863,7 @@ impl Members for HeaderMismatchErrorObject {
 }
 
 impl Decode for HeaderMismatchErrorObject {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <HeaderMismatchErrorObject as Members>::MEMBERS,
@@ -2775,6 +2897,7 @@ impl Decode for HeaderMismatchErrorObject {
 }
 
 impl Encode for HeaderMismatchErrorObject {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":-32020,\"message\":");
         w.string(&self.message);
@@ -2788,6 +2911,7 @@ impl Encode for HeaderMismatchErrorObject {
 }
 
 impl Validate for HeaderMismatchErrorObject {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(HeaderMismatchErrorObject);
@@ -2842,6 +2966,7 @@ impl Members for Icon {
 }
 
 impl Decode for Icon {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Icon as Members>::MEMBERS,
@@ -2880,6 +3005,7 @@ impl Decode for Icon {
 }
 
 impl Encode for Icon {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"src\":");
         w.string(&self.src);
@@ -2901,6 +3027,7 @@ impl Encode for Icon {
 }
 
 impl Validate for Icon {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.src;
@@ -2934,6 +3061,7 @@ pub enum IconTheme {
 
 impl IconTheme {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Dark => "dark",
@@ -2944,6 +3072,7 @@ impl IconTheme {
 }
 
 impl From<&str> for IconTheme {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "dark" => Self::Dark,
@@ -2954,18 +3083,21 @@ impl From<&str> for IconTheme {
 }
 
 impl Decode for IconTheme {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for IconTheme {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for IconTheme {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -3004,6 +3136,7 @@ impl Icons {
 }
 
 impl Default for Icons {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -3014,6 +3147,7 @@ impl Members for Icons {
 }
 
 impl Decode for Icons {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Icons as Members>::MEMBERS,
@@ -3040,6 +3174,7 @@ impl Decode for Icons {
 }
 
 impl Encode for Icons {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.icons {
@@ -3052,6 +3187,7 @@ impl Encode for Icons {
 }
 
 impl Validate for Icons {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.icons {
             let path = &path.member("icons");
@@ -3104,6 +3240,7 @@ impl Members for ImageContent {
 }
 
 impl Decode for ImageContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ImageContent as Members>::MEMBERS,
@@ -3146,6 +3283,7 @@ impl Decode for ImageContent {
 }
 
 impl Encode for ImageContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"image\",\"data\":");
         w.string(&self.data);
@@ -3165,6 +3303,7 @@ impl Encode for ImageContent {
 }
 
 impl Validate for ImageContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -3244,6 +3383,7 @@ impl Members for Implementation {
 }
 
 impl Decode for Implementation {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Implementation as Members>::MEMBERS,
@@ -3291,6 +3431,7 @@ impl Decode for Implementation {
 }
 
 impl Encode for Implementation {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -3318,6 +3459,7 @@ impl Encode for Implementation {
 }
 
 impl Validate for Implementation {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.icons {
             let path = &path.member("icons");
@@ -3353,24 +3495,28 @@ pub enum InputResponse {
 }
 
 impl From<CreateMessageResult> for InputResponse {
+    #[inline]
     fn from(value: CreateMessageResult) -> Self {
         Self::CreateMessage(value)
     }
 }
 
 impl From<ElicitResult> for InputResponse {
+    #[inline]
     fn from(value: ElicitResult) -> Self {
         Self::Elicit(value)
     }
 }
 
 impl From<ListRootsResult> for InputResponse {
+    #[inline]
     fn from(value: ListRootsResult) -> Self {
         Self::ListRoots(value)
     }
 }
 
 impl Decode for InputResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "InputResponse",
@@ -3414,6 +3560,7 @@ impl Decode for InputResponse {
 }
 
 impl Encode for InputResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::CreateMessage(value) => value.encode(w),
@@ -3424,6 +3571,7 @@ impl Encode for InputResponse {
 }
 
 impl Validate for InputResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::CreateMessage(value) => {
@@ -3476,6 +3624,7 @@ impl Members for InternalError {
 }
 
 impl Decode for InternalError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InternalError as Members>::MEMBERS,
@@ -3509,6 +3658,7 @@ impl Decode for InternalError {
 }
 
 impl Encode for InternalError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":-32603,\"message\":");
         w.string(&self.message);
@@ -3522,6 +3672,7 @@ impl Encode for InternalError {
 }
 
 impl Validate for InternalError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InternalError);
@@ -3564,6 +3715,7 @@ impl Members for InvalidParamsError {
 }
 
 impl Decode for InvalidParamsError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InvalidParamsError as Members>::MEMBERS,
@@ -3597,6 +3749,7 @@ impl Decode for InvalidParamsError {
 }
 
 impl Encode for InvalidParamsError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":-32602,\"message\":");
         w.string(&self.message);
@@ -3610,6 +3763,7 @@ impl Encode for InvalidParamsError {
 }
 
 impl Validate for InvalidParamsError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InvalidParamsError);
@@ -3643,6 +3797,7 @@ impl Members for InvalidRequestError {
 }
 
 impl Decode for InvalidRequestError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InvalidRequestError as Members>::MEMBERS,
@@ -3676,6 +3831,7 @@ impl Decode for InvalidRequestError {
 }
 
 impl Encode for InvalidRequestError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":-32600,\"message\":");
         w.string(&self.message);
@@ -3689,6 +3845,7 @@ impl Encode for InvalidRequestError {
 }
 
 impl Validate for InvalidRequestError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(InvalidRequestError);
@@ -3755,6 +3912,7 @@ impl Members for LegacyTitledEnumSchema {
 }
 
 impl Decode for LegacyTitledEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <LegacyTitledEnumSchema as Members>::MEMBERS,
@@ -3797,6 +3955,7 @@ impl Decode for LegacyTitledEnumSchema {
 }
 
 impl Encode for LegacyTitledEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\",\"enum\":");
         self.r#enum.encode(w);
@@ -3822,6 +3981,7 @@ impl Encode for LegacyTitledEnumSchema {
 }
 
 impl Validate for LegacyTitledEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(LegacyTitledEnumSchema);
@@ -3855,6 +4015,7 @@ impl Members for ListPromptsResultResponse {
 }
 
 impl Decode for ListPromptsResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListPromptsResultResponse as Members>::MEMBERS,
@@ -3891,6 +4052,7 @@ impl Decode for ListPromptsResultResponse {
 }
 
 impl Encode for ListPromptsResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -3902,6 +4064,7 @@ impl Encode for ListPromptsResultResponse {
 }
 
 impl Validate for ListPromptsResultResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.result;
@@ -3941,6 +4104,7 @@ impl Members for ListResourceTemplatesResultResponse {
 }
 
 impl Decode for ListResourceTemplatesResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourceTemplatesResultResponse as Members>::MEMBERS,
@@ -3977,6 +4141,7 @@ impl Decode for ListResourceTemplatesResultResponse {
 }
 
 impl Encode for ListResourceTemplatesResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -3988,6 +4153,7 @@ impl Encode for ListResourceTemplatesResultResponse {
 }
 
 impl Validate for ListResourceTemplatesResultResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.result;
@@ -4027,6 +4193,7 @@ impl Members for ListResourcesResultResponse {
 }
 
 impl Decode for ListResourcesResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListResourcesResultResponse as Members>::MEMBERS,
@@ -4063,6 +4230,7 @@ impl Decode for ListResourcesResultResponse {
 }
 
 impl Encode for ListResourcesResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -4074,6 +4242,7 @@ impl Encode for ListResourcesResultResponse {
 }
 
 impl Validate for ListResourcesResultResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.result;
@@ -4113,6 +4282,7 @@ impl Members for ListToolsResultResponse {
 }
 
 impl Decode for ListToolsResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ListToolsResultResponse as Members>::MEMBERS,
@@ -4149,6 +4319,7 @@ impl Decode for ListToolsResultResponse {
 }
 
 impl Encode for ListToolsResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -4160,6 +4331,7 @@ impl Encode for ListToolsResultResponse {
 }
 
 impl Validate for ListToolsResultResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.result;
@@ -4200,6 +4372,7 @@ pub enum LoggingLevel {
 
 impl LoggingLevel {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Alert => "alert",
@@ -4216,6 +4389,7 @@ impl LoggingLevel {
 }
 
 impl From<&str> for LoggingLevel {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "alert" => Self::Alert,
@@ -4232,18 +4406,21 @@ impl From<&str> for LoggingLevel {
 }
 
 impl Decode for LoggingLevel {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for LoggingLevel {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for LoggingLevel {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -4304,6 +4481,7 @@ impl Members for MethodNotFoundError {
 }
 
 impl Decode for MethodNotFoundError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MethodNotFoundError as Members>::MEMBERS,
@@ -4337,6 +4515,7 @@ impl Decode for MethodNotFoundError {
 }
 
 impl Encode for MethodNotFoundError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":-32601,\"message\":");
         w.string(&self.message);
@@ -4350,6 +4529,7 @@ impl Encode for MethodNotFoundError {
 }
 
 impl Validate for MethodNotFoundError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(MethodNotFoundError);
@@ -4385,6 +4565,7 @@ impl Members for MissingRequiredClientCapabilityError {
 }
 
 impl Decode for MissingRequiredClientCapabilityError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MissingRequiredClientCapabilityError as Members>::MEMBERS,
@@ -4418,6 +4599,7 @@ impl Decode for MissingRequiredClientCapabilityError {
 }
 
 impl Encode for MissingRequiredClientCapabilityError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"error\":");
         self.error.encode(w);
@@ -4431,6 +4613,7 @@ impl Encode for MissingRequiredClientCapabilityError {
 }
 
 impl Validate for MissingRequiredClientCapabilityError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(MissingRequiredClientCapabilityError);
@@ -4461,6 +4644,7 @@ impl Members for MissingRequiredClientCapabilityErrorData {
 }
 
 impl Decode for MissingRequiredClientCapabilityErrorData {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MissingRequiredClientCapabilityErrorData as Members>::MEMBERS,
@@ -4492,6 +4676,7 @@ impl Decode for MissingRequiredClientCapabilityErrorData {
 }
 
 impl Encode for MissingRequiredClientCapabilityErrorData {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"requiredCapabilities\":");
         self.required_capabilities.encode(w);
@@ -4501,6 +4686,7 @@ impl Encode for MissingRequiredClientCapabilityErrorData {
 }
 
 impl Validate for MissingRequiredClientCapabilityErrorData {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(MissingRequiredClientCapabilityErrorData);
@@ -4537,6 +4723,7 @@ impl Members for MissingRequiredClientCapabilityErrorObject {
 }
 
 impl Decode for MissingRequiredClientCapabilityErrorObject {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MissingRequiredClientCapabilityErrorObject as Members>::MEMBERS,
@@ -4575,6 +4762,7 @@ impl Decode for MissingRequiredClientCapabilityErrorObject {
 }
 
 impl Encode for MissingRequiredClientCapabilityErrorObject {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":-32021,\"data\":");
         self.data.encode(w);
@@ -4586,6 +4774,7 @@ impl Encode for MissingRequiredClientCapabilityErrorObject {
 }
 
 impl Validate for MissingRequiredClientCapabilityErrorObject {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(MissingRequiredClientCapabilityErrorObject);
@@ -4623,6 +4812,7 @@ impl ModelHint {
 }
 
 impl Default for ModelHint {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -4633,6 +4823,7 @@ impl Members for ModelHint {
 }
 
 impl Decode for ModelHint {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelHint as Members>::MEMBERS,
@@ -4659,6 +4850,7 @@ impl Decode for ModelHint {
 }
 
 impl Encode for ModelHint {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.name {
@@ -4671,6 +4863,7 @@ impl Encode for ModelHint {
 }
 
 impl Validate for ModelHint {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ModelHint);
@@ -4728,6 +4921,7 @@ impl ModelPreferences {
 }
 
 impl Default for ModelPreferences {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -4743,6 +4937,7 @@ impl Members for ModelPreferences {
 }
 
 impl Decode for ModelPreferences {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ModelPreferences as Members>::MEMBERS,
@@ -4778,6 +4973,7 @@ impl Decode for ModelPreferences {
 }
 
 impl Encode for ModelPreferences {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.cost_priority {
@@ -4802,6 +4998,7 @@ impl Encode for ModelPreferences {
 }
 
 impl Validate for ModelPreferences {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.cost_priority {
             let path = &path.member("costPriority");
@@ -4834,18 +5031,21 @@ pub enum MultiSelectEnumSchema {
 }
 
 impl From<TitledMultiSelectEnumSchema> for MultiSelectEnumSchema {
+    #[inline]
     fn from(value: TitledMultiSelectEnumSchema) -> Self {
         Self::TitledMultiSelect(value)
     }
 }
 
 impl From<UntitledMultiSelectEnumSchema> for MultiSelectEnumSchema {
+    #[inline]
     fn from(value: UntitledMultiSelectEnumSchema) -> Self {
         Self::UntitledMultiSelect(value)
     }
 }
 
 impl Decode for MultiSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "MultiSelectEnumSchema",
@@ -4887,6 +5087,7 @@ impl Decode for MultiSelectEnumSchema {
 }
 
 impl Encode for MultiSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::UntitledMultiSelect(value) => value.encode(w),
@@ -4896,6 +5097,7 @@ impl Encode for MultiSelectEnumSchema {
 }
 
 impl Validate for MultiSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(MultiSelectEnumSchema);
@@ -4929,6 +5131,7 @@ impl Members for MultiSelectOption {
 }
 
 impl Decode for MultiSelectOption {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <MultiSelectOption as Members>::MEMBERS,
@@ -4964,6 +5167,7 @@ impl Decode for MultiSelectOption {
 }
 
 impl Encode for MultiSelectOption {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"const\":");
         w.string(&self.r#const);
@@ -4975,6 +5179,7 @@ impl Encode for MultiSelectOption {
 }
 
 impl Validate for MultiSelectOption {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(MultiSelectOption);
@@ -5010,6 +5215,7 @@ impl NotificationMetaObject {
 }
 
 impl Default for NotificationMetaObject {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -5020,6 +5226,7 @@ impl Members for NotificationMetaObject {
 }
 
 impl Decode for NotificationMetaObject {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NotificationMetaObject as Members>::MEMBERS,
@@ -5046,6 +5253,7 @@ impl Decode for NotificationMetaObject {
 }
 
 impl Encode for NotificationMetaObject {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.subscription_id {
@@ -5058,6 +5266,7 @@ impl Encode for NotificationMetaObject {
 }
 
 impl Validate for NotificationMetaObject {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(NotificationMetaObject);
@@ -5110,6 +5319,7 @@ impl Members for NumberSchema {
 }
 
 impl Decode for NumberSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <NumberSchema as Members>::MEMBERS,
@@ -5154,6 +5364,7 @@ impl Decode for NumberSchema {
 }
 
 impl Encode for NumberSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":");
         self.r#type.encode(w);
@@ -5183,6 +5394,7 @@ impl Encode for NumberSchema {
 }
 
 impl Validate for NumberSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.r#type;
@@ -5208,6 +5420,7 @@ pub enum NumberSchemaType {
 
 impl NumberSchemaType {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Integer => "integer",
@@ -5218,6 +5431,7 @@ impl NumberSchemaType {
 }
 
 impl From<&str> for NumberSchemaType {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "integer" => Self::Integer,
@@ -5228,18 +5442,21 @@ impl From<&str> for NumberSchemaType {
 }
 
 impl Decode for NumberSchemaType {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for NumberSchemaType {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for NumberSchemaType {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -5277,6 +5494,7 @@ impl Members for ParseError {
 }
 
 impl Decode for ParseError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ParseError as Members>::MEMBERS,
@@ -5310,6 +5528,7 @@ impl Decode for ParseError {
 }
 
 impl Encode for ParseError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":-32700,\"message\":");
         w.string(&self.message);
@@ -5323,6 +5542,7 @@ impl Encode for ParseError {
 }
 
 impl Validate for ParseError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ParseError);
@@ -5354,54 +5574,63 @@ pub enum PrimitiveSchemaDefinition {
 }
 
 impl From<BooleanSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: BooleanSchema) -> Self {
         Self::Boolean(value)
     }
 }
 
 impl From<LegacyTitledEnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: LegacyTitledEnumSchema) -> Self {
         Self::LegacyTitledEnum(value)
     }
 }
 
 impl From<NumberSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: NumberSchema) -> Self {
         Self::Number(value)
     }
 }
 
 impl From<StringSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: StringSchema) -> Self {
         Self::String(value)
     }
 }
 
 impl From<TitledMultiSelectEnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: TitledMultiSelectEnumSchema) -> Self {
         Self::TitledMultiSelectEnum(value)
     }
 }
 
 impl From<TitledSingleSelectEnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: TitledSingleSelectEnumSchema) -> Self {
         Self::TitledSingleSelectEnum(value)
     }
 }
 
 impl From<UntitledMultiSelectEnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: UntitledMultiSelectEnumSchema) -> Self {
         Self::UntitledMultiSelectEnum(value)
     }
 }
 
 impl From<UntitledSingleSelectEnumSchema> for PrimitiveSchemaDefinition {
+    #[inline]
     fn from(value: UntitledSingleSelectEnumSchema) -> Self {
         Self::UntitledSingleSelectEnum(value)
     }
 }
 
 impl Decode for PrimitiveSchemaDefinition {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "PrimitiveSchemaDefinition",
@@ -5490,6 +5719,7 @@ impl Decode for PrimitiveSchemaDefinition {
 }
 
 impl Encode for PrimitiveSchemaDefinition {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::String(value) => value.encode(w),
@@ -5506,6 +5736,7 @@ impl Encode for PrimitiveSchemaDefinition {
 }
 
 impl Validate for PrimitiveSchemaDefinition {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::String(value) => {
@@ -5589,6 +5820,7 @@ impl Members for Prompt {
 }
 
 impl Decode for Prompt {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Prompt as Members>::MEMBERS,
@@ -5633,6 +5865,7 @@ impl Decode for Prompt {
 }
 
 impl Encode for Prompt {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -5662,6 +5895,7 @@ impl Encode for Prompt {
 }
 
 impl Validate for Prompt {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.icons {
             let path = &path.member("icons");
@@ -5718,6 +5952,7 @@ impl Members for PromptArgument {
 }
 
 impl Decode for PromptArgument {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptArgument as Members>::MEMBERS,
@@ -5756,6 +5991,7 @@ impl Decode for PromptArgument {
 }
 
 impl Encode for PromptArgument {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -5777,6 +6013,7 @@ impl Encode for PromptArgument {
 }
 
 impl Validate for PromptArgument {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptArgument);
@@ -5813,6 +6050,7 @@ impl Members for PromptMessage {
 }
 
 impl Decode for PromptMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptMessage as Members>::MEMBERS,
@@ -5848,6 +6086,7 @@ impl Decode for PromptMessage {
 }
 
 impl Encode for PromptMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -5859,6 +6098,7 @@ impl Encode for PromptMessage {
 }
 
 impl Validate for PromptMessage {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -5908,6 +6148,7 @@ impl Members for PromptReference {
 }
 
 impl Decode for PromptReference {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PromptReference as Members>::MEMBERS,
@@ -5941,6 +6182,7 @@ impl Decode for PromptReference {
 }
 
 impl Encode for PromptReference {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"ref/prompt\",\"name\":");
         w.string(&self.name);
@@ -5954,6 +6196,7 @@ impl Encode for PromptReference {
 }
 
 impl Validate for PromptReference {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PromptReference);
@@ -5990,6 +6233,7 @@ impl Members for ReadResourceResultResponse {
 }
 
 impl Decode for ReadResourceResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ReadResourceResultResponse as Members>::MEMBERS,
@@ -6026,6 +6270,7 @@ impl Decode for ReadResourceResultResponse {
 }
 
 impl Encode for ReadResourceResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -6037,6 +6282,7 @@ impl Encode for ReadResourceResultResponse {
 }
 
 impl Validate for ReadResourceResultResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.result;
@@ -6122,6 +6368,7 @@ impl Members for RequestMetaObject {
 }
 
 impl Decode for RequestMetaObject {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequestMetaObject as Members>::MEMBERS,
@@ -6166,6 +6413,7 @@ impl Decode for RequestMetaObject {
 }
 
 impl Encode for RequestMetaObject {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"io.modelcontextprotocol/clientCapabilities\":");
         self.client_capabilities.encode(w);
@@ -6189,6 +6437,7 @@ impl Encode for RequestMetaObject {
 }
 
 impl Validate for RequestMetaObject {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.client_info {
             let path = &path.member("io.modelcontextprotocol/clientInfo");
@@ -6279,6 +6528,7 @@ impl Members for Resource {
 }
 
 impl Decode for Resource {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Resource as Members>::MEMBERS,
@@ -6335,6 +6585,7 @@ impl Decode for Resource {
 }
 
 impl Encode for Resource {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -6374,6 +6625,7 @@ impl Encode for Resource {
 }
 
 impl Validate for Resource {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -6426,6 +6678,7 @@ impl Members for ResourceContents {
 }
 
 impl Decode for ResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceContents as Members>::MEMBERS,
@@ -6461,6 +6714,7 @@ impl Decode for ResourceContents {
 }
 
 impl Encode for ResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -6478,6 +6732,7 @@ impl Encode for ResourceContents {
 }
 
 impl Validate for ResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -6568,6 +6823,7 @@ impl Members for ResourceLink {
 }
 
 impl Decode for ResourceLink {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceLink as Members>::MEMBERS,
@@ -6625,6 +6881,7 @@ impl Decode for ResourceLink {
 }
 
 impl Encode for ResourceLink {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"resource_link\",\"name\":");
         w.string(&self.name);
@@ -6664,6 +6921,7 @@ impl Encode for ResourceLink {
 }
 
 impl Validate for ResourceLink {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -6755,6 +7013,7 @@ impl Members for ResourceTemplate {
 }
 
 impl Decode for ResourceTemplate {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplate as Members>::MEMBERS,
@@ -6808,6 +7067,7 @@ impl Decode for ResourceTemplate {
 }
 
 impl Encode for ResourceTemplate {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"name\":");
         w.string(&self.name);
@@ -6843,6 +7103,7 @@ impl Encode for ResourceTemplate {
 }
 
 impl Validate for ResourceTemplate {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -6889,6 +7150,7 @@ impl Members for ResourceTemplateReference {
 }
 
 impl Decode for ResourceTemplateReference {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResourceTemplateReference as Members>::MEMBERS,
@@ -6916,6 +7178,7 @@ impl Decode for ResourceTemplateReference {
 }
 
 impl Encode for ResourceTemplateReference {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"ref/resource\",\"uri\":");
         w.string(&self.uri);
@@ -6925,6 +7188,7 @@ impl Encode for ResourceTemplateReference {
 }
 
 impl Validate for ResourceTemplateReference {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -6967,6 +7231,7 @@ impl ResultMetaObject {
 }
 
 impl Default for ResultMetaObject {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -6977,6 +7242,7 @@ impl Members for ResultMetaObject {
 }
 
 impl Decode for ResultMetaObject {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ResultMetaObject as Members>::MEMBERS,
@@ -7003,6 +7269,7 @@ impl Decode for ResultMetaObject {
 }
 
 impl Encode for ResultMetaObject {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.server_info {
@@ -7015,6 +7282,7 @@ impl Encode for ResultMetaObject {
 }
 
 impl Validate for ResultMetaObject {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.server_info {
             let path = &path.member("io.modelcontextprotocol/serverInfo");
@@ -7048,6 +7316,7 @@ pub enum Role {
 
 impl Role {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Assistant => "assistant",
@@ -7058,6 +7327,7 @@ impl Role {
 }
 
 impl From<&str> for Role {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "assistant" => Self::Assistant,
@@ -7068,18 +7338,21 @@ impl From<&str> for Role {
 }
 
 impl Decode for Role {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for Role {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for Role {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -7124,6 +7397,7 @@ impl Members for Root {
 }
 
 impl Decode for Root {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Root as Members>::MEMBERS,
@@ -7159,6 +7433,7 @@ impl Decode for Root {
 }
 
 impl Encode for Root {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"uri\":");
         w.string(&self.uri);
@@ -7176,6 +7451,7 @@ impl Encode for Root {
 }
 
 impl Validate for Root {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -7221,6 +7497,7 @@ impl Members for SamplingMessage {
 }
 
 impl Decode for SamplingMessage {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SamplingMessage as Members>::MEMBERS,
@@ -7259,6 +7536,7 @@ impl Decode for SamplingMessage {
 }
 
 impl Encode for SamplingMessage {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"content\":");
         self.content.encode(w);
@@ -7274,6 +7552,7 @@ impl Encode for SamplingMessage {
 }
 
 impl Validate for SamplingMessage {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -7311,42 +7590,49 @@ pub enum SamplingMessageContent {
 }
 
 impl From<AudioContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: AudioContent) -> Self {
         Self::AudioContent(value)
     }
 }
 
 impl From<ImageContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::ImageContent(value)
     }
 }
 
 impl From<TextContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::TextContent(value)
     }
 }
 
 impl From<ToolResultContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: ToolResultContent) -> Self {
         Self::ToolResultContent(value)
     }
 }
 
 impl From<ToolUseContent> for SamplingMessageContent {
+    #[inline]
     fn from(value: ToolUseContent) -> Self {
         Self::ToolUseContent(value)
     }
 }
 
 impl From<Vec<SamplingMessageContentBlock>> for SamplingMessageContent {
+    #[inline]
     fn from(value: Vec<SamplingMessageContentBlock>) -> Self {
         Self::Array(value)
     }
 }
 
 impl Decode for SamplingMessageContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::Array => Decode::decode(r).map(Self::Array),
@@ -7399,6 +7685,7 @@ impl Decode for SamplingMessageContent {
 }
 
 impl Encode for SamplingMessageContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::TextContent(value) => value.encode(w),
@@ -7413,6 +7700,7 @@ impl Encode for SamplingMessageContent {
 }
 
 impl Validate for SamplingMessageContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::TextContent(value) => {
@@ -7461,36 +7749,42 @@ pub enum SamplingMessageContentBlock {
 }
 
 impl From<AudioContent> for SamplingMessageContentBlock {
+    #[inline]
     fn from(value: AudioContent) -> Self {
         Self::Audio(value)
     }
 }
 
 impl From<ImageContent> for SamplingMessageContentBlock {
+    #[inline]
     fn from(value: ImageContent) -> Self {
         Self::Image(value)
     }
 }
 
 impl From<TextContent> for SamplingMessageContentBlock {
+    #[inline]
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
 }
 
 impl From<ToolResultContent> for SamplingMessageContentBlock {
+    #[inline]
     fn from(value: ToolResultContent) -> Self {
         Self::ToolResult(value)
     }
 }
 
 impl From<ToolUseContent> for SamplingMessageContentBlock {
+    #[inline]
     fn from(value: ToolUseContent) -> Self {
         Self::ToolUse(value)
     }
 }
 
 impl Decode for SamplingMessageContentBlock {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "SamplingMessageContentBlock",
@@ -7537,6 +7831,7 @@ impl Decode for SamplingMessageContentBlock {
 }
 
 impl Encode for SamplingMessageContentBlock {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Text(value) => value.encode(w),
@@ -7550,6 +7845,7 @@ impl Encode for SamplingMessageContentBlock {
 }
 
 impl Validate for SamplingMessageContentBlock {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Text(value) => {
@@ -7618,6 +7914,7 @@ impl ServerCapabilities {
 }
 
 impl Default for ServerCapabilities {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -7636,6 +7933,7 @@ impl Members for ServerCapabilities {
 }
 
 impl Decode for ServerCapabilities {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilities as Members>::MEMBERS,
@@ -7680,6 +7978,7 @@ impl Decode for ServerCapabilities {
 }
 
 impl Encode for ServerCapabilities {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.completions {
@@ -7716,6 +8015,7 @@ impl Encode for ServerCapabilities {
 }
 
 impl Validate for ServerCapabilities {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilities);
@@ -7742,6 +8042,7 @@ impl ServerCapabilitiesPrompts {
 }
 
 impl Default for ServerCapabilitiesPrompts {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -7752,6 +8053,7 @@ impl Members for ServerCapabilitiesPrompts {
 }
 
 impl Decode for ServerCapabilitiesPrompts {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesPrompts as Members>::MEMBERS,
@@ -7778,6 +8080,7 @@ impl Decode for ServerCapabilitiesPrompts {
 }
 
 impl Encode for ServerCapabilitiesPrompts {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -7790,6 +8093,7 @@ impl Encode for ServerCapabilitiesPrompts {
 }
 
 impl Validate for ServerCapabilitiesPrompts {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesPrompts);
@@ -7819,6 +8123,7 @@ impl ServerCapabilitiesResources {
 }
 
 impl Default for ServerCapabilitiesResources {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -7829,6 +8134,7 @@ impl Members for ServerCapabilitiesResources {
 }
 
 impl Decode for ServerCapabilitiesResources {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesResources as Members>::MEMBERS,
@@ -7858,6 +8164,7 @@ impl Decode for ServerCapabilitiesResources {
 }
 
 impl Encode for ServerCapabilitiesResources {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -7874,6 +8181,7 @@ impl Encode for ServerCapabilitiesResources {
 }
 
 impl Validate for ServerCapabilitiesResources {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesResources);
@@ -7900,6 +8208,7 @@ impl ServerCapabilitiesTools {
 }
 
 impl Default for ServerCapabilitiesTools {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -7910,6 +8219,7 @@ impl Members for ServerCapabilitiesTools {
 }
 
 impl Decode for ServerCapabilitiesTools {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ServerCapabilitiesTools as Members>::MEMBERS,
@@ -7936,6 +8246,7 @@ impl Decode for ServerCapabilitiesTools {
 }
 
 impl Encode for ServerCapabilitiesTools {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.list_changed {
@@ -7948,6 +8259,7 @@ impl Encode for ServerCapabilitiesTools {
 }
 
 impl Validate for ServerCapabilitiesTools {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerCapabilitiesTools);
@@ -7964,18 +8276,21 @@ pub enum SingleSelectEnumSchema {
 }
 
 impl From<TitledSingleSelectEnumSchema> for SingleSelectEnumSchema {
+    #[inline]
     fn from(value: TitledSingleSelectEnumSchema) -> Self {
         Self::TitledSingleSelect(value)
     }
 }
 
 impl From<UntitledSingleSelectEnumSchema> for SingleSelectEnumSchema {
+    #[inline]
     fn from(value: UntitledSingleSelectEnumSchema) -> Self {
         Self::UntitledSingleSelect(value)
     }
 }
 
 impl Decode for SingleSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "SingleSelectEnumSchema",
@@ -8007,6 +8322,7 @@ impl Decode for SingleSelectEnumSchema {
 }
 
 impl Encode for SingleSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::UntitledSingleSelect(value) => value.encode(w),
@@ -8016,6 +8332,7 @@ impl Encode for SingleSelectEnumSchema {
 }
 
 impl Validate for SingleSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(SingleSelectEnumSchema);
@@ -8049,6 +8366,7 @@ impl Members for SingleSelectOption {
 }
 
 impl Decode for SingleSelectOption {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SingleSelectOption as Members>::MEMBERS,
@@ -8084,6 +8402,7 @@ impl Decode for SingleSelectOption {
 }
 
 impl Encode for SingleSelectOption {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"const\":");
         w.string(&self.r#const);
@@ -8095,6 +8414,7 @@ impl Encode for SingleSelectOption {
 }
 
 impl Validate for SingleSelectOption {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(SingleSelectOption);
@@ -8136,6 +8456,7 @@ impl StringSchema {
 }
 
 impl Default for StringSchema {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -8154,6 +8475,7 @@ impl Members for StringSchema {
 }
 
 impl Decode for StringSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <StringSchema as Members>::MEMBERS,
@@ -8196,6 +8518,7 @@ impl Decode for StringSchema {
 }
 
 impl Encode for StringSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\"");
         if let Some(value) = &self.default {
@@ -8228,6 +8551,7 @@ impl Encode for StringSchema {
 }
 
 impl Validate for StringSchema {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.format {
             let path = &path.member("format");
@@ -8256,6 +8580,7 @@ pub enum StringSchemaFormat {
 
 impl StringSchemaFormat {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Date => "date",
@@ -8268,6 +8593,7 @@ impl StringSchemaFormat {
 }
 
 impl From<&str> for StringSchemaFormat {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "date" => Self::Date,
@@ -8280,18 +8606,21 @@ impl From<&str> for StringSchemaFormat {
 }
 
 impl Decode for StringSchemaFormat {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for StringSchemaFormat {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for StringSchemaFormat {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -8336,6 +8665,7 @@ impl SubscriptionFilter {
 }
 
 impl Default for SubscriptionFilter {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -8351,6 +8681,7 @@ impl Members for SubscriptionFilter {
 }
 
 impl Decode for SubscriptionFilter {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionFilter as Members>::MEMBERS,
@@ -8386,6 +8717,7 @@ impl Decode for SubscriptionFilter {
 }
 
 impl Encode for SubscriptionFilter {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.prompts_list_changed {
@@ -8410,6 +8742,7 @@ impl Encode for SubscriptionFilter {
 }
 
 impl Validate for SubscriptionFilter {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(SubscriptionFilter);
@@ -8461,6 +8794,7 @@ impl Members for SubscriptionsListenResultMetaObject {
 }
 
 impl Decode for SubscriptionsListenResultMetaObject {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenResultMetaObject as Members>::MEMBERS,
@@ -8493,6 +8827,7 @@ impl Decode for SubscriptionsListenResultMetaObject {
 }
 
 impl Encode for SubscriptionsListenResultMetaObject {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"io.modelcontextprotocol/subscriptionId\":");
         self.subscription_id.encode(w);
@@ -8506,6 +8841,7 @@ impl Encode for SubscriptionsListenResultMetaObject {
 }
 
 impl Validate for SubscriptionsListenResultMetaObject {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.server_info {
             let path = &path.member("io.modelcontextprotocol/serverInfo");
@@ -8545,6 +8881,7 @@ impl Members for SubscriptionsListenResultResponse {
 }
 
 impl Decode for SubscriptionsListenResultResponse {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <SubscriptionsListenResultResponse as Members>::MEMBERS,
@@ -8581,6 +8918,7 @@ impl Decode for SubscriptionsListenResultResponse {
 }
 
 impl Encode for SubscriptionsListenResultResponse {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"id\":");
         self.id.encode(w);
@@ -8592,6 +8930,7 @@ impl Encode for SubscriptionsListenResultResponse {
 }
 
 impl Validate for SubscriptionsListenResultResponse {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.result;
@@ -8634,6 +8973,7 @@ impl Members for TextContent {
 }
 
 impl Decode for TextContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextContent as Members>::MEMBERS,
@@ -8670,6 +9010,7 @@ impl Decode for TextContent {
 }
 
 impl Encode for TextContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"text\",\"text\":");
         w.string(&self.text);
@@ -8687,6 +9028,7 @@ impl Encode for TextContent {
 }
 
 impl Validate for TextContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.annotations {
             let path = &path.member("annotations");
@@ -8731,6 +9073,7 @@ impl Members for TextResourceContents {
 }
 
 impl Decode for TextResourceContents {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextResourceContents as Members>::MEMBERS,
@@ -8772,6 +9115,7 @@ impl Decode for TextResourceContents {
 }
 
 impl Encode for TextResourceContents {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"text\":");
         w.string(&self.text);
@@ -8791,6 +9135,7 @@ impl Encode for TextResourceContents {
 }
 
 impl Validate for TextResourceContents {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.uri;
@@ -8850,6 +9195,7 @@ impl Members for TitledMultiSelectEnumSchema {
 }
 
 impl Decode for TitledMultiSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledMultiSelectEnumSchema as Members>::MEMBERS,
@@ -8895,6 +9241,7 @@ impl Decode for TitledMultiSelectEnumSchema {
 }
 
 impl Encode for TitledMultiSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"array\",\"items\":");
         self.items.encode(w);
@@ -8924,6 +9271,7 @@ impl Encode for TitledMultiSelectEnumSchema {
 }
 
 impl Validate for TitledMultiSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TitledMultiSelectEnumSchema);
@@ -8954,6 +9302,7 @@ impl Members for TitledMultiSelectEnumSchemaItems {
 }
 
 impl Decode for TitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
@@ -8983,6 +9332,7 @@ impl Decode for TitledMultiSelectEnumSchemaItems {
 }
 
 impl Encode for TitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"anyOf\":");
         self.any_of.encode(w);
@@ -8992,6 +9342,7 @@ impl Encode for TitledMultiSelectEnumSchemaItems {
 }
 
 impl Validate for TitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TitledMultiSelectEnumSchemaItems);
@@ -9037,6 +9388,7 @@ impl Members for TitledSingleSelectEnumSchema {
 }
 
 impl Decode for TitledSingleSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TitledSingleSelectEnumSchema as Members>::MEMBERS,
@@ -9076,6 +9428,7 @@ impl Decode for TitledSingleSelectEnumSchema {
 }
 
 impl Encode for TitledSingleSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\",\"oneOf\":");
         self.one_of.encode(w);
@@ -9097,6 +9450,7 @@ impl Encode for TitledSingleSelectEnumSchema {
 }
 
 impl Validate for TitledSingleSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TitledSingleSelectEnumSchema);
@@ -9193,6 +9547,7 @@ impl Members for Tool {
 }
 
 impl Decode for Tool {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tool as Members>::MEMBERS,
@@ -9246,6 +9601,7 @@ impl Decode for Tool {
 }
 
 impl Encode for Tool {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"inputSchema\":");
         self.input_schema.encode(w);
@@ -9281,6 +9637,7 @@ impl Encode for Tool {
 }
 
 impl Validate for Tool {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.icons {
             let path = &path.member("icons");
@@ -9359,6 +9716,7 @@ impl ToolAnnotations {
 }
 
 impl Default for ToolAnnotations {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -9375,6 +9733,7 @@ impl Members for ToolAnnotations {
 }
 
 impl Decode for ToolAnnotations {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolAnnotations as Members>::MEMBERS,
@@ -9413,6 +9772,7 @@ impl Decode for ToolAnnotations {
 }
 
 impl Encode for ToolAnnotations {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.destructive_hint {
@@ -9441,6 +9801,7 @@ impl Encode for ToolAnnotations {
 }
 
 impl Validate for ToolAnnotations {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolAnnotations);
@@ -9470,6 +9831,7 @@ impl ToolChoice {
 }
 
 impl Default for ToolChoice {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -9480,6 +9842,7 @@ impl Members for ToolChoice {
 }
 
 impl Decode for ToolChoice {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolChoice as Members>::MEMBERS,
@@ -9506,6 +9869,7 @@ impl Decode for ToolChoice {
 }
 
 impl Encode for ToolChoice {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.mode {
@@ -9518,6 +9882,7 @@ impl Encode for ToolChoice {
 }
 
 impl Validate for ToolChoice {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.mode {
             let path = &path.member("mode");
@@ -9547,6 +9912,7 @@ pub enum ToolChoiceMode {
 
 impl ToolChoiceMode {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Auto => "auto",
@@ -9558,6 +9924,7 @@ impl ToolChoiceMode {
 }
 
 impl From<&str> for ToolChoiceMode {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "auto" => Self::Auto,
@@ -9569,18 +9936,21 @@ impl From<&str> for ToolChoiceMode {
 }
 
 impl Decode for ToolChoiceMode {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for ToolChoiceMode {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for ToolChoiceMode {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -9631,6 +10001,7 @@ impl ToolInputSchemaView {
 }
 
 impl Default for ToolInputSchemaView {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -9641,6 +10012,7 @@ impl Members for ToolInputSchemaView {
 }
 
 impl Decode for ToolInputSchemaView {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolInputSchemaView as Members>::MEMBERS,
@@ -9668,6 +10040,7 @@ impl Decode for ToolInputSchemaView {
 }
 
 impl Encode for ToolInputSchemaView {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\"");
         if let Some(value) = &self.schema {
@@ -9680,6 +10053,7 @@ impl Encode for ToolInputSchemaView {
 }
 
 impl Validate for ToolInputSchemaView {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolInputSchemaView);
@@ -9732,6 +10106,7 @@ impl ToolOutputSchemaView {
 }
 
 impl Default for ToolOutputSchemaView {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -9742,6 +10117,7 @@ impl Members for ToolOutputSchemaView {
 }
 
 impl Decode for ToolOutputSchemaView {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolOutputSchemaView as Members>::MEMBERS,
@@ -9768,6 +10144,7 @@ impl Decode for ToolOutputSchemaView {
 }
 
 impl Encode for ToolOutputSchemaView {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.schema {
@@ -9780,6 +10157,7 @@ impl Encode for ToolOutputSchemaView {
 }
 
 impl Validate for ToolOutputSchemaView {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolOutputSchemaView);
@@ -9852,6 +10230,7 @@ impl Members for ToolResultContent {
 }
 
 impl Decode for ToolResultContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolResultContent as Members>::MEMBERS,
@@ -9897,6 +10276,7 @@ impl Decode for ToolResultContent {
 }
 
 impl Encode for ToolResultContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"tool_result\",\"content\":");
         self.content.encode(w);
@@ -9920,6 +10300,7 @@ impl Encode for ToolResultContent {
 }
 
 impl Validate for ToolResultContent {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.content;
@@ -9974,6 +10355,7 @@ impl Members for ToolUseContent {
 }
 
 impl Decode for ToolUseContent {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <ToolUseContent as Members>::MEMBERS,
@@ -10019,6 +10401,7 @@ impl Decode for ToolUseContent {
 }
 
 impl Encode for ToolUseContent {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"tool_use\",\"id\":");
         w.string(&self.id);
@@ -10036,6 +10419,7 @@ impl Encode for ToolUseContent {
 }
 
 impl Validate for ToolUseContent {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ToolUseContent);
@@ -10072,6 +10456,7 @@ impl Members for UnsupportedProtocolVersionError {
 }
 
 impl Decode for UnsupportedProtocolVersionError {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsupportedProtocolVersionError as Members>::MEMBERS,
@@ -10105,6 +10490,7 @@ impl Decode for UnsupportedProtocolVersionError {
 }
 
 impl Encode for UnsupportedProtocolVersionError {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"error\":");
         self.error.encode(w);
@@ -10118,6 +10504,7 @@ impl Encode for UnsupportedProtocolVersionError {
 }
 
 impl Validate for UnsupportedProtocolVersionError {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(UnsupportedProtocolVersionError);
@@ -10152,6 +10539,7 @@ impl Members for UnsupportedProtocolVersionErrorData {
 }
 
 impl Decode for UnsupportedProtocolVersionErrorData {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsupportedProtocolVersionErrorData as Members>::MEMBERS,
@@ -10187,6 +10575,7 @@ impl Decode for UnsupportedProtocolVersionErrorData {
 }
 
 impl Encode for UnsupportedProtocolVersionErrorData {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"requested\":");
         w.string(&self.requested);
@@ -10198,6 +10587,7 @@ impl Encode for UnsupportedProtocolVersionErrorData {
 }
 
 impl Validate for UnsupportedProtocolVersionErrorData {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(UnsupportedProtocolVersionErrorData);
@@ -10234,6 +10624,7 @@ impl Members for UnsupportedProtocolVersionErrorObject {
 }
 
 impl Decode for UnsupportedProtocolVersionErrorObject {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UnsupportedProtocolVersionErrorObject as Members>::MEMBERS,
@@ -10272,6 +10663,7 @@ impl Decode for UnsupportedProtocolVersionErrorObject {
 }
 
 impl Encode for UnsupportedProtocolVersionErrorObject {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"code\":-32022,\"data\":");
         self.data.encode(w);
@@ -10283,6 +10675,7 @@ impl Encode for UnsupportedProtocolVersionErrorObject {
 }
 
 impl Validate for UnsupportedProtocolVersionErrorObject {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(UnsupportedProtocolVersionErrorObject);
@@ -10336,6 +10729,7 @@ impl Members for UntitledMultiSelectEnumSchema {
 }
 
 impl Decode for UntitledMultiSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledMultiSelectEnumSchema as Members>::MEMBERS,
@@ -10381,6 +10775,7 @@ impl Decode for UntitledMultiSelectEnumSchema {
 }
 
 impl Encode for UntitledMultiSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"array\",\"items\":");
         self.items.encode(w);
@@ -10410,6 +10805,7 @@ impl Encode for UntitledMultiSelectEnumSchema {
 }
 
 impl Validate for UntitledMultiSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(UntitledMultiSelectEnumSchema);
@@ -10440,6 +10836,7 @@ impl Members for UntitledMultiSelectEnumSchemaItems {
 }
 
 impl Decode for UntitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledMultiSelectEnumSchemaItems as Members>::MEMBERS,
@@ -10470,6 +10867,7 @@ impl Decode for UntitledMultiSelectEnumSchemaItems {
 }
 
 impl Encode for UntitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\",\"enum\":");
         self.r#enum.encode(w);
@@ -10479,6 +10877,7 @@ impl Encode for UntitledMultiSelectEnumSchemaItems {
 }
 
 impl Validate for UntitledMultiSelectEnumSchemaItems {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(UntitledMultiSelectEnumSchemaItems);
@@ -10524,6 +10923,7 @@ impl Members for UntitledSingleSelectEnumSchema {
 }
 
 impl Decode for UntitledSingleSelectEnumSchema {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UntitledSingleSelectEnumSchema as Members>::MEMBERS,
@@ -10563,6 +10963,7 @@ impl Decode for UntitledSingleSelectEnumSchema {
 }
 
 impl Encode for UntitledSingleSelectEnumSchema {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"string\",\"enum\":");
         self.r#enum.encode(w);
@@ -10584,6 +10985,7 @@ impl Encode for UntitledSingleSelectEnumSchema {
 }
 
 impl Validate for UntitledSingleSelectEnumSchema {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(UntitledSingleSelectEnumSchema);

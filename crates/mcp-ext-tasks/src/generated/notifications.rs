@@ -39,6 +39,7 @@ impl Members for TaskStatusNotification {
 }
 
 impl Decode for TaskStatusNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotification as Members>::MEMBERS,
@@ -70,6 +71,7 @@ impl Decode for TaskStatusNotification {
 }
 
 impl Encode for TaskStatusNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks\",\"params\":");
         self.params.encode(w);
@@ -79,6 +81,7 @@ impl Encode for TaskStatusNotification {
 }
 
 impl Validate for TaskStatusNotification {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -110,36 +113,42 @@ pub enum TaskStatusNotificationParams {
 }
 
 impl From<TaskStatusNotificationParamsCancelled> for TaskStatusNotificationParams {
+    #[inline]
     fn from(value: TaskStatusNotificationParamsCancelled) -> Self {
         Self::Cancelled(value)
     }
 }
 
 impl From<TaskStatusNotificationParamsCompleted> for TaskStatusNotificationParams {
+    #[inline]
     fn from(value: TaskStatusNotificationParamsCompleted) -> Self {
         Self::Completed(value)
     }
 }
 
 impl From<TaskStatusNotificationParamsFailed> for TaskStatusNotificationParams {
+    #[inline]
     fn from(value: TaskStatusNotificationParamsFailed) -> Self {
         Self::Failed(value)
     }
 }
 
 impl From<TaskStatusNotificationParamsInputRequired> for TaskStatusNotificationParams {
+    #[inline]
     fn from(value: TaskStatusNotificationParamsInputRequired) -> Self {
         Self::InputRequired(value)
     }
 }
 
 impl From<TaskStatusNotificationParamsWorking> for TaskStatusNotificationParams {
+    #[inline]
     fn from(value: TaskStatusNotificationParamsWorking) -> Self {
         Self::Working(value)
     }
 }
 
 impl Decode for TaskStatusNotificationParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "TaskStatusNotificationParams",
@@ -186,6 +195,7 @@ impl Decode for TaskStatusNotificationParams {
 }
 
 impl Encode for TaskStatusNotificationParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Working(value) => value.encode(w),
@@ -199,6 +209,7 @@ impl Encode for TaskStatusNotificationParams {
 }
 
 impl Validate for TaskStatusNotificationParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::InputRequired(value) => {

@@ -42,6 +42,7 @@ impl Members for CancelTaskRequest {
 }
 
 impl Decode for CancelTaskRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskRequest as Members>::MEMBERS,
@@ -79,6 +80,7 @@ impl Decode for CancelTaskRequest {
 }
 
 impl Encode for CancelTaskRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tasks/cancel\",\"id\":");
         self.id.encode(w);
@@ -90,6 +92,7 @@ impl Encode for CancelTaskRequest {
 }
 
 impl Validate for CancelTaskRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CancelTaskRequest);
@@ -124,6 +127,7 @@ impl Members for GetTaskRequest {
 }
 
 impl Decode for GetTaskRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskRequest as Members>::MEMBERS,
@@ -161,6 +165,7 @@ impl Decode for GetTaskRequest {
 }
 
 impl Encode for GetTaskRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tasks/get\",\"id\":");
         self.id.encode(w);
@@ -172,6 +177,7 @@ impl Encode for GetTaskRequest {
 }
 
 impl Validate for GetTaskRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(GetTaskRequest);
@@ -203,6 +209,7 @@ impl Members for TaskRequestParams {
 }
 
 impl Decode for TaskRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskRequestParams as Members>::MEMBERS,
@@ -232,6 +239,7 @@ impl Decode for TaskRequestParams {
 }
 
 impl Encode for TaskRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"taskId\":");
         w.string(&self.task_id);
@@ -241,6 +249,7 @@ impl Encode for TaskRequestParams {
 }
 
 impl Validate for TaskRequestParams {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TaskRequestParams);
@@ -275,6 +284,7 @@ impl Members for UpdateTaskRequest {
 }
 
 impl Decode for UpdateTaskRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UpdateTaskRequest as Members>::MEMBERS,
@@ -312,6 +322,7 @@ impl Decode for UpdateTaskRequest {
 }
 
 impl Encode for UpdateTaskRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"jsonrpc\":\"2.0\",\"method\":\"tasks/update\",\"id\":");
         self.id.encode(w);
@@ -323,6 +334,7 @@ impl Encode for UpdateTaskRequest {
 }
 
 impl Validate for UpdateTaskRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -363,6 +375,7 @@ impl Members for UpdateTaskRequestParams {
 }
 
 impl Decode for UpdateTaskRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UpdateTaskRequestParams as Members>::MEMBERS,
@@ -398,6 +411,7 @@ impl Decode for UpdateTaskRequestParams {
 }
 
 impl Encode for UpdateTaskRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"inputResponses\":");
         self.input_responses.encode(w);
@@ -409,6 +423,7 @@ impl Encode for UpdateTaskRequestParams {
 }
 
 impl Validate for UpdateTaskRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.input_responses;

@@ -35,6 +35,7 @@ impl CancelTaskResult {
 }
 
 impl Default for CancelTaskResult {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -45,6 +46,7 @@ impl Members for CancelTaskResult {
 }
 
 impl Decode for CancelTaskResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelTaskResult as Members>::MEMBERS,
@@ -72,6 +74,7 @@ impl Decode for CancelTaskResult {
 }
 
 impl Encode for CancelTaskResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resultType\":\"complete\"");
         if let Some(value) = &self.meta {
@@ -84,6 +87,7 @@ impl Encode for CancelTaskResult {
 }
 
 impl Validate for CancelTaskResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -157,6 +161,7 @@ impl Members for CreateTaskResult {
 }
 
 impl Decode for CreateTaskResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CreateTaskResult as Members>::MEMBERS,
@@ -220,6 +225,7 @@ impl Decode for CreateTaskResult {
 }
 
 impl Encode for CreateTaskResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resultType\":\"task\",\"createdAt\":");
         w.string(&self.created_at);
@@ -249,6 +255,7 @@ impl Encode for CreateTaskResult {
 }
 
 impl Validate for CreateTaskResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -284,36 +291,42 @@ pub enum GetTaskResult {
 }
 
 impl From<GetTaskResultCancelled> for GetTaskResult {
+    #[inline]
     fn from(value: GetTaskResultCancelled) -> Self {
         Self::Cancelled(value)
     }
 }
 
 impl From<GetTaskResultCompleted> for GetTaskResult {
+    #[inline]
     fn from(value: GetTaskResultCompleted) -> Self {
         Self::Completed(value)
     }
 }
 
 impl From<GetTaskResultFailed> for GetTaskResult {
+    #[inline]
     fn from(value: GetTaskResultFailed) -> Self {
         Self::Failed(value)
     }
 }
 
 impl From<GetTaskResultInputRequired> for GetTaskResult {
+    #[inline]
     fn from(value: GetTaskResultInputRequired) -> Self {
         Self::InputRequired(value)
     }
 }
 
 impl From<GetTaskResultWorking> for GetTaskResult {
+    #[inline]
     fn from(value: GetTaskResultWorking) -> Self {
         Self::Working(value)
     }
 }
 
 impl Decode for GetTaskResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "GetTaskResult",
@@ -360,6 +373,7 @@ impl Decode for GetTaskResult {
 }
 
 impl Encode for GetTaskResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Working(value) => value.encode(w),
@@ -373,6 +387,7 @@ impl Encode for GetTaskResult {
 }
 
 impl Validate for GetTaskResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Working(value) => {
@@ -421,6 +436,7 @@ impl UpdateTaskResult {
 }
 
 impl Default for UpdateTaskResult {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -431,6 +447,7 @@ impl Members for UpdateTaskResult {
 }
 
 impl Decode for UpdateTaskResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <UpdateTaskResult as Members>::MEMBERS,
@@ -458,6 +475,7 @@ impl Decode for UpdateTaskResult {
 }
 
 impl Encode for UpdateTaskResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resultType\":\"complete\"");
         if let Some(value) = &self.meta {
@@ -470,6 +488,7 @@ impl Encode for UpdateTaskResult {
 }
 
 impl Validate for UpdateTaskResult {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");

@@ -67,6 +67,7 @@ impl Members for CancelledTask {
 }
 
 impl Decode for CancelledTask {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CancelledTask as Members>::MEMBERS,
@@ -121,6 +122,7 @@ impl Decode for CancelledTask {
 }
 
 impl Encode for CancelledTask {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"status\":\"cancelled\",\"createdAt\":");
         w.string(&self.created_at);
@@ -144,6 +146,7 @@ impl Encode for CancelledTask {
 }
 
 impl Validate for CancelledTask {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CancelledTask);
@@ -208,6 +211,7 @@ impl Members for CompletedTask {
 }
 
 impl Decode for CompletedTask {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <CompletedTask as Members>::MEMBERS,
@@ -268,6 +272,7 @@ impl Decode for CompletedTask {
 }
 
 impl Encode for CompletedTask {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"status\":\"completed\",\"createdAt\":");
         w.string(&self.created_at);
@@ -293,6 +298,7 @@ impl Encode for CompletedTask {
 }
 
 impl Validate for CompletedTask {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(CompletedTask);
@@ -318,36 +324,42 @@ pub enum DetailedTask {
 }
 
 impl From<CancelledTask> for DetailedTask {
+    #[inline]
     fn from(value: CancelledTask) -> Self {
         Self::Cancelled(value)
     }
 }
 
 impl From<CompletedTask> for DetailedTask {
+    #[inline]
     fn from(value: CompletedTask) -> Self {
         Self::Completed(value)
     }
 }
 
 impl From<FailedTask> for DetailedTask {
+    #[inline]
     fn from(value: FailedTask) -> Self {
         Self::Failed(value)
     }
 }
 
 impl From<InputRequiredTask> for DetailedTask {
+    #[inline]
     fn from(value: InputRequiredTask) -> Self {
         Self::InputRequired(value)
     }
 }
 
 impl From<WorkingTask> for DetailedTask {
+    #[inline]
     fn from(value: WorkingTask) -> Self {
         Self::Working(value)
     }
 }
 
 impl Decode for DetailedTask {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "DetailedTask",
@@ -394,6 +406,7 @@ impl Decode for DetailedTask {
 }
 
 impl Encode for DetailedTask {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Working(value) => value.encode(w),
@@ -407,6 +420,7 @@ impl Encode for DetailedTask {
 }
 
 impl Validate for DetailedTask {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::InputRequired(value) => {
@@ -481,6 +495,7 @@ impl Members for FailedTask {
 }
 
 impl Decode for FailedTask {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <FailedTask as Members>::MEMBERS,
@@ -541,6 +556,7 @@ impl Decode for FailedTask {
 }
 
 impl Encode for FailedTask {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"status\":\"failed\",\"createdAt\":");
         w.string(&self.created_at);
@@ -566,6 +582,7 @@ impl Encode for FailedTask {
 }
 
 impl Validate for FailedTask {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(FailedTask);
@@ -630,6 +647,7 @@ impl Members for GetTaskResultCancelled {
 }
 
 impl Decode for GetTaskResultCancelled {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResultCancelled as Members>::MEMBERS,
@@ -688,6 +706,7 @@ impl Decode for GetTaskResultCancelled {
 }
 
 impl Encode for GetTaskResultCancelled {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resultType\":\"complete\",\"status\":\"cancelled\",\"createdAt\":");
         w.string(&self.created_at);
@@ -715,6 +734,7 @@ impl Encode for GetTaskResultCancelled {
 }
 
 impl Validate for GetTaskResultCancelled {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -789,6 +809,7 @@ impl Members for GetTaskResultCompleted {
 }
 
 impl Decode for GetTaskResultCompleted {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResultCompleted as Members>::MEMBERS,
@@ -853,6 +874,7 @@ impl Decode for GetTaskResultCompleted {
 }
 
 impl Encode for GetTaskResultCompleted {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resultType\":\"complete\",\"status\":\"completed\",\"createdAt\":");
         w.string(&self.created_at);
@@ -882,6 +904,7 @@ impl Encode for GetTaskResultCompleted {
 }
 
 impl Validate for GetTaskResultCompleted {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -956,6 +979,7 @@ impl Members for GetTaskResultFailed {
 }
 
 impl Decode for GetTaskResultFailed {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResultFailed as Members>::MEMBERS,
@@ -1020,6 +1044,7 @@ impl Decode for GetTaskResultFailed {
 }
 
 impl Encode for GetTaskResultFailed {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resultType\":\"complete\",\"status\":\"failed\",\"createdAt\":");
         w.string(&self.created_at);
@@ -1049,6 +1074,7 @@ impl Encode for GetTaskResultFailed {
 }
 
 impl Validate for GetTaskResultFailed {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -1123,6 +1149,7 @@ impl Members for GetTaskResultInputRequired {
 }
 
 impl Decode for GetTaskResultInputRequired {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResultInputRequired as Members>::MEMBERS,
@@ -1187,6 +1214,7 @@ impl Decode for GetTaskResultInputRequired {
 }
 
 impl Encode for GetTaskResultInputRequired {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(
             "{\"resultType\":\"complete\",\"status\":\"input_required\",\"createdAt\":",
@@ -1218,6 +1246,7 @@ impl Encode for GetTaskResultInputRequired {
 }
 
 impl Validate for GetTaskResultInputRequired {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -1294,6 +1323,7 @@ impl Members for GetTaskResultWorking {
 }
 
 impl Decode for GetTaskResultWorking {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <GetTaskResultWorking as Members>::MEMBERS,
@@ -1352,6 +1382,7 @@ impl Decode for GetTaskResultWorking {
 }
 
 impl Encode for GetTaskResultWorking {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"resultType\":\"complete\",\"status\":\"working\",\"createdAt\":");
         w.string(&self.created_at);
@@ -1379,6 +1410,7 @@ impl Encode for GetTaskResultWorking {
 }
 
 impl Validate for GetTaskResultWorking {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.meta {
             let path = &path.member("_meta");
@@ -1448,6 +1480,7 @@ impl Members for InputRequiredTask {
 }
 
 impl Decode for InputRequiredTask {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <InputRequiredTask as Members>::MEMBERS,
@@ -1508,6 +1541,7 @@ impl Decode for InputRequiredTask {
 }
 
 impl Encode for InputRequiredTask {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"status\":\"input_required\",\"createdAt\":");
         w.string(&self.created_at);
@@ -1533,6 +1567,7 @@ impl Encode for InputRequiredTask {
 }
 
 impl Validate for InputRequiredTask {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.input_requests;
@@ -1604,6 +1639,7 @@ impl Members for Task {
 }
 
 impl Decode for Task {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Task as Members>::MEMBERS,
@@ -1663,6 +1699,7 @@ impl Decode for Task {
 }
 
 impl Encode for Task {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"createdAt\":");
         w.string(&self.created_at);
@@ -1688,6 +1725,7 @@ impl Encode for Task {
 }
 
 impl Validate for Task {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.status;
@@ -1720,6 +1758,7 @@ pub enum TaskStatus {
 
 impl TaskStatus {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Working => "working",
@@ -1733,6 +1772,7 @@ impl TaskStatus {
 }
 
 impl From<&str> for TaskStatus {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "working" => Self::Working,
@@ -1746,18 +1786,21 @@ impl From<&str> for TaskStatus {
 }
 
 impl Decode for TaskStatus {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for TaskStatus {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for TaskStatus {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -1825,6 +1868,7 @@ impl Members for TaskStatusNotificationParamsCancelled {
 }
 
 impl Decode for TaskStatusNotificationParamsCancelled {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParamsCancelled as Members>::MEMBERS,
@@ -1884,6 +1928,7 @@ impl Decode for TaskStatusNotificationParamsCancelled {
 }
 
 impl Encode for TaskStatusNotificationParamsCancelled {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"status\":\"cancelled\",\"createdAt\":");
         w.string(&self.created_at);
@@ -1911,6 +1956,7 @@ impl Encode for TaskStatusNotificationParamsCancelled {
 }
 
 impl Validate for TaskStatusNotificationParamsCancelled {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TaskStatusNotificationParamsCancelled);
@@ -1979,6 +2025,7 @@ impl Members for TaskStatusNotificationParamsCompleted {
 }
 
 impl Decode for TaskStatusNotificationParamsCompleted {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParamsCompleted as Members>::MEMBERS,
@@ -2044,6 +2091,7 @@ impl Decode for TaskStatusNotificationParamsCompleted {
 }
 
 impl Encode for TaskStatusNotificationParamsCompleted {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"status\":\"completed\",\"createdAt\":");
         w.string(&self.created_at);
@@ -2073,6 +2121,7 @@ impl Encode for TaskStatusNotificationParamsCompleted {
 }
 
 impl Validate for TaskStatusNotificationParamsCompleted {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TaskStatusNotificationParamsCompleted);
@@ -2141,6 +2190,7 @@ impl Members for TaskStatusNotificationParamsFailed {
 }
 
 impl Decode for TaskStatusNotificationParamsFailed {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParamsFailed as Members>::MEMBERS,
@@ -2204,6 +2254,7 @@ impl Decode for TaskStatusNotificationParamsFailed {
 }
 
 impl Encode for TaskStatusNotificationParamsFailed {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"status\":\"failed\",\"createdAt\":");
         w.string(&self.created_at);
@@ -2233,6 +2284,7 @@ impl Encode for TaskStatusNotificationParamsFailed {
 }
 
 impl Validate for TaskStatusNotificationParamsFailed {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TaskStatusNotificationParamsFailed);
@@ -2301,6 +2353,7 @@ impl Members for TaskStatusNotificationParamsInputRequired {
 }
 
 impl Decode for TaskStatusNotificationParamsInputRequired {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParamsInputRequired as Members>::MEMBERS,
@@ -2366,6 +2419,7 @@ impl Decode for TaskStatusNotificationParamsInputRequired {
 }
 
 impl Encode for TaskStatusNotificationParamsInputRequired {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"status\":\"input_required\",\"createdAt\":");
         w.string(&self.created_at);
@@ -2395,6 +2449,7 @@ impl Encode for TaskStatusNotificationParamsInputRequired {
 }
 
 impl Validate for TaskStatusNotificationParamsInputRequired {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.input_requests;
@@ -2466,6 +2521,7 @@ impl Members for TaskStatusNotificationParamsWorking {
 }
 
 impl Decode for TaskStatusNotificationParamsWorking {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskStatusNotificationParamsWorking as Members>::MEMBERS,
@@ -2523,6 +2579,7 @@ impl Decode for TaskStatusNotificationParamsWorking {
 }
 
 impl Encode for TaskStatusNotificationParamsWorking {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"status\":\"working\",\"createdAt\":");
         w.string(&self.created_at);
@@ -2550,6 +2607,7 @@ impl Encode for TaskStatusNotificationParamsWorking {
 }
 
 impl Validate for TaskStatusNotificationParamsWorking {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TaskStatusNotificationParamsWorking);
@@ -2577,6 +2635,7 @@ impl TaskSubscriptionAcknowledgedNotifications {
 }
 
 impl Default for TaskSubscriptionAcknowledgedNotifications {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2587,6 +2646,7 @@ impl Members for TaskSubscriptionAcknowledgedNotifications {
 }
 
 impl Decode for TaskSubscriptionAcknowledgedNotifications {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskSubscriptionAcknowledgedNotifications as Members>::MEMBERS,
@@ -2615,6 +2675,7 @@ impl Decode for TaskSubscriptionAcknowledgedNotifications {
 }
 
 impl Encode for TaskSubscriptionAcknowledgedNotifications {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.task_ids {
@@ -2627,6 +2688,7 @@ impl Encode for TaskSubscriptionAcknowledgedNotifications {
 }
 
 impl Validate for TaskSubscriptionAcknowledgedNotifications {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TaskSubscriptionAcknowledgedNotifications);
@@ -2654,6 +2716,7 @@ impl TaskSubscriptionNotifications {
 }
 
 impl Default for TaskSubscriptionNotifications {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2664,6 +2727,7 @@ impl Members for TaskSubscriptionNotifications {
 }
 
 impl Decode for TaskSubscriptionNotifications {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TaskSubscriptionNotifications as Members>::MEMBERS,
@@ -2690,6 +2754,7 @@ impl Decode for TaskSubscriptionNotifications {
 }
 
 impl Encode for TaskSubscriptionNotifications {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.task_ids {
@@ -2702,6 +2767,7 @@ impl Encode for TaskSubscriptionNotifications {
 }
 
 impl Validate for TaskSubscriptionNotifications {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(TaskSubscriptionNotifications);
@@ -2766,6 +2832,7 @@ impl Members for WorkingTask {
 }
 
 impl Decode for WorkingTask {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <WorkingTask as Members>::MEMBERS,
@@ -2820,6 +2887,7 @@ impl Decode for WorkingTask {
 }
 
 impl Encode for WorkingTask {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"status\":\"working\",\"createdAt\":");
         w.string(&self.created_at);
@@ -2843,6 +2911,7 @@ impl Encode for WorkingTask {
 }
 
 impl Validate for WorkingTask {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(WorkingTask);

@@ -88,6 +88,7 @@ impl mcp_exact_wire::Direction for FromServer {
 }
 
 impl mcp_exact_wire::DecodeResult for ServerResult {
+    #[inline]
     fn decode_result(method: &str, r: &mut Reader<'_>) -> Read<Self> {
         match method {
             "paint" => Decode::decode(r).map(Self::Paint),

@@ -34,6 +34,7 @@ impl DoneNotification {
 }
 
 impl Default for DoneNotification {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -44,6 +45,7 @@ impl Members for DoneNotification {
 }
 
 impl Decode for DoneNotification {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <DoneNotification as Members>::MEMBERS,
@@ -66,6 +68,7 @@ impl Decode for DoneNotification {
 }
 
 impl Encode for DoneNotification {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"done\"");
         self.extra.encode(w);
@@ -74,6 +77,7 @@ impl Encode for DoneNotification {
 }
 
 impl Validate for DoneNotification {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(DoneNotification);

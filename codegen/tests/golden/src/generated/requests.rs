@@ -26,18 +26,21 @@ pub enum ClientRequest {
 }
 
 impl From<PaintRequest> for ClientRequest {
+    #[inline]
     fn from(value: PaintRequest) -> Self {
         Self::Paint(value)
     }
 }
 
 impl From<PingRequest> for ClientRequest {
+    #[inline]
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
 }
 
 impl Decode for ClientRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ClientRequest",
@@ -66,6 +69,7 @@ impl Decode for ClientRequest {
 }
 
 impl Encode for ClientRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Ping(value) => value.encode(w),
@@ -76,6 +80,7 @@ impl Encode for ClientRequest {
 }
 
 impl Validate for ClientRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Paint(value) => {
@@ -116,6 +121,7 @@ impl Members for PaintRequest {
 }
 
 impl Decode for PaintRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaintRequest as Members>::MEMBERS,
@@ -146,6 +152,7 @@ impl Decode for PaintRequest {
 }
 
 impl Encode for PaintRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"paint\",\"params\":");
         self.params.encode(w);
@@ -155,6 +162,7 @@ impl Encode for PaintRequest {
 }
 
 impl Validate for PaintRequest {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.params;
@@ -194,6 +202,7 @@ impl Members for PaintRequestParams {
 }
 
 impl Decode for PaintRequestParams {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaintRequestParams as Members>::MEMBERS,
@@ -229,6 +238,7 @@ impl Decode for PaintRequestParams {
 }
 
 impl Encode for PaintRequestParams {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"colour\":");
         self.colour.encode(w);
@@ -240,6 +250,7 @@ impl Encode for PaintRequestParams {
 }
 
 impl Validate for PaintRequestParams {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.colour;
@@ -277,6 +288,7 @@ impl PingRequest {
 }
 
 impl Default for PingRequest {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -287,6 +299,7 @@ impl Members for PingRequest {
 }
 
 impl Decode for PingRequest {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PingRequest as Members>::MEMBERS,
@@ -314,6 +327,7 @@ impl Decode for PingRequest {
 }
 
 impl Encode for PingRequest {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":\"ping\"");
         if let Some(value) = &self.params {
@@ -326,6 +340,7 @@ impl Encode for PingRequest {
 }
 
 impl Validate for PingRequest {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PingRequest);

@@ -43,6 +43,7 @@ impl Members for PaintResult {
 }
 
 impl Decode for PaintResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <PaintResult as Members>::MEMBERS,
@@ -72,6 +73,7 @@ impl Decode for PaintResult {
 }
 
 impl Encode for PaintResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"painted\":");
         self.painted.encode(w);
@@ -81,6 +83,7 @@ impl Encode for PaintResult {
 }
 
 impl Validate for PaintResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(PaintResult);
@@ -107,6 +110,7 @@ impl Result {
 }
 
 impl Default for Result {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -117,6 +121,7 @@ impl Members for Result {
 }
 
 impl Decode for Result {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Result as Members>::MEMBERS,
@@ -143,6 +148,7 @@ impl Decode for Result {
 }
 
 impl Encode for Result {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.meta {
@@ -155,6 +161,7 @@ impl Encode for Result {
 }
 
 impl Validate for Result {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Result);
@@ -171,18 +178,21 @@ pub enum ServerResult {
 }
 
 impl From<PaintResult> for ServerResult {
+    #[inline]
     fn from(value: PaintResult) -> Self {
         Self::Paint(value)
     }
 }
 
 impl From<Result> for ServerResult {
+    #[inline]
     fn from(value: Result) -> Self {
         Self::Result(value)
     }
 }
 
 impl Decode for ServerResult {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "ServerResult",
@@ -216,6 +226,7 @@ impl Decode for ServerResult {
 }
 
 impl Encode for ServerResult {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Result(value) => value.encode(w),
@@ -225,6 +236,7 @@ impl Encode for ServerResult {
 }
 
 impl Validate for ServerResult {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(ServerResult);

@@ -30,42 +30,49 @@ pub enum Anything {
 }
 
 impl From<Map<Anything>> for Anything {
+    #[inline]
     fn from(value: Map<Anything>) -> Self {
         Self::Object(value)
     }
 }
 
 impl From<Number> for Anything {
+    #[inline]
     fn from(value: Number) -> Self {
         Self::Number(value)
     }
 }
 
 impl From<String> for Anything {
+    #[inline]
     fn from(value: String) -> Self {
         Self::String(value)
     }
 }
 
 impl From<&str> for Anything {
+    #[inline]
     fn from(value: &str) -> Self {
         Self::String(value.into())
     }
 }
 
 impl From<Vec<Anything>> for Anything {
+    #[inline]
     fn from(value: Vec<Anything>) -> Self {
         Self::Array(value)
     }
 }
 
 impl From<bool> for Anything {
+    #[inline]
     fn from(value: bool) -> Self {
         Self::Boolean(value)
     }
 }
 
 impl Decode for Anything {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
@@ -79,6 +86,7 @@ impl Decode for Anything {
 }
 
 impl Encode for Anything {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::String(value) => value.encode(w),
@@ -91,6 +99,7 @@ impl Encode for Anything {
 }
 
 impl Validate for Anything {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Anything);
@@ -124,6 +133,7 @@ impl Members for BlobPart {
 }
 
 impl Decode for BlobPart {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <BlobPart as Members>::MEMBERS,
@@ -156,6 +166,7 @@ impl Decode for BlobPart {
 }
 
 impl Encode for BlobPart {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"blob\":");
         w.string(&self.blob);
@@ -169,6 +180,7 @@ impl Encode for BlobPart {
 }
 
 impl Validate for BlobPart {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.blob;
@@ -212,6 +224,7 @@ impl Members for Both {
 }
 
 impl Decode for Both {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Both as Members>::MEMBERS,
@@ -248,6 +261,7 @@ impl Decode for Both {
 }
 
 impl Encode for Both {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"kind\":\"both\",\"left\":");
         self.left.encode(w);
@@ -259,6 +273,7 @@ impl Encode for Both {
 }
 
 impl Validate for Both {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.left;
@@ -297,6 +312,7 @@ impl Members for Chain {
 }
 
 impl Decode for Chain {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Chain as Members>::MEMBERS,
@@ -326,6 +342,7 @@ impl Decode for Chain {
 }
 
 impl Encode for Chain {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"link\":");
         self.link.encode(w);
@@ -335,6 +352,7 @@ impl Encode for Chain {
 }
 
 impl Validate for Chain {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.link;
@@ -371,6 +389,7 @@ impl Members for Circle {
 }
 
 impl Decode for Circle {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Circle as Members>::MEMBERS,
@@ -401,6 +420,7 @@ impl Decode for Circle {
 }
 
 impl Encode for Circle {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"circle\",\"radius\":");
         self.radius.encode(w);
@@ -410,6 +430,7 @@ impl Encode for Circle {
 }
 
 impl Validate for Circle {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.radius;
@@ -442,6 +463,7 @@ pub enum Colour {
 
 impl Colour {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Red => "red",
@@ -453,6 +475,7 @@ impl Colour {
 }
 
 impl From<&str> for Colour {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "red" => Self::Red,
@@ -464,18 +487,21 @@ impl From<&str> for Colour {
 }
 
 impl Decode for Colour {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for Colour {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for Colour {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -506,6 +532,7 @@ impl Debug {
 }
 
 impl Default for Debug {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -516,6 +543,7 @@ impl Members for Debug {
 }
 
 impl Decode for Debug {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Debug as Members>::MEMBERS,
@@ -539,6 +567,7 @@ impl Decode for Debug {
 }
 
 impl Encode for Debug {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.eq {
@@ -551,6 +580,7 @@ impl Encode for Debug {
 }
 
 impl Validate for Debug {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Debug);
@@ -577,6 +607,7 @@ impl Eq {
 }
 
 impl Default for Eq {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -587,6 +618,7 @@ impl Members for Eq {
 }
 
 impl Decode for Eq {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Eq as Members>::MEMBERS,
@@ -613,6 +645,7 @@ impl Decode for Eq {
 }
 
 impl Encode for Eq {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.hash {
@@ -625,6 +658,7 @@ impl Encode for Eq {
 }
 
 impl Validate for Eq {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Eq);
@@ -641,24 +675,28 @@ pub enum Err {
 }
 
 impl From<Some> for Err {
+    #[inline]
     fn from(value: Some) -> Self {
         Self::Some(value)
     }
 }
 
 impl From<String> for Err {
+    #[inline]
     fn from(value: String) -> Self {
         Self::String(value)
     }
 }
 
 impl From<&str> for Err {
+    #[inline]
     fn from(value: &str) -> Self {
         Self::String(value.into())
     }
 }
 
 impl Decode for Err {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
@@ -669,6 +707,7 @@ impl Decode for Err {
 }
 
 impl Encode for Err {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Some(value) => value.encode(w),
@@ -678,6 +717,7 @@ impl Encode for Err {
 }
 
 impl Validate for Err {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Err);
@@ -704,6 +744,7 @@ impl Error {
 }
 
 impl Default for Error {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -714,6 +755,7 @@ impl Members for Error {
 }
 
 impl Decode for Error {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Error as Members>::MEMBERS,
@@ -740,6 +782,7 @@ impl Decode for Error {
 }
 
 impl Encode for Error {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.clone {
@@ -752,6 +795,7 @@ impl Encode for Error {
 }
 
 impl Validate for Error {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.clone {
             let path = &path.member("clone");
@@ -850,6 +894,7 @@ impl Members for Everything {
 }
 
 impl Decode for Everything {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Everything as Members>::MEMBERS,
@@ -935,6 +980,7 @@ impl Decode for Everything {
 }
 
 impl Encode for Everything {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"kind\":\"everything\",\"version\":3,\"bounded\":");
         self.bounded.encode(w);
@@ -986,6 +1032,7 @@ impl Encode for Everything {
 }
 
 impl Validate for Everything {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.bounded;
@@ -1060,6 +1107,7 @@ impl EverythingInputSchemaView {
 }
 
 impl Default for EverythingInputSchemaView {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -1070,6 +1118,7 @@ impl Members for EverythingInputSchemaView {
 }
 
 impl Decode for EverythingInputSchemaView {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <EverythingInputSchemaView as Members>::MEMBERS,
@@ -1100,6 +1149,7 @@ impl Decode for EverythingInputSchemaView {
 }
 
 impl Encode for EverythingInputSchemaView {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"object\"");
         if let Some(value) = &self.properties {
@@ -1116,6 +1166,7 @@ impl Encode for EverythingInputSchemaView {
 }
 
 impl Validate for EverythingInputSchemaView {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(EverythingInputSchemaView);
@@ -1151,18 +1202,21 @@ pub enum EverythingOptionalConstant {
 }
 
 impl Decode for EverythingOptionalConstant {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.constant("only").map(|()| Self::Only)
     }
 }
 
 impl Encode for EverythingOptionalConstant {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("\"only\"");
     }
 }
 
 impl Validate for EverythingOptionalConstant {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(EverythingOptionalConstant);
@@ -1181,18 +1235,21 @@ pub enum Expression {
 }
 
 impl From<Literal> for Expression {
+    #[inline]
     fn from(value: Literal) -> Self {
         Self::Literal(value)
     }
 }
 
 impl From<Negation> for Expression {
+    #[inline]
     fn from(value: Negation) -> Self {
         Self::Negation(value)
     }
 }
 
 impl Decode for Expression {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "Expression",
@@ -1221,6 +1278,7 @@ impl Decode for Expression {
 }
 
 impl Encode for Expression {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Literal(value) => value.encode(w),
@@ -1231,6 +1289,7 @@ impl Encode for Expression {
 }
 
 impl Validate for Expression {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Negation(value) => {
@@ -1259,18 +1318,21 @@ pub enum Figure {
 }
 
 impl From<Circle> for Figure {
+    #[inline]
     fn from(value: Circle) -> Self {
         Self::Circle(value)
     }
 }
 
 impl From<Square> for Figure {
+    #[inline]
     fn from(value: Square) -> Self {
         Self::Square(value)
     }
 }
 
 impl Decode for Figure {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "Figure",
@@ -1299,6 +1361,7 @@ impl Decode for Figure {
 }
 
 impl Encode for Figure {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Circle(value) => value.encode(w),
@@ -1309,6 +1372,7 @@ impl Encode for Figure {
 }
 
 impl Validate for Figure {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Circle(value) => {
@@ -1587,6 +1651,7 @@ impl Members for Keywords {
 }
 
 impl Decode for Keywords {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Keywords as Members>::MEMBERS,
@@ -1850,6 +1915,7 @@ impl Decode for Keywords {
 }
 
 impl Encode for Keywords {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"abstract\":");
         w.string(&self.r#abstract);
@@ -2015,6 +2081,7 @@ impl Encode for Keywords {
 }
 
 impl Validate for Keywords {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Keywords);
@@ -2044,6 +2111,7 @@ impl Link {
 }
 
 impl Default for Link {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2054,6 +2122,7 @@ impl Members for Link {
 }
 
 impl Decode for Link {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Link as Members>::MEMBERS,
@@ -2083,6 +2152,7 @@ impl Decode for Link {
 }
 
 impl Encode for Link {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.chain {
@@ -2099,6 +2169,7 @@ impl Encode for Link {
 }
 
 impl Validate for Link {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.chain {
             let path = &path.member("chain");
@@ -2138,6 +2209,7 @@ impl Members for Literal {
 }
 
 impl Decode for Literal {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Literal as Members>::MEMBERS,
@@ -2168,6 +2240,7 @@ impl Decode for Literal {
 }
 
 impl Encode for Literal {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"kind\":\"literal\",\"value\":");
         self.value.encode(w);
@@ -2177,6 +2250,7 @@ impl Encode for Literal {
 }
 
 impl Validate for Literal {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Literal);
@@ -2217,6 +2291,7 @@ impl Members for Negation {
 }
 
 impl Decode for Negation {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Negation as Members>::MEMBERS,
@@ -2244,6 +2319,7 @@ impl Decode for Negation {
 }
 
 impl Encode for Negation {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"kind\":\"negation\",\"of\":");
         self.of.encode(w);
@@ -2253,6 +2329,7 @@ impl Encode for Negation {
 }
 
 impl Validate for Negation {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.of;
@@ -2295,6 +2372,7 @@ impl Members for Node {
 }
 
 impl Decode for Node {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Node as Members>::MEMBERS,
@@ -2330,6 +2408,7 @@ impl Decode for Node {
 }
 
 impl Encode for Node {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"value\":");
         self.value.encode(w);
@@ -2347,6 +2426,7 @@ impl Encode for Node {
 }
 
 impl Validate for Node {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.left {
             let path = &path.member("left");
@@ -2388,6 +2468,7 @@ impl None {
 }
 
 impl Default for None {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2398,6 +2479,7 @@ impl Members for None {
 }
 
 impl Decode for None {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <None as Members>::MEMBERS,
@@ -2421,6 +2503,7 @@ impl Decode for None {
 }
 
 impl Encode for None {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.a {
@@ -2433,6 +2516,7 @@ impl Encode for None {
 }
 
 impl Validate for None {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(None);
@@ -2456,6 +2540,7 @@ pub enum Ok {
 
 impl Ok {
     /// The value as it stands in JSON.
+    #[inline]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Ok => "ok",
@@ -2468,6 +2553,7 @@ impl Ok {
 }
 
 impl From<&str> for Ok {
+    #[inline]
     fn from(value: &str) -> Self {
         match value {
             "ok" => Self::Ok,
@@ -2480,18 +2566,21 @@ impl From<&str> for Ok {
 }
 
 impl Decode for Ok {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         r.str().map(|value| Self::from(&*value))
     }
 }
 
 impl Encode for Ok {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.string(self.as_str());
     }
 }
 
 impl Validate for Ok {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Self::Unrecognized(name) = self {
             name.check(path, to);
@@ -2522,6 +2611,7 @@ impl One {
 }
 
 impl Default for One {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2532,6 +2622,7 @@ impl Members for One {
 }
 
 impl Decode for One {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <One as Members>::MEMBERS,
@@ -2559,6 +2650,7 @@ impl Decode for One {
 }
 
 impl Encode for One {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"kind\":\"one\"");
         if let Some(value) = &self.more {
@@ -2571,6 +2663,7 @@ impl Encode for One {
 }
 
 impl Validate for One {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.more {
             let path = &path.member("more");
@@ -2594,18 +2687,21 @@ pub enum OneOrMany {
 }
 
 impl From<Circle> for OneOrMany {
+    #[inline]
     fn from(value: Circle) -> Self {
         Self::Circle(value)
     }
 }
 
 impl From<Vec<Circle>> for OneOrMany {
+    #[inline]
     fn from(value: Vec<Circle>) -> Self {
         Self::Array(value)
     }
 }
 
 impl Decode for OneOrMany {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::Array => Decode::decode(r).map(Self::Array),
@@ -2616,6 +2712,7 @@ impl Decode for OneOrMany {
 }
 
 impl Encode for OneOrMany {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Circle(value) => value.encode(w),
@@ -2625,6 +2722,7 @@ impl Encode for OneOrMany {
 }
 
 impl Validate for OneOrMany {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Circle(value) => {
@@ -2701,6 +2799,7 @@ impl OptionalLocals {
 }
 
 impl Default for OptionalLocals {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -2726,6 +2825,7 @@ impl Members for OptionalLocals {
 }
 
 impl Decode for OptionalLocals {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <OptionalLocals as Members>::MEMBERS,
@@ -2791,6 +2891,7 @@ impl Decode for OptionalLocals {
 }
 
 impl Encode for OptionalLocals {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{");
         if let Some(value) = &self.check {
@@ -2855,6 +2956,7 @@ impl Encode for OptionalLocals {
 }
 
 impl Validate for OptionalLocals {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.check {
             let path = &path.member("check");
@@ -2942,18 +3044,21 @@ pub enum Part {
 }
 
 impl From<BlobPart> for Part {
+    #[inline]
     fn from(value: BlobPart) -> Self {
         Self::BlobPart(value)
     }
 }
 
 impl From<TextPart> for Part {
+    #[inline]
     fn from(value: TextPart) -> Self {
         Self::TextPart(value)
     }
 }
 
 impl Decode for Part {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "Part",
@@ -2985,6 +3090,7 @@ impl Decode for Part {
 }
 
 impl Encode for Part {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::TextPart(value) => value.encode(w),
@@ -2994,6 +3100,7 @@ impl Encode for Part {
 }
 
 impl Validate for Part {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::TextPart(value) => {
@@ -3112,6 +3219,7 @@ impl Members for RequiredLocals {
 }
 
 impl Decode for RequiredLocals {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <RequiredLocals as Members>::MEMBERS,
@@ -3219,6 +3327,7 @@ impl Decode for RequiredLocals {
 }
 
 impl Encode for RequiredLocals {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"check\":");
         self.check.encode(w);
@@ -3254,6 +3363,7 @@ impl Encode for RequiredLocals {
 }
 
 impl Validate for RequiredLocals {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         {
             let value = &self.check;
@@ -3357,30 +3467,35 @@ pub enum Scalar {
 }
 
 impl From<Number> for Scalar {
+    #[inline]
     fn from(value: Number) -> Self {
         Self::Number(value)
     }
 }
 
 impl From<String> for Scalar {
+    #[inline]
     fn from(value: String) -> Self {
         Self::String(value)
     }
 }
 
 impl From<&str> for Scalar {
+    #[inline]
     fn from(value: &str) -> Self {
         Self::String(value.into())
     }
 }
 
 impl From<bool> for Scalar {
+    #[inline]
     fn from(value: bool) -> Self {
         Self::Boolean(value)
     }
 }
 
 impl Decode for Scalar {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         match r.kind()? {
             Kind::String => Decode::decode(r).map(Self::String),
@@ -3392,6 +3507,7 @@ impl Decode for Scalar {
 }
 
 impl Encode for Scalar {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::String(value) => value.encode(w),
@@ -3402,6 +3518,7 @@ impl Encode for Scalar {
 }
 
 impl Validate for Scalar {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Scalar);
@@ -3432,6 +3549,7 @@ impl Members for Some {
 }
 
 impl Decode for Some {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Some as Members>::MEMBERS,
@@ -3458,6 +3576,7 @@ impl Decode for Some {
 }
 
 impl Encode for Some {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"a\":");
         w.string(&self.a);
@@ -3467,6 +3586,7 @@ impl Encode for Some {
 }
 
 impl Validate for Some {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Some);
@@ -3497,6 +3617,7 @@ impl Members for Square {
 }
 
 impl Decode for Square {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Square as Members>::MEMBERS,
@@ -3527,6 +3648,7 @@ impl Decode for Square {
 }
 
 impl Encode for Square {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"type\":\"square\",\"side\":");
         self.side.encode(w);
@@ -3536,6 +3658,7 @@ impl Encode for Square {
 }
 
 impl Validate for Square {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Square);
@@ -3554,18 +3677,21 @@ pub enum Sum {
 }
 
 impl From<Both> for Sum {
+    #[inline]
     fn from(value: Both) -> Self {
         Self::Both(value)
     }
 }
 
 impl From<One> for Sum {
+    #[inline]
     fn from(value: One) -> Self {
         Self::One(value)
     }
 }
 
 impl Decode for Sum {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static CHOICE: Choice = Choice {
             name: "Sum",
@@ -3594,6 +3720,7 @@ impl Decode for Sum {
 }
 
 impl Encode for Sum {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Self::Both(value) => value.encode(w),
@@ -3604,6 +3731,7 @@ impl Encode for Sum {
 }
 
 impl Validate for Sum {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         match self {
             Self::Both(value) => {
@@ -3649,6 +3777,7 @@ impl Members for TextPart {
 }
 
 impl Decode for TextPart {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <TextPart as Members>::MEMBERS,
@@ -3681,6 +3810,7 @@ impl Decode for TextPart {
 }
 
 impl Encode for TextPart {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"text\":");
         w.string(&self.text);
@@ -3694,6 +3824,7 @@ impl Encode for TextPart {
 }
 
 impl Validate for TextPart {
+    #[inline]
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         if let Some(value) = &self.uri {
             let path = &path.member("uri");
@@ -3732,6 +3863,7 @@ impl Members for Tree {
 }
 
 impl Decode for Tree {
+    #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         static SHAPE: Shape = Shape {
             members: <Tree as Members>::MEMBERS,
@@ -3764,6 +3896,7 @@ impl Decode for Tree {
 }
 
 impl Encode for Tree {
+    #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"children\":");
         self.children.encode(w);
@@ -3777,6 +3910,7 @@ impl Encode for Tree {
 }
 
 impl Validate for Tree {
+    #[inline]
     fn check(&self, _: &Path<'_>, _: &mut Violations) {}
 }
 mcp_exact_wire::serde_through_wire!(Tree);
