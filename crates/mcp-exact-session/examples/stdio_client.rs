@@ -82,6 +82,9 @@ fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), Failed> {
             other => return Err(format!("cancel: {other:?}").into()),
         }
     }
+    if !ended.asked.is_empty() {
+        say(&format!("ask: {}", ended.asked.join(", ")))?;
+    }
     let told = result["content"].to_string();
     let answers = [("roots/list", ROOT), ("sampling/createMessage", SAMPLED)];
     for (method, answer) in answers {

@@ -1,15 +1,12 @@
 //! What a client reported, and whether that is what was demanded.
 //!
-//! The peers' clients print one JSON object a step and the revision last. Our own example prints text for people: a line a
-//! step that names the method, and the revision in the last line.
+//! The peers' clients print one JSON object a step and the revision last. Our own example prints text for people: lines that
+//! begin with the name of the step, and the revision in the last one.
 
 use serde::Deserialize;
 
-use super::peers::Peers;
+use super::peers::{FIRST_WITHOUT_HANDSHAKE, Peers};
 use super::process::Ended;
-
-/// The revision that brought the handshake's end: from it on there are no handshake steps.
-const FIRST_WITHOUT_HANDSHAKE: &str = "2026-07-28";
 
 /// What a run has to show.
 pub(super) struct Demand {
@@ -117,7 +114,7 @@ impl Outcome {
         for name in &demand.steps {
             let reported = match demand.reports {
                 Reports::Json => self.steps.iter().any(|step| step.step == *name),
-                Reports::Text => self.text.contains(name.as_str()),
+                Reports::Text => self.text.lines().any(|line| begins(line, name)),
             };
             if !reported {
                 failures.push(format!("{name}: not reported"));
@@ -138,6 +135,12 @@ impl Outcome {
         failures.extend(self.end.clone());
         failures
     }
+}
+
+/// Whether a line begins with the name of a step, and with all of it.
+fn begins(line: &str, step: &str) -> bool {
+    let rest = line.strip_prefix(step);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
 }
 
 /// A detail in one line.
@@ -214,7 +217,8 @@ mod tests {
     fn a_step_that_was_left_out_is_a_failure() {
         let stdout = "{\"step\":\"ping\",\"ok\":true}\n{\"revision\":\"2025-06-18\"}";
         check(stdout, Reports::Json, &["cancel: not reported"]);
-        check("ping\n2025-06-18", Reports::Text, &["cancel: not reported"]);
+        let text = "ping\nno cancel, cancelling\n2025-06-18";
+        check(text, Reports::Text, &["cancel: not reported"]);
     }
 
     #[test]
