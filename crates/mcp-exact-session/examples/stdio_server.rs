@@ -226,15 +226,15 @@ fn go_on(server: &mut Server<()>, slow: &mut Slow, now: Time) -> bool {
     slow.step += 1;
     slow.next += STEP;
     let progress = Progress::new(f64::from(slow.step)).of(f64::from(STEPS));
-    let said = server.progress(slow.key, &progress.with_message("Working"));
-    let step = Json::string(&format!("step {}", slow.step));
-    let logged = server.log(Scope::During(slow.key), Level::Info, Some("slow"), step);
-    if let Some(error) = said.err().or(logged.err()) {
+    if let Err(error) = server.progress(slow.key, &progress.with_message("Working")) {
         complain(&error);
-        return false;
     }
     if slow.step < STEPS {
         return true;
+    }
+    let steps = Json::string(&format!("{STEPS} steps"));
+    if let Err(error) = server.log(Scope::During(slow.key), Level::Info, Some("slow"), steps) {
+        complain(&error);
     }
     if let Err(error) = server.reply(slow.key, result_of(text("Done")), now) {
         complain(&error);
