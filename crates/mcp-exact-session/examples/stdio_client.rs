@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use peer::{Failed, Peer};
 
+const WORD: &str = "hello";
 const ROOT: &str = "file:///tmp/example";
 const SAMPLED: &str = "a sampled message";
 
@@ -73,7 +74,11 @@ fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), Failed> {
         return Err(format!("tools/call {params}: {:?}", ended.outcome).into());
     };
     let result: Value = result.object().parse()?;
-    say(&format!("tools/call {params}: {}", result["content"]))?;
+    let told = result["content"].to_string();
+    say(&format!("tools/call {params}: {told}"))?;
+    if tool["name"] == "echo" && !told.contains(WORD) {
+        return Err(format!("tools/call echo: no {WORD} came back").into());
+    }
     if !ended.progress.is_empty() {
         // The machine only lets values through that grow.
         say(&format!("progress: {:?}", ended.progress))?;
@@ -85,7 +90,6 @@ fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), Failed> {
     if !ended.asked.is_empty() {
         say(&format!("ask: {}", ended.asked.join(", ")))?;
     }
-    let told = result["content"].to_string();
     let answers = [("roots/list", ROOT), ("sampling/createMessage", SAMPLED)];
     for (method, answer) in answers {
         if ended.asked.iter().any(|asked| asked == method) {
@@ -120,7 +124,7 @@ fn use_prompts(peer: &mut Peer) -> Result<(), Failed> {
     for prompt in peer.list("prompts/list", "prompts")? {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();
         let names = arguments.filter_map(|argument| argument["name"].as_str());
-        let arguments: Map<_, _> = names.map(|name| (name.into(), "hello".into())).collect();
+        let arguments: Map<_, _> = names.map(|name| (name.into(), WORD.into())).collect();
         let params = json!({ "name": prompt["name"], "arguments": arguments });
         let got = peer.request("prompts/get", params)?;
         say(&format!("prompts/get: {}", got["messages"]))?;
@@ -136,7 +140,7 @@ fn sample(schema: &Value) -> Value {
         Some("boolean") => json!(true),
         Some("array") => json!([]),
         Some("object") => json!({}),
-        _ => schema["enum"].get(0).cloned().unwrap_or(json!("hello")),
+        _ => schema["enum"].get(0).cloned().unwrap_or(json!(WORD)),
     };
     properties
         .map(|(name, schema)| (name.clone(), value(schema)))
