@@ -19,7 +19,7 @@ use clap::Args;
 
 use install::Installed;
 use outcome::{Demand, Outcome};
-use peers::{Mode, Peer, Peers};
+use peers::{Peer, Peers};
 
 /// How long one client and its server may take together. A slow machine needs a tenth of it.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -123,8 +123,7 @@ struct Pair {
     mode: String,
     /// The program, and what comes after it.
     command: Vec<OsString>,
-    /// Absent when no revision is common to both: then there is nothing to run.
-    demand: Option<Demand>,
+    demand: Demand,
 }
 
 /// A line of the table.
@@ -133,9 +132,8 @@ struct Row {
     direction: &'static str,
     mode: String,
     revision: String,
-    verdict: String,
-    /// Absent when there was nothing to run.
-    failures: Option<Vec<String>>,
+    verdict: &'static str,
+    failures: Vec<String>,
 }
 
 impl Pair {
@@ -145,22 +143,22 @@ impl Pair {
             direction: self.direction,
             mode: self.mode,
             revision: "-".into(),
-            verdict: "no common revision".into(),
-            failures: None,
+            verdict: "FAILED",
+            failures: Vec::new(),
         };
-        if let Some(demand) = self.demand {
-            let name = format!("{} {} {}", row.peer, row.direction, row.mode);
-            let log = logs.join(name.trim().replace([' ', '/', ',', '>', '-'], "_"));
-            let (program, arguments) = self.command.split_first().context("an empty command")?;
-            let ended = process::run(Command::new(program).args(arguments), DEADLINE, &log)?;
-            let outcome = Outcome::of(&ended);
-            let failures = outcome.failures(&demand);
-            row.revision = outcome.revision.unwrap_or_else(|| "none".into());
-            row.verdict = if failures.is_empty() { "ok" } else { "FAILED" }.into();
-            row.failures = Some(failures);
+        let log = logs.join(row.log());
+        let (program, arguments) = self.command.split_first().context("an empty command")?;
+        let ended = process::run(Command::new(program).args(arguments), DEADLINE, &log)?;
+        let outcome = Outcome::of(&ended);
+        row.failures = outcome.failures(&self.demand);
+        if row.failures.is_empty() {
+            row.verdict = self.demand.when_met();
+        }
+        if let (Demand::Session(_), Some(revision)) = (&self.demand, outcome.revision) {
+            row.revision = revision;
         }
         println!("{}", row.line());
-        for failure in row.failures.iter().flatten() {
+        for failure in &row.failures {
             println!("    {failure}");
         }
         Ok(row)
@@ -168,6 +166,16 @@ impl Pair {
 }
 
 impl Row {
+    /// The name of its logs, without the extension: nothing that a file system or a path would take apart, dots included.
+    fn log(&self) -> String {
+        let name = format!("{} {} {}", self.peer, self.direction, self.mode);
+        let words: Vec<&str> = name
+            .split(|letter: char| !letter.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .collect();
+        words.join("_")
+    }
+
     fn line(&self) -> String {
         let Self {
             peer,
@@ -177,41 +185,54 @@ impl Row {
             verdict,
             ..
         } = self;
-        format!("{peer:<18}{direction:<28}{mode:<20}{revision:<12}{verdict}")
+        format!("{peer:<18}{direction:<24}{mode:<24}{revision:<12}{verdict}")
     }
 }
 
-/// Our client with the peer's server, then the peer's client with our server, in every mode.
+/// Our client with the peer's server, then the peer's client with our server, every mode with every mode.
 fn against_ours(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Examples) -> Vec<Pair> {
-    let servers = peer.server.iter().map(|mode| {
-        let mut command = vec![ours.client.clone().into_os_string()];
-        command.extend(installed.command(mode));
-        let range = peers.range(peer, mode);
-        Pair {
-            peer: peer.name.clone(),
-            direction: "our client, its server",
-            mode: mode.mode.clone().unwrap_or_default(),
-            command,
-            demand: range
-                .newest_common(&peers.ours)
-                .map(|revision| Demand::of_our_client(peers, &mode.lacks, revision)),
+    let mut pairs = Vec::new();
+    for client in peers.client_modes(peer) {
+        for server in &peer.server {
+            let mut command = vec![ours.client.clone().into_os_string()];
+            command.extend(client.arguments.iter().map(OsString::from));
+            command.extend(installed.command(server));
+            let common = peers
+                .our_range(client)
+                .newest_common(&peers.range(peer, server));
+            pairs.push(Pair {
+                peer: peer.name.clone(),
+                direction: "our client, its server",
+                mode: modes(Some(&client.mode), server.mode.as_ref()),
+                command,
+                demand: match common {
+                    Some(revision) => Demand::of_our_client(peers, &server.lacks, revision),
+                    None => Demand::refusal(),
+                },
+            });
         }
-    });
-    let clients = peer.client.iter().map(|mode| {
-        let mut command = installed.command(mode);
-        command.push(ours.server.clone().into_os_string());
-        let range = peers.range(peer, mode);
-        Pair {
-            peer: peer.name.clone(),
-            direction: "its client, our server",
-            mode: mode.mode.clone().unwrap_or_default(),
-            command,
-            demand: range
-                .newest_common(&peers.ours)
-                .map(|revision| Demand::with_our_server(peers, &mode.lacks, revision)),
+    }
+    for client in &peer.client {
+        for server in peers.server_modes(peer) {
+            let mut command = installed.command(client);
+            command.push(ours.server.clone().into_os_string());
+            command.extend(server.arguments.iter().map(OsString::from));
+            let common = peers
+                .range(peer, client)
+                .newest_common(&peers.our_range(server));
+            pairs.push(Pair {
+                peer: peer.name.clone(),
+                direction: "its client, our server",
+                mode: modes(client.mode.as_ref(), Some(&server.mode)),
+                command,
+                demand: match common {
+                    Some(revision) => Demand::with_our_server(peers, &client.lacks, revision),
+                    None => Demand::refusal(),
+                },
+            });
         }
-    });
-    servers.chain(clients).collect()
+    }
+    pairs
 }
 
 /// The peer's client with the peer's server, every mode with every mode.
@@ -228,33 +249,32 @@ fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed) -> Vec<Pa
             pairs.push(Pair {
                 peer: peer.name.clone(),
                 direction: "its client, its server",
-                mode: modes(client, server),
+                mode: modes(client.mode.as_ref(), server.mode.as_ref()),
                 command,
-                demand: common.map(|revision| Demand::among_peers(peers, &lacks, revision)),
+                demand: match common {
+                    Some(revision) => Demand::among_peers(peers, &lacks, revision),
+                    None => Demand::refusal(),
+                },
             });
         }
     }
     pairs
 }
 
-fn modes(client: &Mode, server: &Mode) -> String {
-    let modes: Vec<&str> = [client, server]
+/// The mode of the client, then that of the server.
+fn modes(client: Option<&String>, server: Option<&String>) -> String {
+    let modes: Vec<&str> = client
         .into_iter()
-        .filter_map(|mode| mode.mode.as_deref())
+        .chain(server)
+        .map(String::as_str)
         .collect();
     modes.join(", ")
 }
 
 /// The last line, and the error that becomes the exit code.
 fn conclude(rows: &[Row], logs: &Path) -> anyhow::Result<()> {
-    let run = rows.iter().filter_map(|row| row.failures.as_ref());
-    let (passed, failed): (Vec<_>, Vec<_>) = run.partition(|failures| failures.is_empty());
-    println!(
-        "{} passed, {} failed, {} without a common revision",
-        passed.len(),
-        failed.len(),
-        rows.len() - passed.len() - failed.len()
-    );
+    let (passed, failed): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.failures.is_empty());
+    println!("{} passed, {} failed", passed.len(), failed.len());
     if !failed.is_empty() {
         bail!(
             "{} pairs failed; what they printed is in {}",
@@ -263,7 +283,7 @@ fn conclude(rows: &[Row], logs: &Path) -> anyhow::Result<()> {
         );
     }
     if passed.is_empty() {
-        bail!("no pair ran; choose peers that have a revision in common with the other side");
+        bail!("no pair ran; list peers in tests/interop/peers.toml");
     }
     Ok(())
 }
@@ -288,6 +308,21 @@ mod tests {
             error.to_string(),
             "cargo built no example stdio_client in mcp-exact-session"
         );
+    }
+
+    #[test]
+    fn each_row_has_logs_of_its_own() {
+        let row = Row {
+            peer: "python-2.3.0".into(),
+            direction: "its client, our server",
+            mode: "2026-07-28".into(),
+            revision: String::new(),
+            verdict: "ok",
+            failures: Vec::new(),
+        };
+        let log = Path::new("logs").join(row.log()).with_extension("out");
+        let name = "logs/python_2_3_0_its_client_our_server_2026_07_28.out";
+        assert_eq!(log, Path::new(name));
     }
 
     #[test]

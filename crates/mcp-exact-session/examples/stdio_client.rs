@@ -3,20 +3,25 @@
 //!
 //! `stdio_client [--offer REVISION,…] COMMAND…`
 
-use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
-use std::{env, error, io, thread};
+#[path = "stdio/peer.rs"]
+mod peer;
+#[path = "stdio/pipe.rs"]
+mod pipe;
 
-use mcp_exact_session::frame::{Line, Lines, end_line};
+use std::io::Write;
+use std::process::ExitCode;
+use std::{env, io};
+
 use mcp_exact_session::{
-    Asked, Binding, CallOptions, Client, ClientConfig, ClientEvent, Closed, Identity, Json,
-    JsonObject, Level, Offer, Outcome, PeerError, RawResult, StreamId, Time, Transmit,
+    Asked, ClientConfig, Era, Identity, Json, Offer, Outcome, PeerError, RawResult, code, era,
 };
 use serde_json::{Map, Value, json};
 
-type Failed = Box<dyn error::Error>;
+use peer::{Failed, Peer};
+
+const WORD: &str = "hello";
+const ROOT: &str = "file:///tmp/example";
+const SAMPLED: &str = "a sampled message";
 
 fn main() -> ExitCode {
     match run() {
@@ -37,232 +42,94 @@ fn run() -> Result<(), Failed> {
         command.drain(..2);
     }
     config.capabilities = r#"{"roots":{},"sampling":{},"elicitation":{}}"#.parse()?;
-    config.probe = Duration::from_secs(2);
-    let mut peer = Peer::start(command, config)?;
-    let (revision, capabilities) = peer.agreed()?;
-    let able = |name: &str| capabilities.get(name).is_some();
-    if !revision.starts_with("2026") {
-        peer.step("ping", None, CallOptions::default())?;
+    let mut peer = Peer::start(config, command)?;
+    let agreed = peer.agreed()?;
+    say(&format!("connect: {agreed}"))?;
+    let offers = |name: &str| agreed.capabilities.get(name).is_some();
+    if era(agreed.revision.as_str()) == Some(Era::Handshake) {
+        peer.request("ping", Value::Null)?;
+        say("ping: answered")?;
     }
-    if able("tools") {
+    if offers("tools") {
         for tool in peer.list("tools/list", "tools")? {
-            peer.use_tool(&tool)?;
+            use_tool(&mut peer, &tool)?;
         }
     }
-    if able("resources") {
-        for resource in peer.list("resources/list", "resources")? {
-            let params = json!({ "uri": resource["uri"] });
-            peer.step("resources/read", Some(params), CallOptions::default())?;
-        }
+    if offers("resources") {
+        use_resources(&mut peer)?;
     }
-    if able("prompts") {
-        for prompt in peer.list("prompts/list", "prompts")? {
-            let arguments = prompt["arguments"].as_array().into_iter().flatten();
-            let names = arguments.filter_map(|argument| argument["name"].as_str());
-            let arguments: Map<_, _> = names.map(|name| (name.into(), "hello".into())).collect();
-            let params = json!({ "name": prompt["name"], "arguments": arguments });
-            peer.step("prompts/get", Some(params), CallOptions::default())?;
-        }
+    if offers("prompts") {
+        use_prompts(&mut peer)?;
     }
     peer.stop()?;
-    say(&format!("negotiated {revision}"))
+    say(&format!("negotiated {}", agreed.revision))
 }
 
-/// A server that is running, and the machine that talks to it.
-struct Peer {
-    client: Client,
-    command: Vec<String>,
-    child: Child,
-    input: Option<ChildStdin>,
-    output: mpsc::Receiver<Vec<u8>>,
-    lines: Lines,
-    start: Instant,
+/// Calls a tool. One that takes its time is called again and cancelled; of one that has asked something, the answer shows
+/// that it has understood.
+fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), Failed> {
+    let params = json!({ "name": tool["name"], "arguments": sample(&tool["inputSchema"]) });
+    let ended = peer.call("tools/call", params.clone(), false)?;
+    let Outcome::Result(result) = ended.outcome else {
+        return Err(format!("tools/call {params}: {:?}", ended.outcome).into());
+    };
+    let result: Value = result.object().parse()?;
+    let told = result["content"].to_string();
+    say(&format!("tools/call {params}: {told}"))?;
+    if tool["name"] == "echo" && !told.contains(WORD) {
+        return Err(format!("tools/call echo: no {WORD} came back").into());
+    }
+    if !ended.progress.is_empty() {
+        // The machine only lets values through that grow.
+        say(&format!("progress: {:?}", ended.progress))?;
+        match peer.call("tools/call", params, true)?.outcome {
+            Outcome::Cancelled => say("cancel: cancelled at the first progress")?,
+            other => return Err(format!("cancel: {other:?}").into()),
+        }
+    }
+    if !ended.asked.is_empty() {
+        say(&format!("ask: {}", ended.asked.join(", ")))?;
+    }
+    let answers = [("roots/list", ROOT), ("sampling/createMessage", SAMPLED)];
+    for (method, answer) in answers {
+        if ended.asked.iter().any(|asked| asked == method) {
+            if !told.contains(answer) {
+                return Err(format!("{method}: the tool does not know the answer: {told}").into());
+            }
+            say(&format!("{method}: the tool knows the answer"))?;
+        }
+    }
+    Ok(())
 }
 
-impl Peer {
-    fn start(command: Vec<String>, config: ClientConfig) -> Result<Self, Failed> {
-        let (mut child, output) = spawn(&command)?;
-        let client = Client::new(Arc::new(config), Binding::Duplex, None, Time::ZERO)?;
-        Ok(Self {
-            client,
-            command,
-            input: child.stdin.take(),
-            child,
-            output,
-            lines: Lines::new(4 << 20),
-            start: Instant::now(),
-        })
+fn use_resources(peer: &mut Peer) -> Result<(), Failed> {
+    for resource in peer.list("resources/list", "resources")? {
+        let params = json!({ "uri": resource["uri"] });
+        let read = peer.request("resources/read", params)?;
+        say(&format!("resources/read: {}", read["contents"]))?;
     }
+    match peer.list("resources/templates/list", "resourceTemplates") {
+        // The capability does not say whether there are templates.
+        Err(error) if is_unknown_method(&error) => Ok(()),
+        listed => listed.map(drop),
+    }
+}
 
-    fn now(&self) -> Time {
-        Time::since_start(self.start.elapsed())
-    }
+fn is_unknown_method(error: &Failed) -> bool {
+    let error = error.downcast_ref::<PeerError>();
+    error.and_then(PeerError::code) == Some(code::METHOD_NOT_FOUND)
+}
 
-    fn agreed(&mut self) -> Result<(String, JsonObject), Failed> {
-        loop {
-            match self.event()? {
-                ClientEvent::Agreed(agreed, _) => {
-                    let info = agreed.info.map(|info| info.to_string()).unwrap_or_default();
-                    say(&format!("agreed on {} with {info}", agreed.revision))?;
-                    return Ok((agreed.revision.to_string(), agreed.capabilities));
-                }
-                ClientEvent::Restart => {
-                    say("the server has left after a probe; starting it again")?;
-                    (self.child, self.output) = spawn(&self.command)?;
-                    self.input = self.child.stdin.take();
-                    self.client.restarted(self.now());
-                }
-                event => self.other(event)?,
-            }
-        }
+fn use_prompts(peer: &mut Peer) -> Result<(), Failed> {
+    for prompt in peer.list("prompts/list", "prompts")? {
+        let arguments = prompt["arguments"].as_array().into_iter().flatten();
+        let names = arguments.filter_map(|argument| argument["name"].as_str());
+        let arguments: Map<_, _> = names.map(|name| (name.into(), WORD.into())).collect();
+        let params = json!({ "name": prompt["name"], "arguments": arguments });
+        let got = peer.request("prompts/get", params)?;
+        say(&format!("prompts/get: {}", got["messages"]))?;
     }
-
-    /// The next event: sends what is to be sent and waits for what comes.
-    fn event(&mut self) -> Result<ClientEvent, Failed> {
-        loop {
-            if let Some(event) = self.client.poll_event() {
-                return Ok(event);
-            }
-            self.send()?;
-            let now = self.now();
-            if let Some(Line::Frame(line)) = self.lines.next_line() {
-                self.client.receive(StreamId::DUPLEX, line, now)?;
-                continue;
-            }
-            let wait = self.client.poll_timeout().map(|at| at.after(now));
-            match self
-                .output
-                .recv_timeout(wait.unwrap_or(Duration::from_secs(60)))
-            {
-                Ok(bytes) => self.lines.push(&bytes),
-                Err(mpsc::RecvTimeoutError::Timeout) => self.client.handle_timeout(self.now()),
-                Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    self.client
-                        .closed(StreamId::DUPLEX, Closed::Lost, self.now());
-                }
-            }
-        }
-    }
-
-    fn send(&mut self) -> Result<(), Failed> {
-        let mut out = Vec::new();
-        while let Some(transmit) = self.client.poll_transmit(&mut out) {
-            if matches!(transmit, Transmit::Frame { .. }) {
-                end_line(&mut out);
-            }
-        }
-        if let Some(input) = &mut self.input {
-            // A server that has left is noticed where its output ends.
-            let _ = input.write_all(&out).and_then(|()| input.flush());
-        }
-        Ok(())
-    }
-
-    /// Deals with what belongs to no step.
-    fn other(&mut self, event: ClientEvent) -> Result<(), Failed> {
-        match event {
-            ClientEvent::Ask { key, ask, .. } => {
-                say(&format!("  asked {}", ask.method()))?;
-                self.client.answer(key, answer(&ask), self.now())?;
-            }
-            ClientEvent::Log(_, logged) => {
-                say(&format!("  log {}: {}", logged.level, logged.data))?
-            }
-            ClientEvent::Violation(violation) => say(&format!("  violation: {violation}"))?,
-            ClientEvent::Failed(error) => return Err(error.into()),
-            ClientEvent::Closed => return Err("the server has left".into()),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// A request until it ends; with `cancel`, it is cancelled at its first progress.
-    fn call(
-        &mut self,
-        method: &str,
-        params: Option<Value>,
-        options: CallOptions,
-        cancel: bool,
-    ) -> Result<Outcome, Failed> {
-        let params = params.and_then(|params| Json::from(params).try_into().ok());
-        let request = self.client.request(method, params, options, self.now())?;
-        loop {
-            match self.event()? {
-                ClientEvent::Done(key, outcome) if key == request => return Ok(outcome),
-                ClientEvent::Progress(key, progress) if key == request => {
-                    say(&format!("  progress {}", progress.done))?;
-                    if cancel {
-                        self.client.cancel(request, "no longer wanted", self.now());
-                    }
-                }
-                event => self.other(event)?,
-            }
-        }
-    }
-
-    fn step(
-        &mut self,
-        method: &str,
-        params: Option<Value>,
-        options: CallOptions,
-    ) -> Result<Value, Failed> {
-        match self.call(method, params.clone(), options, false)? {
-            Outcome::Result(result) => {
-                let shown = params.map(|params| params.to_string()).unwrap_or_default();
-                say(&format!("{method} {shown} -> {}", result.object()))?;
-                Ok(result.object().parse()?)
-            }
-            other => Err(format!("{method}: {other:?}").into()),
-        }
-    }
-
-    /// All pages of a list.
-    fn list(&mut self, method: &str, member: &str) -> Result<Vec<Value>, Failed> {
-        let (mut items, mut params) = (Vec::new(), None);
-        loop {
-            let mut page = self.step(method, params, CallOptions::default())?;
-            if let Value::Array(more) = page[member].take() {
-                items.extend(more);
-            }
-            match page["nextCursor"].take() {
-                Value::Null => return Ok(items),
-                cursor => params = Some(json!({ "cursor": cursor })),
-            }
-        }
-    }
-
-    fn use_tool(&mut self, tool: &Value) -> Result<(), Failed> {
-        let arguments = sample(&tool["inputSchema"]);
-        let params = json!({ "name": tool["name"], "arguments": arguments });
-        let options = CallOptions {
-            progress: true,
-            log_level: Some(Level::Debug),
-            ..CallOptions::default()
-        };
-        self.step("tools/call", Some(params.clone()), options)?;
-        if tool["name"] == "slow" {
-            match self.call("tools/call", Some(params), options, true)? {
-                Outcome::Cancelled => say("tools/call slow -> cancelled")?,
-                other => return Err(format!("not cancelled: {other:?}").into()),
-            }
-        }
-        Ok(())
-    }
-
-    /// Closes the server's input and waits for it to leave (`basic/lifecycle`, "Shutdown").
-    fn stop(&mut self) -> Result<(), Failed> {
-        let now = self.now();
-        self.client.shutdown(now);
-        self.input = None;
-        for _ in 0..100 {
-            if self.child.try_wait()?.is_some() {
-                return Ok(());
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-        self.child.kill()?;
-        Ok(())
-    }
+    Ok(())
 }
 
 /// A value for every property of a schema.
@@ -273,7 +140,7 @@ fn sample(schema: &Value) -> Value {
         Some("boolean") => json!(true),
         Some("array") => json!([]),
         Some("object") => json!({}),
-        _ => json!("hello"),
+        _ => schema["enum"].get(0).cloned().unwrap_or(json!(WORD)),
     };
     properties
         .map(|(name, schema)| (name.clone(), value(schema)))
@@ -281,48 +148,25 @@ fn sample(schema: &Value) -> Value {
         .into()
 }
 
+/// What this client answers when it is asked.
 fn answer(ask: &Asked) -> Result<RawResult, PeerError> {
-    let params: Value = match ask.params() {
-        Some(params) => params
-            .parse()
-            .map_err(|e| PeerError::invalid_params(e.to_string()))?,
-        None => Value::Null,
-    };
     let answer = match ask.method() {
-        "roots/list" => json!({ "roots": [{ "uri": "file:///tmp", "name": "tmp" }] }),
+        "roots/list" => json!({ "roots": [{ "uri": ROOT, "name": "example" }] }),
         "sampling/createMessage" => json!({ "role": "assistant", "model": "example",
-            "content": { "type": "text", "text": "I am an example" } }),
+            "content": { "type": "text", "text": SAMPLED } }),
         "elicitation/create" => {
-            json!({ "action": "accept", "content": sample(&params["requestedSchema"]) })
+            let form = ask
+                .params()
+                .and_then(|params| params.get("requestedSchema"));
+            let form = form.map(|form| form.text().parse::<Value>());
+            let form = form.transpose().ok().flatten().unwrap_or_default();
+            json!({ "action": "accept", "content": sample(&form) })
         }
         other => return Err(PeerError::method_not_found(other)),
     };
     RawResult::of(&Json::from(answer)).map_err(|error| PeerError::internal(error.to_string()))
 }
 
-fn spawn(command: &[String]) -> Result<(Child, mpsc::Receiver<Vec<u8>>), Failed> {
-    let (program, arguments) = command.split_first().ok_or("stdio_client COMMAND…")?;
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = command.spawn()?;
-    let mut from = child.stdout.take().ok_or("no output")?;
-    let (to, bytes) = mpsc::sync_channel(16);
-    thread::spawn(move || {
-        let mut buffer = vec![0; 16 << 10];
-        while let Ok(count @ 1..) = from.read(&mut buffer) {
-            if to.send(buffer[..count].to_vec()).is_err() {
-                break;
-            }
-        }
-    });
-    Ok((child, bytes))
-}
-
 fn say(line: &str) -> Result<(), Failed> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}")?;
-    Ok(())
+    Ok(writeln!(io::stdout(), "{line}")?)
 }

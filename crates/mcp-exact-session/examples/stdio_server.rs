@@ -1,20 +1,24 @@
 //! A server on standard input and output, without a runtime: an echo, something slow, something that asks the client, a
 //! resource and a prompt. Speaks every revision, or those that its arguments name, the most preferred one first.
 
-use std::io::{Read, Write};
+#[path = "stdio/pipe.rs"]
+mod pipe;
+
+use std::io::Write;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use std::{env, error, io, thread};
+use std::{env, error, io};
 
-use mcp_exact_session::frame::{Line, Lines, end_line};
+use mcp_exact_session::frame::{Line, Lines};
 use mcp_exact_session::{
     Ask, Binding, Closed, Identity, Inbound, Incoming, Json, Level, Offer, Outcome, PeerError,
     Progress, RawResult, Reply, RequestKey, Scope, Server, ServerConfig, ServerEvent, StreamId,
-    Time, Transmit,
+    Time,
 };
 use serde_json::{Value, json};
 
-const STEPS: u32 = 5;
+const STEPS: u32 = 20;
+const STEP: Duration = Duration::from_millis(50);
 
 /// A call of the slow tool: how far it has come, and when it goes on.
 struct Slow {
@@ -26,9 +30,10 @@ struct Slow {
 fn main() -> Result<(), Box<dyn error::Error>> {
     let start = Instant::now();
     let now = || Time::since_start(start.elapsed());
-    let input = read(io::stdin());
-    let mut server = Server::new(Arc::new(config()?), Binding::Duplex, now())?;
-    let mut lines = Lines::new(4 << 20);
+    let input = pipe::read(io::stdin());
+    let config = config()?;
+    let mut lines = Lines::new(config.limits.message_bytes);
+    let mut server = Server::new(Arc::new(config), Binding::Duplex, now())?;
     let mut slow: Vec<Slow> = Vec::new();
     loop {
         while let Some(event) = server.poll_event() {
@@ -41,13 +46,18 @@ fn main() -> Result<(), Box<dyn error::Error>> {
             }
         }
         slow.retain_mut(|slow| go_on(&mut server, slow, now()));
-        write(&mut server)?;
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(&pipe::lines(|out| server.poll_transmit(out)))?;
+        stdout.flush()?;
         match lines.next_line() {
             Some(Line::Frame(line)) => {
                 server.receive(StreamId::DUPLEX, line, Inbound::new(()), now())?;
                 continue;
             }
-            Some(Line::TooLong) => complain(&"a line is too long"),
+            Some(Line::TooLong) => {
+                complain(&"a line is too long");
+                continue;
+            }
             None => {}
         }
         let deadline = server.poll_timeout().map(|at| at.after(now()));
@@ -112,7 +122,7 @@ fn answer(request: &Incoming<()>, slow: &mut Vec<Slow>) -> Result<Option<Reply>,
         "tools/call" => match params["name"].as_str() {
             Some("echo") => text(params["arguments"]["text"].as_str().unwrap_or("")),
             Some("slow") => {
-                let (key, next) = (request.key, Instant::now());
+                let (key, next) = (request.key, Instant::now() + STEP);
                 slow.push(Slow { key, step: 0, next });
                 return Ok(None);
             }
@@ -152,37 +162,59 @@ fn result_of(result: Value) -> Reply {
     )
 }
 
-/// Asks what the client can be asked; what it answers comes with the same request in its next round.
+/// Asks everything that the client can be asked, all at once. The same request comes again with the answers.
 fn ask(request: &Incoming<()>) -> Reply {
-    match request.answers.get("question") {
-        Some(Outcome::Result(answer)) => {
-            return result_of(text(&format!("The client says {}", answer.object())));
-        }
-        Some(other) => return result_of(text(&format!("No answer: {other:?}"))),
-        None => {}
+    if !request.answers.is_empty() {
+        let told: Vec<String> = request.answers.iter().map(told).collect();
+        return result_of(text(&told.join("\n")));
     }
-    let able = |name: &str| request.client().capabilities.get(name).is_some();
-    let (method, params) = if able("elicitation") {
-        let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } },
-                             "required": ["name"] });
-        let params = json!({ "message": "What is your name?", "requestedSchema": schema });
-        ("elicitation/create", Some(params))
-    } else if able("sampling") {
-        let content = json!({ "type": "text", "text": "What is your name?" });
-        let messages = json!([{ "role": "user", "content": content }]);
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "Say something" } });
+    let form = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let questions = [
+        ("roots", "roots/list", json!(null)),
         (
+            "sampling",
             "sampling/createMessage",
-            Some(json!({ "messages": messages, "maxTokens": 100 })),
-        )
-    } else if able("roots") {
-        ("roots/list", None)
-    } else {
-        return result_of(text("This client cannot be asked anything"));
+            json!({ "messages": [message], "maxTokens": 100 }),
+        ),
+        (
+            "elicitation",
+            "elicitation/create",
+            json!({ "message": "What is your name?", "requestedSchema": form }),
+        ),
+    ];
+    let asks: Vec<_> = questions
+        .into_iter()
+        .filter(|(capability, ..)| can(request, capability))
+        .map(|(capability, method, params)| {
+            let params = Json::from(params).try_into().ok();
+            (capability.to_owned(), Ask::new(method, params))
+        })
+        .collect();
+    match asks.is_empty() {
+        true => result_of(text("This client cannot be asked anything")),
+        false => Reply::Ask { asks, state: None },
+    }
+}
+
+/// Whether the client has declared that it can be asked this. One that elicits by URL may not have forms.
+fn can(request: &Incoming<()>, capability: &str) -> bool {
+    let declared = request.client().capabilities.get(capability);
+    let modes: Option<Value> = declared.and_then(|declared| declared.text().parse().ok());
+    modes.is_some_and(|modes| modes["url"].is_null() || !modes["form"].is_null())
+}
+
+/// What the client has answered to a question: the URI of its first root, what was sampled, what somebody has entered.
+fn told((question, answer): (&str, &Outcome)) -> String {
+    let Outcome::Result(result) = answer else {
+        return format!("{question}: {answer:?}");
     };
-    let params = params.and_then(|params| Json::from(params).try_into().ok());
-    Reply::Ask {
-        asks: vec![("question".into(), Ask::new(method, params))],
-        state: None,
+    let result: Value = result.object().parse().unwrap_or_default();
+    match question {
+        "roots" => format!("root {}", result["roots"][0]["uri"]),
+        // From 2025-11-25 on there may be several blocks.
+        "sampling" => format!("sampled {}", result["content"]),
+        _ => format!("{}: {}", result["action"], result["content"]),
     }
 }
 
@@ -192,17 +224,17 @@ fn go_on(server: &mut Server<()>, slow: &mut Slow, now: Time) -> bool {
         return true;
     }
     slow.step += 1;
-    slow.next += Duration::from_millis(40);
+    slow.next += STEP;
     let progress = Progress::new(f64::from(slow.step)).of(f64::from(STEPS));
-    let said = server.progress(slow.key, &progress.with_message("Working"));
-    let step = Json::string(&format!("step {}", slow.step));
-    let logged = server.log(Scope::During(slow.key), Level::Info, Some("slow"), step);
-    if let Some(error) = said.err().or(logged.err()) {
+    if let Err(error) = server.progress(slow.key, &progress.with_message("Working")) {
         complain(&error);
-        return false;
     }
     if slow.step < STEPS {
         return true;
+    }
+    let steps = Json::string(&format!("{STEPS} steps"));
+    if let Err(error) = server.log(Scope::During(slow.key), Level::Info, Some("slow"), steps) {
+        complain(&error);
     }
     if let Err(error) = server.reply(slow.key, result_of(text("Done")), now) {
         complain(&error);
@@ -213,30 +245,4 @@ fn go_on(server: &mut Server<()>, slow: &mut Slow, now: Time) -> bool {
 /// Standard output carries nothing but messages.
 fn complain(about: &dyn std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{about}");
-}
-
-fn write(server: &mut Server<()>) -> io::Result<()> {
-    let mut out = Vec::new();
-    while let Some(transmit) = server.poll_transmit(&mut out) {
-        if matches!(transmit, Transmit::Frame { .. }) {
-            end_line(&mut out);
-        }
-    }
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(&out)?;
-    stdout.flush()
-}
-
-/// Reads in a thread of its own; the channel ends with the input.
-fn read(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
-    let (to, bytes) = mpsc::sync_channel(16);
-    thread::spawn(move || {
-        let mut buffer = vec![0; 16 << 10];
-        while let Ok(count @ 1..) = from.read(&mut buffer) {
-            if to.send(buffer[..count].to_vec()).is_err() {
-                break;
-            }
-        }
-    });
-    bytes
 }

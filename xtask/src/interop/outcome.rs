@@ -1,18 +1,22 @@
 //! What a client reported, and whether that is what was demanded.
 //!
-//! The peers' clients print one JSON object a step and the revision last. Our own example prints text for people: a line a
-//! step that names the method, and the revision in the last line.
+//! The peers' clients print one JSON object a step and the revision last. Our own example prints text for people: lines that
+//! begin with the name of the step, and the revision in the last one.
 
 use serde::Deserialize;
 
-use super::peers::Peers;
+use super::peers::{FIRST_WITHOUT_HANDSHAKE, Peers};
 use super::process::Ended;
 
-/// The revision that brought the handshake's end: from it on there are no handshake steps.
-const FIRST_WITHOUT_HANDSHAKE: &str = "2026-07-28";
-
 /// What a run has to show.
-pub(super) struct Demand {
+pub(super) enum Demand {
+    Session(Session),
+    /// The two have no revision in common: the client says so and leaves. 101 would be a panic, a signal a crash.
+    Refusal,
+}
+
+/// A session on a revision, with every step taken.
+pub(super) struct Session {
     revision: String,
     steps: Vec<String>,
     reports: Reports,
@@ -31,6 +35,43 @@ enum Reports {
 impl Demand {
     /// Of a peer's client with a peer's server.
     pub(super) fn among_peers(peers: &Peers, lacks: &[String], revision: String) -> Self {
+        Self::Session(Session::json(peers, lacks, revision))
+    }
+
+    /// Of a peer's client with our server.
+    pub(super) fn with_our_server(peers: &Peers, lacks: &[String], revision: String) -> Self {
+        Self::Session(Session {
+            silent_after_cancel: true,
+            ..Session::json(peers, lacks, revision)
+        })
+    }
+
+    /// Of our client with a peer's server. That it connected and went away shows in the revision and the exit code.
+    pub(super) fn of_our_client(peers: &Peers, lacks: &[String], revision: String) -> Self {
+        let mut session = Session::json(peers, lacks, revision);
+        session
+            .steps
+            .retain(|step| !["connect", "shutdown"].contains(&step.as_str()));
+        session.reports = Reports::Text;
+        Self::Session(session)
+    }
+
+    /// Of two that have no revision in common.
+    pub(super) fn refusal() -> Self {
+        Self::Refusal
+    }
+
+    /// The verdict on a run that has shown it.
+    pub(super) fn when_met(&self) -> &'static str {
+        match self {
+            Self::Session(_) => "ok",
+            Self::Refusal => "ok, refused",
+        }
+    }
+}
+
+impl Session {
+    fn json(peers: &Peers, lacks: &[String], revision: String) -> Self {
         let mut steps = peers.steps.always.clone();
         if revision.as_str() < FIRST_WITHOUT_HANDSHAKE {
             steps.extend_from_slice(&peers.steps.handshake);
@@ -43,24 +84,6 @@ impl Demand {
             silent_after_cancel: false,
         }
     }
-
-    /// Of a peer's client with our server.
-    pub(super) fn with_our_server(peers: &Peers, lacks: &[String], revision: String) -> Self {
-        Self {
-            silent_after_cancel: true,
-            ..Self::among_peers(peers, lacks, revision)
-        }
-    }
-
-    /// Of our client with a peer's server. That it connected and went away shows in the revision and the exit code.
-    pub(super) fn of_our_client(peers: &Peers, lacks: &[String], revision: String) -> Self {
-        let mut demand = Self::among_peers(peers, lacks, revision);
-        demand
-            .steps
-            .retain(|step| !["connect", "shutdown"].contains(&step.as_str()));
-        demand.reports = Reports::Text;
-        demand
-    }
 }
 
 /// What a client printed, taken apart.
@@ -69,7 +92,9 @@ pub(super) struct Outcome {
     pub(super) revision: Option<String>,
     steps: Vec<Step>,
     text: String,
-    /// Why the run is a failure whatever was printed.
+    /// Whether the program said by its exit code that something failed.
+    failed: bool,
+    /// Why a session is a failure whatever was printed.
     end: Option<String>,
 }
 
@@ -104,12 +129,24 @@ impl Outcome {
                 .filter_map(|line| serde_json::from_str(line).ok())
                 .collect(),
             text: ended.stdout.clone(),
+            failed: ended.status.and_then(|status| status.code()) == Some(1),
             end,
         }
     }
 
     /// Everything that is not as demanded, one line each.
     pub(super) fn failures(&self, demand: &Demand) -> Vec<String> {
+        match demand {
+            Demand::Session(session) => self.of_session(session),
+            Demand::Refusal if self.failed => Vec::new(),
+            Demand::Refusal => {
+                let end = self.end.as_deref().unwrap_or("it ended with success");
+                vec![format!("no revision is common, and still: {end}")]
+            }
+        }
+    }
+
+    fn of_session(&self, demand: &Session) -> Vec<String> {
         let mut failures = Vec::new();
         for step in self.steps.iter().filter(|step| !step.ok) {
             failures.push(format!("{}: {}", step.step, plain(&step.detail)));
@@ -117,7 +154,7 @@ impl Outcome {
         for name in &demand.steps {
             let reported = match demand.reports {
                 Reports::Json => self.steps.iter().any(|step| step.step == *name),
-                Reports::Text => self.text.contains(name.as_str()),
+                Reports::Text => self.text.lines().any(|line| begins(line, name)),
             };
             if !reported {
                 failures.push(format!("{name}: not reported"));
@@ -138,6 +175,12 @@ impl Outcome {
         failures.extend(self.end.clone());
         failures
     }
+}
+
+/// Whether a line begins with the name of a step, and with all of it.
+fn begins(line: &str, step: &str) -> bool {
+    let rest = line.strip_prefix(step);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
 }
 
 /// A detail in one line.
@@ -174,12 +217,12 @@ mod tests {
     );
 
     fn demand(reports: Reports) -> Demand {
-        Demand {
+        Demand::Session(Session {
             revision: "2025-06-18".into(),
             steps: vec!["ping".into(), "cancel".into()],
             reports,
             silent_after_cancel: true,
-        }
+        })
     }
 
     fn check(stdout: &str, reports: Reports, failures: &[&str]) {
@@ -214,7 +257,8 @@ mod tests {
     fn a_step_that_was_left_out_is_a_failure() {
         let stdout = "{\"step\":\"ping\",\"ok\":true}\n{\"revision\":\"2025-06-18\"}";
         check(stdout, Reports::Json, &["cancel: not reported"]);
-        check("ping\n2025-06-18", Reports::Text, &["cancel: not reported"]);
+        let text = "ping\nno cancel, cancelling\n2025-06-18";
+        check(text, Reports::Text, &["cancel: not reported"]);
     }
 
     #[test]
@@ -247,5 +291,29 @@ mod tests {
         };
         let failures = Outcome::of(&ended).failures(&demand(Reports::Json));
         assert_eq!(failures, ["killed at the deadline"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_refusal_is_an_exit_with_failure_and_no_crash() {
+        use std::os::unix::process::ExitStatusExt;
+
+        let ended = |status: Option<i32>| {
+            let ended = Ended {
+                status: status.map(ExitStatus::from_raw),
+                stdout: String::new(),
+                stderr: "failed: update the older one".into(),
+            };
+            Outcome::of(&ended).failures(&Demand::refusal())
+        };
+        assert_eq!(ended(Some(1 << 8)), [""; 0]);
+        assert_eq!(
+            ended(Some(0)),
+            ["no revision is common, and still: it ended with success"]
+        );
+        let deadline = "no revision is common, and still: killed at the deadline";
+        assert_eq!(ended(None), [deadline]);
+        assert_eq!(ended(Some(101 << 8)).len(), 1);
+        assert_eq!(ended(Some(9)).len(), 1);
     }
 }

@@ -7,19 +7,41 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
+/// The revision that brought the handshake's end: from it on there are no handshake steps.
+pub(super) const FIRST_WITHOUT_HANDSHAKE: &str = "2026-07-28";
+
 /// The whole file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Peers {
-    pub(super) ours: Range,
+    pub(super) ours: Ours,
     pub(super) steps: Steps,
     #[serde(rename = "peer")]
     peers: Vec<Peer>,
 }
 
-/// Oldest and newest revision that a side speaks, with all between them. Revisions are dates, and sort as text.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// Our two examples: what they speak, and the modes in which they are started.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct Ours {
+    oldest: String,
+    newest: String,
+    client: Vec<OurMode>,
+    server: Vec<OurMode>,
+}
+
+/// A mode of an example.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OurMode {
+    pub(super) mode: String,
+    pub(super) arguments: Vec<String>,
+    oldest: Option<String>,
+    newest: Option<String>,
+}
+
+/// Oldest and newest revision that a side speaks, with all between them. Revisions are dates, and sort as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) oldest: String,
     pub(super) newest: String,
@@ -95,12 +117,41 @@ impl Peers {
         Ok(chosen.collect())
     }
 
+    /// The modes in which our client meets a peer, the first one with each.
+    pub(super) fn client_modes(&self, peer: &Peer) -> impl Iterator<Item = &OurMode> {
+        peer.meets(&self.ours.client)
+    }
+
+    /// The modes in which our server meets a peer, the first one with each.
+    pub(super) fn server_modes(&self, peer: &Peer) -> impl Iterator<Item = &OurMode> {
+        peer.meets(&self.ours.server)
+    }
+
+    /// What our examples speak in a mode.
+    pub(super) fn our_range(&self, mode: &OurMode) -> Range {
+        Range {
+            oldest: mode.oldest.as_ref().unwrap_or(&self.ours.oldest).clone(),
+            newest: mode.newest.as_ref().unwrap_or(&self.ours.newest).clone(),
+        }
+    }
+
     /// What a peer speaks in a mode. None speaks less than what ours speaks at the old end.
     pub(super) fn range(&self, peer: &Peer, mode: &Mode) -> Range {
         Range {
             oldest: mode.oldest.as_ref().unwrap_or(&self.ours.oldest).clone(),
             newest: mode.newest.as_ref().unwrap_or(&peer.newest).clone(),
         }
+    }
+}
+
+impl Peer {
+    /// A peer that knows the handshake alone meets the first mode, which speaks both eras: in the others there is less to see.
+    fn meets<'m>(&self, modes: &'m [OurMode]) -> impl Iterator<Item = &'m OurMode> + use<'m> {
+        let count = match self.newest.as_str() < FIRST_WITHOUT_HANDSHAKE {
+            true => 1,
+            false => modes.len(),
+        };
+        modes.iter().take(count)
     }
 }
 
@@ -163,6 +214,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn peers_of_both_eras_meet_every_mode_of_ours() {
+        let peers = peers();
+        let met = |name: &str| {
+            let chosen = peers.choose(&[name.into()]).expect("it is there");
+            let modes = peers
+                .client_modes(chosen[0])
+                .chain(peers.server_modes(chosen[0]));
+            modes.map(|mode| mode.mode.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(met("python-1.30.0"), ["auto", "serve"]);
+        assert_eq!(
+            met("python-2.3.0"),
+            ["auto", "2026-07-28", "legacy", "serve", "strict", "legacy"]
+        );
     }
 
     #[test]

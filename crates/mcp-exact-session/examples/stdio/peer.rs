@@ -1,0 +1,222 @@
+//! A server as a child process, and the machine that talks to it: writes what leaves, waits for what comes, until a
+//! request has ended. What is asked meanwhile is answered by the program.
+
+use std::io::Write;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use std::{error, thread};
+
+use mcp_exact_session::frame::{Line, Lines};
+use mcp_exact_session::{
+    Agreed, Binding, CallOptions, Client, ClientConfig, ClientEvent, Closed, Json, Level, Outcome,
+    StreamId, Time,
+};
+use serde_json::{Value, json};
+
+use crate::{pipe, say};
+
+pub type Failed = Box<dyn error::Error>;
+
+/// A server that is running.
+pub struct Peer {
+    client: Client,
+    command: Vec<String>,
+    child: Child,
+    input: Option<ChildStdin>,
+    output: mpsc::Receiver<Vec<u8>>,
+    lines: Lines,
+    start: Instant,
+}
+
+/// A request that has ended, and what came before its end.
+pub struct Ended {
+    pub outcome: Outcome,
+    pub progress: Vec<f64>,
+    /// What the server has asked meanwhile, by method.
+    pub asked: Vec<String>,
+}
+
+impl Peer {
+    pub fn start(config: ClientConfig, command: Vec<String>) -> Result<Self, Failed> {
+        let lines = Lines::new(config.limits.message_bytes);
+        let client = Client::new(Arc::new(config), Binding::Duplex, None, Time::ZERO)?;
+        let (mut child, output) = spawn(&command)?;
+        Ok(Self {
+            client,
+            command,
+            input: child.stdin.take(),
+            child,
+            output,
+            lines,
+            start: Instant::now(),
+        })
+    }
+
+    /// What both sides have agreed on.
+    pub fn agreed(&mut self) -> Result<Agreed, Failed> {
+        loop {
+            match self.event()? {
+                ClientEvent::Agreed(agreed, _) => return Ok(agreed),
+                ClientEvent::Restart => self.restart()?,
+                event => self.other(event)?,
+            }
+        }
+    }
+
+    /// Some servers before 2026-07-28 do not survive a probe (`basic/transports/stdio`, "Backward Compatibility").
+    fn restart(&mut self) -> Result<(), Failed> {
+        say("the server has left after a probe; it is started again")?;
+        self.child.kill()?;
+        self.child.wait()?;
+        (self.child, self.output) = spawn(&self.command)?;
+        self.input = self.child.stdin.take();
+        // What the old one has said to its end is no part of what the new one says.
+        while self.lines.next_line().is_some() {}
+        self.lines.rest();
+        self.client.restarted(self.now());
+        Ok(())
+    }
+
+    /// The result of a request.
+    pub fn request(&mut self, method: &str, params: Value) -> Result<Value, Failed> {
+        let error = match self.call(method, params, false)?.outcome {
+            Outcome::Result(result) => return Ok(result.object().parse()?),
+            Outcome::Error(error) => error.into(),
+            other => Failed::from(format!("{other:?}")),
+        };
+        say(&format!("{method}: {error}"))?;
+        Err(error)
+    }
+
+    /// All pages of a list.
+    pub fn list(&mut self, method: &str, member: &str) -> Result<Vec<Value>, Failed> {
+        let (mut items, mut params) = (Vec::new(), Value::Null);
+        loop {
+            let mut page = self.request(method, params)?;
+            if let Value::Array(more) = page[member].take() {
+                items.extend(more);
+            }
+            match page["nextCursor"].take() {
+                Value::Null => break,
+                cursor => params = json!({ "cursor": cursor }),
+            }
+        }
+        say(&format!("{method}: {} of them", items.len()))?;
+        Ok(items)
+    }
+
+    /// A request until it ends; with `cancel` it is cancelled at its first progress.
+    pub fn call(&mut self, method: &str, params: Value, cancel: bool) -> Result<Ended, Failed> {
+        let tool = method == "tools/call";
+        let options = CallOptions {
+            progress: tool,
+            log_level: tool.then_some(Level::Debug),
+            ..CallOptions::default()
+        };
+        let params = Json::from(params).try_into().ok();
+        let request = self.client.request(method, params, options, self.now())?;
+        let (mut progress, mut asked) = (Vec::new(), Vec::new());
+        loop {
+            match self.event()? {
+                ClientEvent::Done(key, outcome) if key == request => {
+                    return Ok(Ended {
+                        outcome,
+                        progress,
+                        asked,
+                    });
+                }
+                ClientEvent::Progress(key, made) if key == request => {
+                    progress.push(made.done);
+                    if cancel {
+                        self.client.cancel(request, "no longer wanted", self.now());
+                    }
+                }
+                ClientEvent::Ask { key, ask, .. } => {
+                    asked.push(ask.method().to_owned());
+                    self.client.answer(key, crate::answer(&ask), self.now())?;
+                }
+                event => self.other(event)?,
+            }
+        }
+    }
+
+    /// Deals with what belongs to no request that waits.
+    fn other(&mut self, event: ClientEvent) -> Result<(), Failed> {
+        match event {
+            ClientEvent::Ask { key, ask, .. } => {
+                self.client.answer(key, crate::answer(&ask), self.now())?;
+            }
+            ClientEvent::Log(_, logged) => {
+                say(&format!("  log, {}: {}", logged.level, logged.data))?;
+            }
+            ClientEvent::Violation(violation) => say(&format!("  violation: {violation}"))?,
+            ClientEvent::Failed(error) => return Err(error.into()),
+            ClientEvent::Closed => return Err("the server has left".into()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The next event: sends what is to be sent and waits for what comes.
+    fn event(&mut self) -> Result<ClientEvent, Failed> {
+        loop {
+            if let Some(event) = self.client.poll_event() {
+                return Ok(event);
+            }
+            let out = pipe::lines(|out| self.client.poll_transmit(out));
+            if let Some(input) = &mut self.input {
+                // A server that has left is noticed where its output ends.
+                let _ = input.write_all(&out).and_then(|()| input.flush());
+            }
+            let now = self.now();
+            match self.lines.next_line() {
+                Some(Line::Frame(line)) => {
+                    self.client.receive(StreamId::DUPLEX, line, now)?;
+                    continue;
+                }
+                Some(Line::TooLong) => return Err("a line is too long".into()),
+                None => {}
+            }
+            let deadline = self.client.poll_timeout();
+            let wait = deadline.map_or(Duration::MAX, |at| at.after(now));
+            match self.output.recv_timeout(wait) {
+                Ok(bytes) => self.lines.push(&bytes),
+                Err(mpsc::RecvTimeoutError::Timeout) => self.client.handle_timeout(self.now()),
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    let now = self.now();
+                    self.client.closed(StreamId::DUPLEX, Closed::Lost, now);
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::since_start(self.start.elapsed())
+    }
+
+    /// Closes the server's input, and gives it five seconds to leave (`basic/lifecycle`, "Shutdown").
+    pub fn stop(mut self) -> Result<(), Failed> {
+        self.client.shutdown(self.now());
+        self.input = None;
+        for _ in 0..250 {
+            if self.child.try_wait()?.is_some() {
+                return say("shutdown: the server has left");
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Err("shutdown: the server did not leave at the end of its input".into())
+    }
+}
+
+fn spawn(command: &[String]) -> Result<(Child, mpsc::Receiver<Vec<u8>>), Failed> {
+    let (program, arguments) = command.split_first().ok_or("stdio_client COMMAND…")?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    let output = child.stdout.take().ok_or("the server has no output")?;
+    Ok((child, pipe::read(output)))
+}

@@ -1,0 +1,33 @@
+//! Pipes for both examples: reads one in a thread of its own, and takes from a machine what has to be written to another.
+
+use std::io::Read;
+use std::sync::mpsc;
+use std::thread;
+
+use mcp_exact_session::Transmit;
+use mcp_exact_session::frame::end_line;
+
+/// What arrives, piece by piece; the channel ends with the pipe.
+pub fn read(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+    let (to, bytes) = mpsc::sync_channel(16);
+    thread::spawn(move || {
+        let mut buffer = vec![0; 16 << 10];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            if to.send(buffer[..count].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    bytes
+}
+
+/// Everything that leaves now, a line each; `poll` is the machine's `poll_transmit`.
+pub fn lines(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<u8> {
+    let mut out = Vec::new();
+    while let Some(transmit) = poll(&mut out) {
+        if matches!(transmit, Transmit::Frame { .. }) {
+            end_line(&mut out);
+        }
+    }
+    out
+}
