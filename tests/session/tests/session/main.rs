@@ -12,5 +12,7 @@ mod per_request;
 mod probing;
 mod progress;
 mod properties;
+mod requirements_lifecycle;
+mod requirements_rpc;
 mod rpc;
 mod views;
