@@ -12,6 +12,8 @@ mod per_request;
 mod probing;
 mod progress;
 mod properties;
+mod requirements_elicitation;
+mod requirements_flow;
 mod requirements_lifecycle;
 mod requirements_rpc;
 mod rpc;
