@@ -15,6 +15,7 @@ mod properties;
 mod requirements_elicitation;
 mod requirements_flow;
 mod requirements_lifecycle;
+mod requirements_per_request;
 mod requirements_rpc;
 mod rpc;
 mod views;
