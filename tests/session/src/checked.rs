@@ -29,7 +29,7 @@ impl Asked {
         if let Some(batch) = message.as_array() {
             assert_eq!(otherwise, "2025-03-26", "a batch: {message}");
             assert!(!batch.is_empty(), "an empty batch");
-            let mut items = batch.iter();
+            let items = batch.iter();
             return items.for_each(|item| self.check(from_client, item, otherwise));
         }
         let answered = self.0.get(&message["id"].to_string());
