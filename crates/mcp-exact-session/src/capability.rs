@@ -88,8 +88,31 @@ fn of_params(
     (!declared(receiver, path)).then(|| Lacking::of(path, code::INVALID_PARAMS))
 }
 
+/// What the receiver of a request that is to become a task lacks (2025-11-25, `basic/utilities/tasks`, "Capability
+/// Negotiation"). For senders only: who has not declared it serves the request as an ordinary one.
+pub(crate) fn of_task(
+    method: &str,
+    params: Option<&JsonObject>,
+    rules: &Rules,
+    receiver: &JsonObject,
+) -> Option<Lacking> {
+    params?.get("task").filter(|_| has_tasks(rules))?;
+    let path: &[&str] = match method {
+        "tools/call" => &["tasks", "requests", "tools", "call"],
+        "sampling/createMessage" => &["tasks", "requests", "sampling", "createMessage"],
+        "elicitation/create" => &["tasks", "requests", "elicitation", "create"],
+        _ => return None,
+    };
+    (!declared(receiver, path)).then(|| Lacking::of(path, code::METHOD_NOT_FOUND))
+}
+
+/// Whether requests can become tasks: in the revision whose clients ask for tasks, and no extension does.
+pub(crate) fn has_tasks(rules: &Rules) -> bool {
+    rules.client.request("tasks/get")
+}
+
 /// Whether elicitation has modes and sampling tools: from 2025-11-25 on.
-fn has_modes(rules: &Rules) -> bool {
+pub(crate) fn has_modes(rules: &Rules) -> bool {
     crate::revision::at_least(rules, "2025-11-25")
 }
 

@@ -11,8 +11,9 @@ use crate::capability;
 use crate::error::ConfigError;
 use crate::limits::{Limits, Patience};
 use crate::log::Level;
+use crate::meta;
 use crate::revision::{self, Era, Rules, revisions};
-use crate::seal::Seal;
+use crate::seal::{CheckResult, Seal};
 
 /// The revisions that one side speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,7 +149,8 @@ pub struct Extensions {
 pub struct CacheHint {
     /// Milliseconds.
     pub ttl_ms: u64,
-    /// Whether others may be given the same result.
+    /// Whether others may be given the same result. Lists always say what stands here: all pages of a list have to say the
+    /// same (`server/utilities/caching`, "Interaction with Pagination").
     pub public: bool,
 }
 
@@ -179,6 +181,8 @@ pub struct ServerConfig {
     pub log_level: Level,
     /// How long results may be kept that do not say so themselves (from 2026-07-28 on).
     pub cache: CacheHint,
+    /// Checks results before they leave, such as against the output schema of the tool.
+    pub results: Option<Arc<dyn CheckResult>>,
     /// Protects states that travel through the client (from 2026-07-28 on); without it there are none.
     pub seal: Option<Arc<dyn Seal>>,
     /// How long such a state can be used.
@@ -200,6 +204,7 @@ impl ServerConfig {
             extensions: Extensions::default(),
             log_level: Level::Info,
             cache: CacheHint::default(),
+            results: None,
             seal: None,
             state_lifetime: Duration::from_secs(600),
             patience: Patience::default(),
@@ -212,6 +217,7 @@ impl ServerConfig {
     /// # Errors
     /// [`ConfigError`].
     pub fn check(&self) -> Result<(), ConfigError> {
+        check_extensions(&self.capabilities)?;
         self.offer.check()
     }
 
@@ -261,10 +267,47 @@ impl ClientConfig {
     /// # Errors
     /// [`ConfigError`].
     pub fn check(&self) -> Result<(), ConfigError> {
+        check_extensions(&self.capabilities)?;
+        check_elicitation(&self.capabilities)?;
         self.offer.check()
     }
 
     pub(crate) fn towards(&self, rules: &Rules) -> JsonObject {
         capability::towards(rules, &self.capabilities)
+    }
+}
+
+/// "Clients declaring the `elicitation` capability MUST support at least one mode"; an empty object means `form`
+/// (`client/elicitation`, "Capabilities").
+fn check_elicitation(capabilities: &JsonObject) -> Result<(), ConfigError> {
+    let declared = capabilities.get("elicitation").map(JsonObject::try_from);
+    let none = match declared {
+        None => false,
+        Some(Err(_)) => true,
+        Some(Ok(modes)) => {
+            let able = |mode: &str| capability::declared(&modes, &[mode]);
+            !modes.is_empty() && !able("form") && !able("url")
+        }
+    };
+    match none {
+        true => Err(ConfigError::NoElicitationMode),
+        false => Ok(()),
+    }
+}
+
+/// Names of extensions are keys of `_meta` with a prefix (2026-07-28, `basic`, "Extensions").
+fn check_extensions(capabilities: &JsonObject) -> Result<(), ConfigError> {
+    let extensions = capabilities.get("extensions").map(JsonObject::try_from);
+    let Some(Ok(extensions)) = extensions else {
+        return Ok(());
+    };
+    let bad = |name: &str| !name.contains('/') || !meta::is_key(name);
+    let found = extensions
+        .iter()
+        .map(|(name, _)| name.into_owned())
+        .find(|name| bad(name));
+    match found {
+        Some(name) => Err(ConfigError::Extension(name)),
+        None => Ok(()),
     }
 }

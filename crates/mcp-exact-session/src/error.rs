@@ -20,6 +20,8 @@ pub mod code {
     pub const INTERNAL_ERROR: i64 = -32603;
     /// No resource has this URI (up to 2025-11-25; later it is [`INVALID_PARAMS`]).
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
+    /// Elicitations by URL have to be completed first (2025-11-25).
+    pub const URL_ELICITATION_REQUIRED: i64 = -32042;
     /// Headers and body differ (from 2026-07-28 on).
     pub const HEADER_MISMATCH: i64 = -32020;
     /// The client has not declared a capability that the request needs (from 2026-07-28 on).
@@ -264,6 +266,14 @@ pub enum Violation {
     /// A bound of this side was exceeded.
     #[error("the limit `{0}` is exceeded")]
     Limit(Limit),
+    /// A tool breaks the rules of mirrored parameters, and was left out of the list.
+    #[error("the tool {name:?} was left out: {reason}")]
+    Tool {
+        /// Its name.
+        name: String,
+        /// The rule.
+        reason: crate::http::BadTool,
+    },
     /// A subscription's messages came in the wrong order, or for a subscription that is not there.
     #[error("`{0}` came for no subscription that waits for it")]
     Subscription(String),
@@ -340,6 +350,14 @@ pub enum ConfigError {
     /// A revision that is not compiled in.
     #[error("revision {0} is not compiled in; switch on the feature of its name")]
     UnknownRevision(String),
+    /// The client declares elicitation in no mode that there is.
+    #[error(
+        "`elicitation` is declared without a mode; declare `form`, `url` or both, or nothing in it for `form`"
+    )]
+    NoElicitationMode,
+    /// The name of an extension breaks the rules of names.
+    #[error("{0:?} cannot name an extension; use a prefix of dotted labels, a slash and a name")]
+    Extension(String),
     /// The serialised agreement cannot be read.
     #[error("the agreement cannot be read: {0}")]
     Agreement(String),

@@ -3,14 +3,18 @@
 //!
 //! Takes headers and parameters; gives errors. Opens nothing.
 
+mod headers;
+mod origin;
 mod params;
 mod post;
 mod values;
 
 use mcp_exact_wire::{JsonObject, Message, decode_message, from_str};
 
+pub use headers::{content_type, get_headers, post_headers};
+pub use origin::check_origin;
 pub use params::{BadTool, Mirrored, check_params, mirrored, param_headers};
-pub use post::{Posted, classify, is_session_id};
+pub use post::{Posted, classify, classify_get, is_session_id, status_of_refusal};
 pub use values::{decode_value, encode_value};
 
 use crate::error::{PeerError, code};
@@ -47,7 +51,7 @@ fn mismatch(words: String) -> PeerError {
 
 /// `MCP-Protocol-Version` has to be there and say what the body says.
 pub(crate) fn check_version(http: &HttpRequest, version: &str) -> Result<(), PeerError> {
-    match http.header("mcp-protocol-version") {
+    match single(http, "MCP-Protocol-Version")? {
         Some(header) if header.trim() == version => Ok(()),
         Some(_) => Err(mismatch(
             "`MCP-Protocol-Version` differs from the body".into(),
@@ -70,10 +74,24 @@ pub(crate) fn check_names(
 }
 
 fn check(http: &HttpRequest, name: &str, body: &str) -> Result<(), PeerError> {
-    match http.header(name) {
+    match single(http, name)? {
         Some(header) if decode_value(header.trim()).as_deref() == Some(body) => Ok(()),
         Some(_) => Err(mismatch(format!("`{name}` differs from the body"))),
         None => Err(mismatch(format!("`{name}` is missing"))),
+    }
+}
+
+/// The value of a header that says what the body says. Twice it says two things, and what HTTP does not allow says nothing
+/// ("Value Encoding": visible ASCII, space and tab).
+fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h str>, PeerError> {
+    let named = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
+    let mut values = http.headers.iter().filter(named).map(|(_, value)| &**value);
+    match (values.next(), values.next()) {
+        (Some(_), Some(_)) => Err(mismatch(format!("`{name}` is there twice"))),
+        (Some(value), None) if !values::is_safe(value) => {
+            Err(mismatch(format!("`{name}` holds invalid characters")))
+        }
+        (value, _) => Ok(value),
     }
 }
 

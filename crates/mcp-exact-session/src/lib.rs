@@ -88,6 +88,7 @@
 mod capability;
 mod client;
 mod config;
+mod elicited;
 mod error;
 pub mod frame;
 mod home;
@@ -99,6 +100,7 @@ mod meta;
 mod negotiated;
 mod notice;
 mod outbox;
+mod question;
 mod revision;
 mod seal;
 mod sent;
@@ -117,12 +119,13 @@ pub use error::{
 pub use home::{Converted, LossPolicy};
 pub use limits::{Limit, Limits, Patience};
 pub use log::{Level, UnknownLevel};
+pub use meta::is_key as is_meta_key;
 pub use negotiated::{
     ClientNotifications, ClientRequests, ClientResults, Negotiated, ServerNotifications,
     ServerRequests, ServerResults, View,
 };
 pub use revision::{Era, era, revisions};
-pub use seal::Seal;
+pub use seal::{CheckResult, Seal};
 pub use server::{
     Filter, HttpRequest, Inbound, Incoming, Notified, Principal, Reply, Scope, Server, ServerEvent,
 };

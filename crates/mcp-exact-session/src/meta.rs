@@ -1,6 +1,6 @@
 //! Names of the members of `_meta` that 2026-07-28 gives a meaning (`basic`, "_meta").
 //!
-//! Constants only.
+//! Names only: which ones there are, and which ones there can be.
 
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -25,4 +25,26 @@ pub(crate) fn is_cached(method: &str) -> bool {
             | "resources/templates/list"
             | "resources/read"
     )
+}
+
+/// Whether a name can be a key of `_meta` (`basic`, "_meta", "Key name format"): a prefix of labels where there is one, and
+/// a name, which is nothing or begins and ends with a letter or digit.
+pub fn is_key(key: &str) -> bool {
+    match key.split_once('/') {
+        None => is_name(key),
+        Some((prefix, name)) => prefix.split('.').all(is_label) && is_name(name),
+    }
+}
+
+fn is_label(label: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    label.starts_with(|c: char| c.is_ascii_alphabetic())
+        && label.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && label.bytes().all(inner)
+}
+
+fn is_name(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let ends = |c: char| c.is_ascii_alphanumeric();
+    name.is_empty() || (name.starts_with(ends) && name.ends_with(ends) && name.bytes().all(inner))
 }

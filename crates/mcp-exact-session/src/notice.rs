@@ -4,6 +4,7 @@
 
 use mcp_exact_wire::{Decode, Json, JsonObject, Number, ProgressToken, RequestId, from_str};
 
+use crate::error::SendError;
 use crate::message::Call;
 use crate::revision::{self, Rules};
 use crate::types::Progress;
@@ -83,4 +84,23 @@ pub(crate) fn progress(rules: &Rules, token: &Json, progress: &Progress) -> Opti
         params.insert("message", Json::string(words));
     }
     Some(Call::new("notifications/progress", Some(params)))
+}
+
+/// A progress token is a string or an integer (`basic/utilities/progress`).
+pub(crate) fn is_token(token: &Json) -> bool {
+    from_str::<ProgressToken>(token.text()).is_ok()
+}
+
+/// Tokens have to differ among all active requests (`basic/utilities/progress`): the machine chooses them, so a program
+/// brings none of its own.
+pub(crate) fn no_own_token(method: &str, params: Option<&JsonObject>) -> Result<(), SendError> {
+    let meta = params.and_then(|params| params.get("_meta"));
+    let meta = meta.and_then(|meta| JsonObject::try_from(meta).ok());
+    match meta.and_then(|meta| meta.get("progressToken")) {
+        None => Ok(()),
+        Some(_) => Err(SendError::Params {
+            method: method.to_owned(),
+            reason: "the machine chooses progress tokens; leave `progressToken` out".to_owned(),
+        }),
+    }
 }

@@ -18,6 +18,21 @@ pub trait Seal: fmt::Debug + Send + Sync {
     fn open(&self, sealed: &str, context: &[u8]) -> Option<String>;
 }
 
+/// Checks the results of a program before they leave. The machine runs no JSON Schema: a server whose tools have output
+/// schemas brings a validator here ("Servers MUST provide structured results that conform", `server/tools`).
+pub trait CheckResult: fmt::Debug + Send + Sync {
+    /// Looks at the result of a request.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words: the client gets an internal error with them instead of the result.
+    fn check(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+        result: &JsonObject,
+    ) -> Result<(), String>;
+}
+
 /// What is sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Payload {

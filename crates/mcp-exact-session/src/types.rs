@@ -98,6 +98,8 @@ pub struct HttpHints {
     pub method: Option<String>,
     /// The value of `Mcp-Name`, before it is encoded.
     pub name: Option<String>,
+    /// The parameters of a tool that are mirrored, as headers with encoded values.
+    pub params: Vec<(String, String)>,
 }
 
 /// What became of something that the program has sent.

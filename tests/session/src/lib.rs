@@ -3,15 +3,21 @@
 //!
 //! Reads the schemas of the repository. Deterministic: moments are made up.
 
+mod checked;
 mod pair;
+mod poster;
+mod posts;
 mod raw;
 mod schema;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+pub use checked::{CheckedClient, CheckedServer, request_at};
 pub use mcp_exact_session::*;
 pub use pair::{Pair, Step};
+pub use poster::{Poster, header};
+pub use posts::{Posts, agreed_on, http_request};
 pub use raw::{RawClient, RawServer, initialize};
 pub use schema::{check_batchless, check_message, documents};
 pub use serde_json::{Value, json};

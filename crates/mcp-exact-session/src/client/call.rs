@@ -45,6 +45,14 @@ pub(super) struct Own {
     pub(super) listening: bool,
 }
 
+impl Own {
+    /// Whether the server was asked to make a task of it (2025-11-25).
+    pub(super) fn is_task(&self) -> bool {
+        let params = self.params.as_ref();
+        params.is_some_and(|params| params.get("task").is_some())
+    }
+}
+
 impl Client {
     /// Sends a request; [`ClientEvent::Done`] follows, exactly once.
     ///
@@ -124,8 +132,15 @@ impl Client {
                 revision: rules.revision,
             });
         }
+        notice::no_own_token(method, params)?;
+        let headers = self.mirrored_headers(method, params, rules);
+        headers.map_err(|error| SendError::Params {
+            method: method.to_owned(),
+            reason: error.message().to_owned(),
+        })?;
         let theirs = &spoken.agreed.capabilities;
-        match capability::of_request(method, params, rules, theirs) {
+        let lacking = capability::of_request(method, params, rules, theirs);
+        match lacking.or_else(|| capability::of_task(method, params, rules, theirs)) {
             Some(lacking) => Err(SendError::Capability {
                 method: method.to_owned(),
                 capability: lacking.capability,

@@ -7,6 +7,7 @@ mod heard;
 mod negotiate;
 mod receive;
 mod rounds;
+mod tools;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,8 +18,11 @@ pub use call::CallOptions;
 pub use heard::{AskKey, Asked, ClientEvent, Failure, Heard, Logged, Verdict};
 
 use crate::Time;
+use crate::capability;
 use crate::config::ClientConfig;
+use crate::elicited::Elicited;
 use crate::error::{ConfigError, ReceiveError, Violation};
+use crate::http::Mirrored;
 use crate::limits::Rate;
 use crate::message::{self, Call};
 use crate::notice::Cancel;
@@ -67,6 +71,9 @@ pub struct Client {
     outbox: Outbox,
     events: VecDeque<ClientEvent>,
     rate: Rate,
+    elicited: Elicited,
+    /// Tools with parameters that are mirrored into headers.
+    mirrored: BTreeMap<String, Vec<Mirrored>>,
 }
 
 impl Client {
@@ -111,6 +118,7 @@ impl Client {
 
     fn with_state(config: Arc<ClientConfig>, binding: Binding, state: State, now: Time) -> Self {
         let tombstones = config.limits.tombstones;
+        let elicited = Elicited::new(tombstones, state.spoken().is_some());
         let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
         Self {
             config,
@@ -128,6 +136,8 @@ impl Client {
             outbox: Outbox::default(),
             events: VecDeque::new(),
             rate: Rate::default(),
+            elicited,
+            mirrored: BTreeMap::new(),
         }
     }
 
@@ -293,9 +303,14 @@ impl Client {
     /// Tells the server that an answer is not wanted any more, as the transport and the revision have it. `initialize` is
     /// never cancelled (`basic/utilities/cancellation`), and a probe may have met a server that knows no notification.
     fn tell_cancelled(&mut self, id: u64, request: &SentRequest<Purpose>, reason: &str) {
-        let Purpose::Own(_) = request.purpose else {
+        let Purpose::Own(own) = &request.purpose else {
             return;
         };
+        // "For task-augmented requests, the `tasks/cancel` request MUST be used instead" (2025-11-25,
+        // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
+        if own.is_task() && self.rules().is_some_and(capability::has_tasks) {
+            return;
+        }
         let modern = self
             .rules()
             .is_some_and(|rules| rules.era() == Era::PerRequest);
@@ -358,6 +373,9 @@ impl Client {
         if rules.era() == Era::PerRequest {
             address.http.revision = Some(rules.revision);
             address.http.name = crate::http::name_of(&call.method, call.params.as_ref());
+            let headers = self.mirrored_headers(&call.method, call.params.as_ref(), rules);
+            // What cannot be mirrored was refused before it was sent.
+            address.http.params = headers.unwrap_or_default();
             address.http.method = Some(call.method.clone());
         }
         let bytes = message::request(&RequestId::from(id), call);

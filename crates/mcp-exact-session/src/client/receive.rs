@@ -11,11 +11,13 @@ use super::heard::{AskKey, Asked, ClientEvent, Heard, Logged};
 use super::rounds::ResultType;
 use super::{Client, Purpose, Rest};
 use crate::capability;
+use crate::elicited::COMPLETE;
 use crate::error::{PeerError, Violation};
 use crate::limits::{Limit, Taken};
 use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id};
 use crate::meta;
-use crate::notice::{Cancel, ProgressNotice};
+use crate::notice::{Cancel, ProgressNotice, is_token};
+use crate::question;
 use crate::revision::{Era, Rules};
 use crate::sent::{ProgressOf, SentRequest};
 use crate::served::Serving;
@@ -162,6 +164,8 @@ impl Client {
             let words = format!("the client has not declared `{}`", lacking.capability);
             return Err(PeerError::new(lacking.code, words));
         }
+        question::check_received(method, call.params.as_ref(), rules)
+            .map_err(PeerError::invalid_params)?;
         let limits = &self.config.limits;
         if self.served.len() >= limits.served {
             return Err(PeerError::limit(Limit::Served));
@@ -184,6 +188,7 @@ impl Client {
         rules: &'static Rules,
     ) {
         let key = self.key();
+        self.elicited.note(&call.method, call.params.as_ref());
         if let Some(batch) = batch {
             self.batches.serve(batch);
         }
@@ -194,7 +199,7 @@ impl Client {
             size: call.size(),
             scope: None,
             rest: Rest {
-                token: call.meta("progressToken"),
+                token: call.meta("progressToken").filter(is_token),
                 progress: None,
             },
         };
@@ -244,10 +249,16 @@ impl Client {
             Purpose::Initialize => return self.initialize_ended(outcome),
             Purpose::Own(own) => own,
         };
+        if let Outcome::Error(error) = &outcome {
+            self.elicited.note_error(error);
+        }
         let spoken = self.state.spoken().map(std::sync::Arc::clone);
         let modern = spoken.filter(|spoken| spoken.rules.era() == Era::PerRequest);
         let outcome = match (outcome, modern) {
             (Outcome::Result(result), Some(spoken)) => match ResultType::of(&result) {
+                ResultType::Complete if method == "tools/list" => {
+                    Outcome::Result(self.usable_tools(result))
+                }
                 ResultType::Complete => Outcome::Result(result),
                 ResultType::InputRequired => {
                     return self.input_required(key, method, *own, &result, &spoken);
@@ -396,6 +407,10 @@ impl Client {
                 method: call.method,
                 capability: lacking.capability,
             });
+        }
+        // "Clients MUST ignore notifications referencing unknown or already-completed IDs."
+        if call.method == COMPLETE && !self.elicited.complete(call.params.as_ref()) {
+            return;
         }
         if !self.has_room() {
             return;

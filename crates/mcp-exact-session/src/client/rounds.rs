@@ -13,6 +13,7 @@ use crate::error::PeerError;
 use crate::limits::Limit;
 use crate::message::Call;
 use crate::meta;
+use crate::question;
 use crate::types::{Outcome, RawResult, RequestKey};
 
 /// A request that waits for the program.
@@ -164,7 +165,8 @@ impl Client {
                 let words = format!("the client has not declared `{}`", lacking.capability);
                 Err(PeerError::new(lacking.code, words))
             }
-            None => Ok(()),
+            None => question::check_received(method, params, spoken.rules)
+                .map_err(PeerError::invalid_params),
         }
     }
 

@@ -218,7 +218,7 @@ pub fn check_params(
 ) -> Result<(), PeerError> {
     for mirrored in tool {
         let body = value_of(mirrored, arguments)?;
-        let header = http.header(&mirrored.header).map(str::trim);
+        let header = super::single(http, &mirrored.header)?.map(str::trim);
         let header = match header.map(decode_value) {
             None => None,
             Some(Some(value)) => Some(value),

@@ -6,7 +6,7 @@
 use mcp_exact_wire::{Look, LookKind};
 
 use crate::config::Offer;
-use crate::error::PeerError;
+use crate::error::{PeerError, ReceiveError};
 use crate::meta;
 use crate::revision::{self, Era};
 use crate::server::HttpRequest;
@@ -65,6 +65,41 @@ pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
     if initializes {
         return Posted::Initialize;
     }
+    in_session(http, offer)
+}
+
+/// Says where a GET belongs, for a server with this offer: to a session whose standalone stream it is, or nowhere.
+///
+/// "The server MUST either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP 405
+/// Method Not Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` says whether this server
+/// has such streams. From 2026-07-28 on there are none.
+pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Posted {
+    let version = http.header("mcp-protocol-version").map(str::trim);
+    let modern = version.and_then(revision::era) == Some(Era::PerRequest);
+    // 2024-11-05 has another transport.
+    let mut sessions = offer.of_era(Era::Handshake);
+    let spoken = sessions.any(|rules| revision::at_least(rules, "2025-03-26"));
+    if modern || !spoken || !streams {
+        return Posted::Refused {
+            status: 405,
+            error: PeerError::invalid_request("no stream here; send messages by POST"),
+        };
+    }
+    in_session(http, offer)
+}
+
+/// The status for a message that a machine does not take: of a session that has ended 404, "Session Management".
+pub fn status_of_refusal(error: &ReceiveError) -> u16 {
+    match error {
+        ReceiveError::Closed => 404,
+        ReceiveError::Full => 503,
+        ReceiveError::UnknownStream => 500,
+    }
+}
+
+/// Which session a request belongs to, by its headers.
+fn in_session(http: &HttpRequest, offer: &Offer) -> Posted {
+    let version = http.header("mcp-protocol-version").map(str::trim);
     // "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400."
     if version.is_some_and(|id| offer.find(id).is_none()) {
         let words = format!(

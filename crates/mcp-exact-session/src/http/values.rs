@@ -8,12 +8,17 @@ const CLOSE: &str = "?=";
 
 /// A header value for a text: as it is, or encoded where it is not safe or looks encoded itself ("Value Encoding").
 pub fn encode_value(text: &str) -> String {
-    let safe = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    let safe = is_safe(text);
     let trimmed = text.trim_matches([' ', '\t']) == text;
     if safe && trimmed && !(text.starts_with(OPEN) && text.ends_with(CLOSE)) {
         return text.to_owned();
     }
     format!("{OPEN}{}{CLOSE}", base64(text.as_bytes()))
+}
+
+/// Whether a text consists of what header values may consist of.
+pub(super) fn is_safe(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }
 
 /// The text of a header value; `None` when it is encoded and cannot be decoded.

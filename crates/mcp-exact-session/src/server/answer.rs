@@ -11,11 +11,14 @@ use super::incoming::{Caller, Reply};
 use super::{Asking, Purpose, Server, per_request};
 use crate::Time;
 use crate::capability;
-use crate::error::{PeerError, SendError};
+use crate::elicited;
+use crate::error::{PeerError, SendError, code};
 use crate::limits::Limit;
 use crate::message;
+use crate::notice;
 use crate::outbox::Address;
-use crate::revision::Era;
+use crate::question;
+use crate::revision::{Era, Rules};
 use crate::sent::Opening;
 use crate::types::{Ask, Outcome, RequestKey, Sent};
 
@@ -52,8 +55,16 @@ impl<C> Server<C> {
     fn result(&mut self, to: RequestKey, mut result: JsonObject) -> Result<Sent, SendError> {
         let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
         let (caller, origin) = (&serving.rest.caller, &serving.rest.origin);
+        if let Some(check) = &self.config.results {
+            let (method, params) = (&*origin.call.method, origin.call.params.as_ref());
+            if let Err(reason) = check.check(method, params, &result) {
+                return self.error(to, &PeerError::internal(reason));
+            }
+        }
         if caller.rules.era() == Era::PerRequest {
-            per_request::complete(&mut result, &self.config, caller.rules, &origin.call.method);
+            let method = &origin.call.method;
+            per_request::check_hints(method, &result)?;
+            per_request::complete(&mut result, &self.config, caller.rules, method);
         }
         self.note_subscription(to);
         let id = &self.served.get(to).ok_or(SendError::UnknownRequest)?.id;
@@ -63,7 +74,10 @@ impl<C> Server<C> {
 
     fn error(&mut self, to: RequestKey, error: &PeerError) -> Result<Sent, SendError> {
         let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
-        let stateless = serving.rest.caller.rules.era() == Era::PerRequest;
+        let rules = serving.rest.caller.rules;
+        let stateless = rules.era() == Era::PerRequest;
+        let theirs = &serving.rest.caller.agreed.capabilities;
+        check_required(error, rules, theirs)?;
         let error = match stateless {
             true => per_request::allowed(error),
             false => error.clone(),
@@ -73,6 +87,7 @@ impl<C> Server<C> {
             true => crate::http::status_of(&error),
             false => 200,
         };
+        self.elicited.note_error(&error);
         Ok(self.answer(to, bytes, status))
     }
 
@@ -148,6 +163,7 @@ impl<C> Server<C> {
             self.raise_again(to);
         }
         for (at, (_, ask)) in asks.into_iter().enumerate() {
+            self.elicited.note(&ask.method, ask.params.as_ref());
             let opening = Opening {
                 key: self.key(),
                 method: ask.method,
@@ -203,13 +219,43 @@ impl<C> Server<C> {
                 revision: rules.revision,
             });
         }
+        notice::no_own_token(&ask.method, ask.params.as_ref())?;
         let theirs = &caller.agreed.capabilities;
-        match capability::of_request(&ask.method, ask.params.as_ref(), rules, theirs) {
+        let params = ask.params.as_ref();
+        let lacking = capability::of_request(&ask.method, params, rules, theirs);
+        match lacking.or_else(|| capability::of_task(&ask.method, params, rules, theirs)) {
             Some(lacking) => Err(SendError::Capability {
                 method: ask.method.clone(),
                 capability: lacking.capability,
             }),
-            None => Ok(()),
+            None => question::check_sent(&ask.method, params, rules).map_err(|reason| {
+                SendError::Params {
+                    method: ask.method.clone(),
+                    reason,
+                }
+            }),
         }
     }
+}
+
+/// Checks the error that demands elicitations by URL, before it leaves (2025-11-25, `client/elicitation`).
+fn check_required(error: &PeerError, rules: &Rules, theirs: &JsonObject) -> Result<(), SendError> {
+    let method = "elicitation/create";
+    elicited::check_error(error, rules).map_err(|reason| SendError::Params {
+        method: method.to_owned(),
+        reason,
+    })?;
+    let demands = error.code() == Some(code::URL_ELICITATION_REQUIRED);
+    let path = ["elicitation", "url"];
+    if demands
+        && capability::has_modes(rules)
+        && rules.era() == Era::Handshake
+        && !capability::declared(theirs, &path)
+    {
+        return Err(SendError::Capability {
+            method: method.to_owned(),
+            capability: path.join("."),
+        });
+    }
+    Ok(())
 }

@@ -20,6 +20,7 @@ pub use incoming::{
 
 use crate::Time;
 use crate::config::ServerConfig;
+use crate::elicited::Elicited;
 use crate::error::{ConfigError, PeerError, ReceiveError, SendError, Violation};
 use crate::limits::{Limit, Rate};
 use crate::log::Level;
@@ -86,6 +87,7 @@ pub struct Server<C> {
     rate: Rate,
     level: Option<Level>,
     subscriptions: BTreeSet<String>,
+    elicited: Elicited,
 }
 
 impl<C> Server<C> {
@@ -123,6 +125,7 @@ impl<C> Server<C> {
 
     fn with_state(config: Arc<ServerConfig>, binding: Binding, state: State, now: Time) -> Self {
         let tombstones = config.limits.tombstones;
+        let elicited = Elicited::new(tombstones, state.is_operating());
         let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
         Self {
             config,
@@ -140,6 +143,7 @@ impl<C> Server<C> {
             rate: Rate::default(),
             level: None,
             subscriptions: BTreeSet::new(),
+            elicited,
         }
     }
 
@@ -303,6 +307,18 @@ impl<C> Server<C> {
     fn refuse(&mut self, on: StreamId, batch: Option<u64>, id: &RequestId, error: &PeerError) {
         let status = crate::http::status_of(error);
         self.respond(on, batch, message::error(Some(id), error), status);
+    }
+
+    /// Refuses a request of a session. Its error is an answer like any other one: to a client of these revisions status
+    /// 404 says that the session is over (`basic/transports`, "Session Management").
+    fn refuse_in_session(
+        &mut self,
+        on: StreamId,
+        batch: Option<u64>,
+        id: &RequestId,
+        error: &PeerError,
+    ) {
+        self.respond(on, batch, message::error(Some(id), error), 200);
     }
 
     fn is_post(&self, on: StreamId) -> bool {

@@ -10,6 +10,7 @@ use super::incoming::{Caller, Scope};
 use super::{Purpose, Server};
 use crate::Time;
 use crate::capability;
+use crate::elicited::COMPLETE;
 use crate::error::SendError;
 use crate::limits::{Limit, Patience};
 use crate::log::Level;
@@ -120,6 +121,12 @@ impl<C> Server<C> {
         }
         if self.outbox.is_full(&self.config.limits) {
             return Ok(Sent::Dropped);
+        }
+        if method == COMPLETE && !self.elicited.complete(params.as_ref()) {
+            return Err(SendError::Params {
+                method: method.to_owned(),
+                reason: "`elicitationId` has to be one that this client was asked with".to_owned(),
+            });
         }
         Ok(self.say(address, Call::new(method, params)))
     }

@@ -487,8 +487,28 @@ pub(super) fn complete(
         };
         default("ttlMs", config.cache.ttl_ms.into());
         default("cacheScope", Json::string(scope));
+        // All pages of a list say the same, and this machine remembers none of them.
+        if method.ends_with("/list") {
+            result.insert("cacheScope", Json::string(scope));
+        }
     }
     said_by(result, config, rules);
+}
+
+/// What a program says itself of how long a result may be kept: no less than nothing (`server/utilities/caching`).
+pub(super) fn check_hints(method: &str, result: &JsonObject) -> Result<(), SendError> {
+    let ttl = result.get("ttlMs").filter(|_| meta::is_cached(method));
+    let fits = |ttl: &Json| {
+        let ttl: Option<mcp_exact_wire::Integer> = from_str(ttl.text()).ok();
+        ttl.is_some_and(|ttl| !ttl.to_string().starts_with('-'))
+    };
+    match ttl {
+        Some(ttl) if !fits(&ttl) => Err(SendError::Params {
+            method: method.to_owned(),
+            reason: "`ttlMs` has to be zero or more".to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Says who has made a result.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use mcp_exact_wire::{
-    ErrorMessage, Json, JsonObject, Message, MessageError, MessageErrorKind, Nullable, RequestId,
+    ErrorMessage, JsonObject, Message, MessageError, MessageErrorKind, Nullable, RequestId,
     ResultMessage, WithId, from_str,
 };
 
@@ -17,7 +17,7 @@ use crate::error::{PeerError, Violation};
 use crate::limits::{Limit, Taken};
 use crate::log::Level;
 use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id};
-use crate::notice::{Cancel, ProgressNotice};
+use crate::notice::{Cancel, ProgressNotice, is_token};
 use crate::revision::{Era, Rules};
 use crate::sent::ProgressOf;
 use crate::served::Serving;
@@ -172,7 +172,7 @@ impl<C> Server<C> {
             "ping" => self.pong(on, batch, &id),
             "logging/setLevel" => match self.set_level(&caller, &call) {
                 Ok(()) => self.pong(on, batch, &id),
-                Err(error) => self.refuse(on, batch, &id, &error),
+                Err(error) => self.refuse_in_session(on, batch, &id, &error),
             },
             _ => {
                 let params = call.params.as_ref();
@@ -180,7 +180,7 @@ impl<C> Server<C> {
                     Ok(()) => {
                         self.serve(on, batch, None, id, call, caller, with);
                     }
-                    Err(error) => self.refuse(on, batch, &id, &error),
+                    Err(error) => self.refuse_in_session(on, batch, &id, &error),
                 }
             }
         }
@@ -211,7 +211,8 @@ impl<C> Server<C> {
             other => {
                 self.state = other;
                 let words = "the session is initialized already; start a new one";
-                self.refuse(on, batch, id, &PeerError::invalid_request(words));
+                let error = PeerError::invalid_request(words);
+                self.refuse_in_session(on, batch, id, &error);
                 self.violation(Violation::InitializeAgain);
             }
         }
@@ -233,13 +234,13 @@ impl<C> Server<C> {
             true => PeerError::invalid_request("the session is not initialized; send `initialize`"),
             false => PeerError::method_not_found(method),
         };
-        self.refuse(on, batch, id, &error);
+        self.respond(on, batch, message::error(Some(id), &error), 400);
         self.violation(Violation::BeforeInitialize(method.to_owned()));
     }
 
     fn id_in_use(&mut self, on: StreamId, batch: Option<u64>, id: RequestId) {
         let error = PeerError::invalid_request("the id belongs to another request in flight");
-        self.refuse(on, batch, &id, &error);
+        self.refuse_in_session(on, batch, &id, &error);
         self.violation(Violation::IdInUse(id));
     }
 
@@ -480,9 +481,4 @@ impl<C> Server<C> {
             with: Arc::clone(with),
         }));
     }
-}
-
-/// A progress token is a string or an integer (`basic/utilities/progress`).
-fn is_token(token: &Json) -> bool {
-    from_str::<mcp_exact_wire::ProgressToken>(token.text()).is_ok()
 }

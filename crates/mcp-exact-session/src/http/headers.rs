@@ -1,0 +1,51 @@
+//! Headers of what a client sends over HTTP, and the content type of what a server answers (`basic/transports` of 2025-03-26
+//! to 2026-07-28).
+//!
+//! Takes the hints of a frame; gives names and values. Session ids and credentials are the transport's to add.
+
+use mcp_exact_wire::Revision;
+
+use super::values::encode_value;
+use crate::types::{HttpHints, Transmit};
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+/// The headers of the POST that carries a frame of a client.
+pub fn post_headers(hints: &HttpHints) -> Vec<(String, String)> {
+    let mut headers = vec![
+        ("Content-Type".to_owned(), JSON.to_owned()),
+        ("Accept".to_owned(), format!("{JSON}, {EVENTS}")),
+    ];
+    let revision = hints.revision.map(|revision| revision.to_string());
+    let name = hints.name.as_deref().map(encode_value);
+    let said = [
+        ("MCP-Protocol-Version", revision),
+        ("Mcp-Method", hints.method.clone()),
+        ("Mcp-Name", name),
+    ];
+    let said = said.into_iter();
+    headers.extend(said.filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    headers.extend(hints.params.iter().cloned());
+    headers
+}
+
+/// The headers of the GET that opens a standalone stream, once a revision is agreed on (2025-03-26 to 2025-11-25).
+pub fn get_headers(revision: Revision) -> Vec<(String, String)> {
+    let mut headers = vec![("Accept".to_owned(), EVENTS.to_owned())];
+    let named = crate::revision::find(revision.as_str());
+    if named.is_some_and(|rules| crate::revision::at_least(rules, "2025-06-18")) {
+        headers.push(("MCP-Protocol-Version".to_owned(), revision.to_string()));
+    }
+    headers
+}
+
+/// The content type of a response whose first output this is: one message alone is JSON, more of them are events. `None`
+/// for what has no body.
+pub fn content_type(first: &Transmit) -> Option<&'static str> {
+    match first {
+        Transmit::Frame { last: true, .. } => Some(JSON),
+        Transmit::Frame { last: false, .. } => Some(EVENTS),
+        Transmit::Status { .. } | Transmit::Close { .. } => None,
+    }
+}

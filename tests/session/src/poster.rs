@@ -1,0 +1,109 @@
+//! A client's machine over HTTP whose server is the test: every message that leaves checked by schema, with its headers.
+//!
+//! Takes values; gives streams, headers and messages.
+
+use std::sync::Arc;
+
+use mcp_exact_session::http::post_headers;
+use serde_json::Value;
+
+use crate::*;
+
+/// The value of a header.
+///
+/// # Panics
+/// When it is there twice.
+pub fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
+    let mut named = headers
+        .iter()
+        .filter(|(known, _)| known.eq_ignore_ascii_case(name));
+    let found = named.next().map(|(_, value)| &**value);
+    assert_eq!(named.next(), None, "{name} is there twice");
+    found
+}
+
+/// A client over HTTP, and what it sends: the stream, the headers, the message.
+pub struct Poster {
+    /// The machine.
+    pub client: Client,
+    /// The revision that it speaks.
+    pub revision: &'static str,
+}
+
+impl Poster {
+    /// A client in the middle of its talk with a server of a revision.
+    ///
+    /// # Panics
+    /// When the revision is not compiled in.
+    pub fn new(revision: &'static str) -> Self {
+        let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
+        let config = Arc::new(client_config(&[revision]));
+        let binding = Binding::StreamableHttp;
+        let client = Client::assume(
+            config,
+            binding,
+            agreed_on(revision, capabilities),
+            Time::ZERO,
+        );
+        Self {
+            client: client.expect("offered"),
+            revision,
+        }
+    }
+
+    /// What leaves, each with the headers of its POST.
+    ///
+    /// # Panics
+    /// When it is not valid.
+    #[track_caller]
+    pub fn out(&mut self) -> Vec<(StreamId, Vec<(String, String)>, Value)> {
+        let mut sent = Vec::new();
+        let mut bytes = Vec::new();
+        while let Some(transmit) = self.client.poll_transmit(&mut bytes) {
+            if let Transmit::Frame { on, http, .. } = transmit {
+                let message: Value = serde_json::from_slice(&bytes).expect("JSON");
+                for item in message.as_array().unwrap_or(&vec![message.clone()]) {
+                    check_message(self.revision, true, None, item);
+                }
+                sent.push((on, post_headers(&http), message));
+            }
+            bytes.clear();
+        }
+        sent
+    }
+
+    /// Sends a request and gives its key and what leaves.
+    ///
+    /// # Panics
+    /// When it does not leave.
+    #[track_caller]
+    pub fn request(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> (RequestKey, StreamId, Vec<(String, String)>, Value) {
+        let params = (!params.is_null()).then(|| object(params));
+        let key = self
+            .client
+            .request(method, params, CallOptions::default(), Time::ZERO);
+        let (on, headers, message) = self.out().remove(0);
+        (key.expect("it leaves"), on, headers, message)
+    }
+
+    /// Takes a message of the server.
+    ///
+    /// # Panics
+    /// When the machine does not.
+    #[track_caller]
+    pub fn receive(&mut self, on: StreamId, message: &Value) {
+        let text = message.to_string();
+        self.client
+            .receive(on, text.as_bytes(), Time::ZERO)
+            .expect("open");
+    }
+
+    /// What has happened.
+    pub fn events(&mut self) -> Vec<ClientEvent> {
+        std::iter::from_fn(|| self.client.poll_event()).collect()
+    }
+}

@@ -1,0 +1,160 @@
+//! A server's machine over HTTP whose client is the test: every POST a stream, every message that leaves checked by schema.
+//!
+//! Takes headers and values; gives what the machine wants to be sent, with the message where there is one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::*;
+
+/// A request with these headers.
+pub fn http_request(headers: &[(&str, &str)]) -> HttpRequest {
+    let headers = headers.iter();
+    HttpRequest {
+        headers: headers
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+    }
+}
+
+/// An agreement on a revision, with these capabilities of the other side.
+///
+/// # Panics
+/// When the revision is not compiled in.
+pub fn agreed_on(revision: &str, capabilities: Value) -> Agreed {
+    Agreed {
+        revision: Offer::of([revision]).expect("known").revisions[0],
+        capabilities: object(capabilities),
+        info: None,
+        instructions: None,
+    }
+}
+
+/// The machine, and what it was asked on which stream.
+pub struct Posts {
+    /// The machine.
+    pub machine: Server<()>,
+    revision: String,
+    asked: BTreeMap<StreamId, String>,
+}
+
+impl Posts {
+    /// A server of one revision: in the middle of a session with a client of these capabilities, where the revision has
+    /// sessions.
+    ///
+    /// # Panics
+    /// When the configuration offers nothing.
+    pub fn new(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
+        let config = Arc::new(config);
+        let binding = Binding::StreamableHttp;
+        let machine = match era(revision) {
+            Some(Era::PerRequest) => Server::new(config, binding, Time::ZERO),
+            _ => Server::assume(
+                config,
+                binding,
+                agreed_on(revision, capabilities),
+                Time::ZERO,
+            ),
+        };
+        Self {
+            machine: machine.expect("a configuration"),
+            revision: revision.to_owned(),
+            asked: BTreeMap::new(),
+        }
+    }
+
+    /// A POST: its stream.
+    ///
+    /// # Panics
+    /// When the machine does not take it.
+    #[track_caller]
+    pub fn post(&mut self, headers: &[(&str, &str)], body: &Value) -> StreamId {
+        let stream = self.machine.open(StreamKind::Post).expect("a stream");
+        let with = Inbound {
+            http: Some(http_request(headers)),
+            ..Inbound::new(())
+        };
+        if let Some(method) = body["method"].as_str() {
+            self.asked.insert(stream, method.to_owned());
+        }
+        let text = body.to_string();
+        let received = self
+            .machine
+            .receive(stream, text.as_bytes(), with, Time::ZERO);
+        received.expect("open");
+        stream
+    }
+
+    /// A POST of a request with the headers that it should have, which is then served: its stream and its key.
+    ///
+    /// # Panics
+    /// When it is not raised.
+    #[track_caller]
+    pub fn serve(&mut self, body: &Value) -> (StreamId, RequestKey) {
+        let method = body["method"].as_str().unwrap_or_default();
+        let name = [&body["params"]["name"], &body["params"]["uri"]];
+        let name = name.into_iter().find_map(Value::as_str).unwrap_or_default();
+        let version = self.revision.clone();
+        let headers = [
+            ("MCP-Protocol-Version", &*version),
+            ("Mcp-Method", method),
+            ("Mcp-Name", name),
+        ];
+        let stream = self.post(&headers, body);
+        loop {
+            match self.machine.poll_event().expect("a request") {
+                ServerEvent::Request(request) => return (stream, request.key),
+                ServerEvent::Listen { key, .. } => return (stream, key),
+                _ => {}
+            }
+        }
+    }
+
+    /// What leaves, with the message where there is one.
+    #[track_caller]
+    pub fn out(&mut self) -> Vec<(Transmit, Value)> {
+        let mut sent = Vec::new();
+        let mut bytes = Vec::new();
+        while let Some(transmit) = self.machine.poll_transmit(&mut bytes) {
+            let mut message = Value::Null;
+            if let Transmit::Frame { on, .. } = &transmit {
+                message = serde_json::from_slice(&bytes).expect("JSON");
+                let answers = self
+                    .asked
+                    .get(on)
+                    .filter(|_| message.get("method").is_none());
+                let items = message.as_array().cloned().unwrap_or(vec![message.clone()]);
+                for item in items {
+                    check_message(&self.revision, false, answers.map(|m| &**m), &item);
+                }
+            }
+            bytes.clear();
+            sent.push((transmit, message));
+        }
+        sent
+    }
+
+    /// The one answer to a POST: its status, and the message where there is one.
+    ///
+    /// # Panics
+    /// When there is not exactly one.
+    #[track_caller]
+    pub fn answer(&mut self, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
+        let stream = self.post(headers, body);
+        let mut sent = self.out();
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        match sent.remove(0) {
+            (Transmit::Frame { on, last, http, .. }, message) => {
+                assert!(on == stream && last, "the end of its stream");
+                (http.status.expect("a status"), message)
+            }
+            (Transmit::Status { stream: on, status }, _) => {
+                assert_eq!(on, stream);
+                (status, Value::Null)
+            }
+            (other, _) => panic!("{other:?}"),
+        }
+    }
+}

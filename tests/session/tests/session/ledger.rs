@@ -1,0 +1,268 @@
+//! The ledger of requirements, `docs/requirements.toml`: every row is proved by tests that exist, or says why it is not.
+//!
+//! Reads the ledger and the sources of the tests that it names. Prints how many rows of each revision are proved.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use mcp_exact_tests_session::all;
+use toml::{Table, Value};
+
+const ROLES: [&str; 4] = ["client", "server", "both", "transport"];
+const LEVELS: [&str; 2] = ["MUST", "MUST NOT"];
+const COLUMNS: [&str; 8] = [
+    "id",
+    "revisions",
+    "role",
+    "level",
+    "page",
+    "text",
+    "tests",
+    "reason",
+];
+
+struct Row {
+    id: String,
+    revisions: Vec<String>,
+    role: String,
+    level: String,
+    page: String,
+    text: String,
+    tests: Vec<String>,
+    reason: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn rows() -> Vec<Row> {
+    let text = std::fs::read_to_string(root().join("docs/requirements.toml")).expect("the ledger");
+    parse(&text)
+}
+
+fn parse(text: &str) -> Vec<Row> {
+    let ledger: Table = text.parse().expect("TOML");
+    let rows = ledger["requirement"].as_array().expect("rows");
+    rows.iter().map(row).collect()
+}
+
+fn row(row: &Value) -> Row {
+    let row = row.as_table().expect("a table");
+    for name in row.keys() {
+        assert!(COLUMNS.contains(&&**name), "unknown column `{name}`: {row}");
+    }
+    let string = |name: &str| {
+        let value = row.get(name).and_then(Value::as_str);
+        let value = value.unwrap_or_else(|| panic!("`{name}` is missing: {row}"));
+        value.to_owned()
+    };
+    let strings = |name: &str| -> Vec<String> {
+        let value = row.get(name).and_then(Value::as_array);
+        let value = value.unwrap_or_else(|| panic!("`{name}` is missing: {row}"));
+        let text = |value: &Value| value.as_str().expect("a string").to_owned();
+        value.iter().map(text).collect()
+    };
+    Row {
+        id: string("id"),
+        revisions: strings("revisions"),
+        role: string("role"),
+        level: string("level"),
+        page: string("page"),
+        text: string("text"),
+        tests: strings("tests"),
+        reason: string("reason"),
+    }
+}
+
+/// What is wrong with a ledger, in words; `known` are the tests that exist.
+fn faults(rows: &[Row], known: &BTreeSet<String>) -> Vec<String> {
+    let mut faults = Vec::new();
+    for pair in rows.windows(2) {
+        if pair[0].id >= pair[1].id {
+            faults.push(format!(
+                "`{}` does not come after `{}`",
+                pair[1].id, pair[0].id
+            ));
+        }
+    }
+    let revisions = all();
+    for row in rows {
+        let mut fault = |words: String| faults.push(format!("{}: {words}", row.id));
+        match (row.tests.is_empty(), row.reason.trim().is_empty()) {
+            (true, true) => fault("neither a test nor a reason".to_owned()),
+            (false, false) => fault("a reason although a test proves it".to_owned()),
+            _ => {}
+        }
+        for test in row.tests.iter().filter(|test| !known.contains(*test)) {
+            fault(format!("no such test: {test}"));
+        }
+        let named: BTreeSet<&String> = row.tests.iter().collect();
+        if named.len() < row.tests.len() {
+            fault("a test is named twice".to_owned());
+        }
+        let place = |id: &String| revisions.iter().position(|known| known == id);
+        let places: Option<Vec<usize>> = row.revisions.iter().map(place).collect();
+        match places {
+            None => fault(format!("an unknown revision: {:?}", row.revisions)),
+            Some(places) if places.is_empty() => fault("no revision".to_owned()),
+            Some(places) if !places.is_sorted_by(|a, b| a < b) => {
+                fault("revisions out of order".to_owned());
+            }
+            Some(_) => {}
+        }
+        if !ROLES.contains(&&*row.role) {
+            fault(format!("an unknown role: {}", row.role));
+        }
+        if !LEVELS.contains(&&*row.level) {
+            fault(format!("an unknown level: {}", row.level));
+        }
+        if row.page.trim().is_empty() || row.text.trim().is_empty() {
+            fault("no page or no text".to_owned());
+        }
+        let area = row.id.split_once('.').map_or("", |(area, _)| area);
+        if area.is_empty() || !area.bytes().all(|byte| byte.is_ascii_uppercase()) {
+            fault("an id is AREA.name".to_owned());
+        }
+    }
+    faults
+}
+
+/// The tests that rows can name: `session::module::name` of this package, `unit::module::tests::name` of the crate.
+fn known_tests() -> BTreeSet<String> {
+    let mut known = BTreeSet::new();
+    gather(
+        &root().join("tests/session/tests/session"),
+        "session",
+        &mut known,
+    );
+    gather(
+        &root().join("crates/mcp-exact-session/src"),
+        "unit",
+        &mut known,
+    );
+    known
+}
+
+fn gather(folder: &Path, prefix: &str, known: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let stem = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .expect("a name");
+        let inner = match stem {
+            "main" | "lib" | "mod" => prefix.to_owned(),
+            stem => format!("{prefix}::{stem}"),
+        };
+        if path.is_dir() {
+            gather(&path, &inner, known);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = std::fs::read_to_string(&path).expect("a source");
+            let tests = tests_in(&source).into_iter();
+            known.extend(tests.map(|test| format!("{inner}::{test}")));
+        }
+    }
+}
+
+/// The tests of a source by their paths in it: functions behind `#[test]`, and the modules that are open there.
+fn tests_in(source: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut modules: Vec<(usize, String)> = Vec::new();
+    let mut is_test = false;
+    for line in source.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let line = line.trim();
+        if line == "}" {
+            modules.retain(|(at, _)| *at < indent);
+        }
+        if let Some(module) = line
+            .strip_prefix("mod ")
+            .and_then(|rest| rest.strip_suffix(" {"))
+        {
+            modules.push((indent, module.to_owned()));
+        }
+        if line == "#[test]" {
+            is_test = true;
+        } else if let Some(rest) = line.strip_prefix("fn ") {
+            let name = rest.split('(').next().unwrap_or_default();
+            if std::mem::take(&mut is_test) {
+                let path = modules.iter().map(|(_, module)| &**module);
+                found.push(path.chain([name]).collect::<Vec<_>>().join("::"));
+            }
+        } else if !line.starts_with("#[") && !line.starts_with("//") {
+            is_test = false;
+        }
+    }
+    found
+}
+
+#[test]
+fn every_row_of_the_ledger_is_proved_or_says_why_not() {
+    let (rows, known) = (rows(), known_tests());
+    assert!(rows.len() > 300, "{} rows", rows.len());
+    assert!(known.contains("session::lifecycle::life_version_echo"));
+    assert!(known.contains("unit::frame::tests::std_no_newline_pure_functions_agree"));
+    let faults = faults(&rows, &known);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for row in &rows {
+        let revisions = row.revisions.iter().map(|id| &**id).chain(["all"]);
+        for revision in revisions {
+            let (proved, reasoned) = counts.entry(revision).or_default();
+            *if row.reason.is_empty() {
+                proved
+            } else {
+                reasoned
+            } += 1;
+        }
+    }
+    for revision in all().into_iter().chain(["all"]) {
+        let (proved, reasoned) = counts[revision];
+        eprintln!("{revision}: {proved} proved, {reasoned} with a reason");
+        assert!(proved > 0);
+    }
+}
+
+#[test]
+fn the_ledger_test_finds_every_kind_of_fault() {
+    let known = BTreeSet::from(["session::a::b".to_owned()]);
+    let good = |id: &str| {
+        format!(
+            "[[requirement]]\nid = \"{id}\"\nrevisions = [\"2024-11-05\", \"2025-11-25\"]\nrole = \"both\"\nlevel = \"MUST\"\n\
+             page = \"basic#x\"\ntext = \"t\"\ntests = [\"session::a::b\"]\nreason = \"\"\n"
+        )
+    };
+    let check = |text: &str| faults(&parse(text), &known);
+    assert_eq!(check(&(good("A.a") + &good("A.b"))), Vec::<String>::new());
+    let a = good("A.a");
+    for (from, to, words) in [
+        ("[\"session::a::b\"]", "[]", "neither"),
+        ("reason = \"\"", "reason = \"r\"", "although"),
+        ("session::a::b", "session::a::c", "no such test"),
+        (
+            "\"session::a::b\"",
+            "\"session::a::b\", \"session::a::b\"",
+            "twice",
+        ),
+        ("2024-11-05", "2024-11-06", "unknown revision"),
+        (
+            "[\"2024-11-05\", \"2025-11-25\"]",
+            "[\"2025-11-25\", \"2024-11-05\"]",
+            "out of order",
+        ),
+        ("[\"2024-11-05\", \"2025-11-25\"]", "[]", "no revision"),
+        ("\"both\"", "\"host\"", "unknown role"),
+        ("\"MUST\"", "\"SHOULD\"", "unknown level"),
+        ("\"t\"", "\"\"", "no text"),
+        ("A.a", "a", "AREA.name"),
+    ] {
+        let found = check(&a.replace(from, to));
+        assert!(
+            found.len() == 1 && found[0].contains(words),
+            "{words}: {found:?}"
+        );
+    }
+    assert!(check(&(good("A.b") + &a))[0].contains("does not come after"));
+    assert!(check(&(a.clone() + &a))[0].contains("does not come after"));
+}

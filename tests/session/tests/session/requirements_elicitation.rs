@@ -1,0 +1,563 @@
+//! The ledger's rows on what a server may ask of its client: elicitation and sampling (`client/elicitation`,
+//! `client/sampling`).
+
+use mcp_exact_tests_session::*;
+
+const ELICIT: &str = "elicitation/create";
+const SAMPLE: &str = "sampling/createMessage";
+const OLD: &str = "2025-11-25";
+const NEW: &str = "2026-07-28";
+
+fn form() -> Value {
+    json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } })
+}
+
+fn url(revision: &str) -> Value {
+    let mut params = json!({ "mode": "url", "message": "m", "url": "https://x.example/" });
+    if revision == OLD {
+        params["elicitationId"] = json!("e-1");
+    }
+    params
+}
+
+fn sample(more: Value) -> Value {
+    let mut params = json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": "?" } }], "maxTokens": 1 });
+    more.as_object()
+        .into_iter()
+        .flatten()
+        .for_each(|(name, value)| params[name] = value.clone());
+    params
+}
+
+/// What becomes of a question to a client with these capabilities: what leaves.
+fn ask(
+    revision: &str,
+    capabilities: Value,
+    method: &str,
+    params: Value,
+) -> Result<Value, SendError> {
+    let mut server =
+        CheckedServer::ready(server_config(&[revision]), revision, capabilities.clone());
+    let key = server
+        .serve(&request_at(
+            revision,
+            1,
+            "tools/call",
+            json!({ "name": "x" }),
+            capabilities,
+        ))
+        .key;
+    let asks = vec![("q".to_owned(), Ask::new(method, Some(object(params))))];
+    let sent = server
+        .machine
+        .reply(key, Reply::Ask { asks, state: None }, Time::ZERO);
+    let mut left = server.drain();
+    assert_eq!(left.len(), usize::from(sent.is_ok()));
+    sent.map(|_| match revision {
+        NEW => left.remove(0)["result"]["inputRequests"]["q"].take(),
+        _ => left.remove(0),
+    })
+}
+
+/// A client that is asked: the error that it answers, or the question that its program gets.
+fn asked(
+    revision: &str,
+    capabilities: Value,
+    method: &str,
+    params: Value,
+) -> Result<mcp_exact_session::Asked, Option<i64>> {
+    let mut config = client_config(&[revision]);
+    config.capabilities = object(capabilities);
+    let mut client = CheckedClient::ready(config, revision, json!({ "tools": {} }));
+    let question = json!({ "method": method, "params": params });
+    if revision == NEW {
+        let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
+        let body = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
+        assert!(
+            client
+                .send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }))
+                .is_empty()
+        );
+        for event in client.events() {
+            match event {
+                ClientEvent::Ask { ask, .. } => return Ok(ask),
+                ClientEvent::Done(_, Outcome::Error(error)) => return Err(error.code()),
+                _ => {}
+            }
+        }
+        panic!("neither asked nor ended");
+    }
+    let mut message = question;
+    message["jsonrpc"] = json!("2.0");
+    message["id"] = json!(1);
+    let answers = client.send(&message);
+    match client.asks().pop() {
+        Some((_, ask)) => Ok(ask),
+        None => Err(answers[0]["error"]["code"].as_i64()),
+    }
+}
+
+#[test]
+fn elic_absent_mode_is_form() {
+    for revision in [OLD, NEW] {
+        let asked_form = |capabilities| asked(revision, capabilities, ELICIT, form());
+        assert!(
+            asked_form(json!({ "elicitation": {} })).is_ok(),
+            "{revision}"
+        );
+        assert!(asked_form(json!({ "elicitation": { "form": {} } })).is_ok());
+        let url_only = asked_form(json!({ "elicitation": { "url": {} } }));
+        assert_eq!(
+            url_only.map(|_| ()),
+            Err(Some(-32602)),
+            "{revision}: a form"
+        );
+        let mut null = form();
+        null["mode"] = json!(null);
+        let refused = asked(revision, json!({ "elicitation": {} }), ELICIT, null);
+        assert_eq!(refused.map(|_| ()), Err(Some(-32602)), "{revision}");
+    }
+    let ask = asked(OLD, json!({ "elicitation": {} }), ELICIT, form()).expect("asked");
+    assert!(ask.typed().is_ok());
+}
+
+#[test]
+fn elic_declared_modes_only() {
+    for revision in [OLD, NEW] {
+        for (modes, form_leaves, url_leaves) in [
+            (json!({}), true, false),
+            (json!({ "form": {} }), true, false),
+            (json!({ "url": {} }), false, true),
+            (json!({ "form": {}, "url": {} }), true, true),
+        ] {
+            let capabilities = json!({ "elicitation": modes });
+            assert_eq!(
+                ask(revision, capabilities.clone(), ELICIT, form()).is_ok(),
+                form_leaves,
+                "{revision} {modes}"
+            );
+            assert_eq!(
+                ask(revision, capabilities, ELICIT, url(revision)).is_ok(),
+                url_leaves,
+                "{revision} {modes}"
+            );
+        }
+        for params in [form(), url(revision)] {
+            let refused = ask(revision, json!({}), ELICIT, params);
+            assert!(
+                matches!(refused, Err(SendError::Capability { .. })),
+                "{revision}: {refused:?}"
+            );
+        }
+    }
+}
+
+/// Questions that lack something, towards a client that could be asked.
+fn check_refused(revision: &str, method: &str, bad: &Value) {
+    let able = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} } });
+    let sent = ask(revision, able.clone(), method, bad.clone());
+    assert!(
+        matches!(sent, Err(SendError::Params { .. })),
+        "{revision} {bad}: {sent:?}"
+    );
+    let taken = asked(revision, able, method, bad.clone());
+    assert_eq!(taken.map(|_| ()), Err(Some(-32602)), "{revision} {bad}");
+}
+
+#[test]
+fn elic_form_params() {
+    for revision in [OLD, NEW] {
+        let mut spelt = form();
+        spelt["mode"] = json!("form");
+        for params in [form(), spelt] {
+            let sent = ask(
+                revision,
+                json!({ "elicitation": {} }),
+                ELICIT,
+                params.clone(),
+            )
+            .expect("it leaves");
+            assert_eq!(sent["params"], params, "{revision}");
+        }
+        check_refused(revision, ELICIT, &json!({ "message": "m" }));
+        check_refused(
+            revision,
+            ELICIT,
+            &json!({ "message": "m", "requestedSchema": null }),
+        );
+        check_refused(revision, ELICIT, &json!({ "message": "m", "mode": "form" }));
+    }
+}
+
+#[test]
+fn elic_required_params() {
+    for revision in [OLD, NEW] {
+        for params in [form(), url(revision)] {
+            let mut bad = params.clone();
+            bad.as_object_mut().expect("an object").remove("message");
+            check_refused(revision, ELICIT, &bad);
+            bad["message"] = json!(5);
+            check_refused(revision, ELICIT, &bad);
+        }
+    }
+}
+
+#[test]
+fn elic_url_params() {
+    for revision in [OLD, NEW] {
+        let able = json!({ "elicitation": { "url": {} } });
+        let sent = ask(revision, able, ELICIT, url(revision)).expect("it leaves");
+        assert_eq!(sent["params"], url(revision));
+        let mut lacking = vec!["url", "message"];
+        if revision == OLD {
+            lacking.push("elicitationId");
+        }
+        for name in lacking {
+            let mut bad = url(revision);
+            bad.as_object_mut().expect("an object").remove(name);
+            check_refused(revision, ELICIT, &bad);
+        }
+    }
+}
+
+#[test]
+fn elic_one_mode() {
+    for (modes, good) in [
+        (json!({}), true),
+        (json!({ "form": {} }), true),
+        (json!({ "url": {} }), true),
+        (json!({ "voice": {} }), false),
+        (json!({ "form": false }), false),
+        (json!(true), false),
+    ] {
+        let mut config = client_config(&all());
+        config.capabilities = object(json!({ "elicitation": modes }));
+        let expected = if good {
+            Ok(())
+        } else {
+            Err(ConfigError::NoElicitationMode)
+        };
+        assert_eq!(config.check(), expected, "{modes}");
+    }
+}
+
+#[test]
+fn elic_undeclared_mode_32602() {
+    for (modes, params) in [
+        (json!({}), url(OLD)),
+        (json!({ "form": {} }), url(OLD)),
+        (json!({ "url": {} }), form()),
+    ] {
+        let answered = asked(OLD, json!({ "elicitation": modes }), ELICIT, params);
+        assert_eq!(answered.map(|_| ()), Err(Some(-32602)), "{modes}");
+    }
+}
+
+fn complete(id: &Value) -> Value {
+    let params = json!({ "elicitationId": id });
+    json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params })
+}
+
+fn url_server() -> CheckedServer {
+    let capabilities = json!({ "elicitation": { "url": {} } });
+    CheckedServer::ready(server_config(&[OLD]), OLD, capabilities)
+}
+
+fn say_complete(server: &mut CheckedServer, params: Value) -> Result<Sent, SendError> {
+    let method = "notifications/elicitation/complete";
+    server
+        .machine
+        .notify(Scope::Peer, method, Some(object(params)))
+}
+
+#[test]
+fn elic_complete_has_id_and_goes_to_the_initiator() {
+    let id = json!(" {\"\u{e9}\"}\n");
+    let mut params = url(OLD);
+    params["elicitationId"] = id.clone();
+    let mut server = url_server();
+    let key = server
+        .serve(&request_at(
+            OLD,
+            1,
+            "tools/call",
+            json!({ "name": "x" }),
+            json!({}),
+        ))
+        .key;
+    let asks = vec![("q".to_owned(), Ask::new(ELICIT, Some(object(params))))];
+    server.reply(key, Reply::Ask { asks, state: None });
+    // Another session was not asked.
+    let mut other = url_server();
+    let refused = say_complete(&mut other, json!({ "elicitationId": id }));
+    assert!(
+        matches!(refused, Err(SendError::Params { .. })),
+        "{refused:?}"
+    );
+    for bad in [
+        json!({}),
+        json!({ "elicitationId": "other" }),
+        json!({ "elicitationId": 5 }),
+    ] {
+        assert!(matches!(
+            say_complete(&mut server, bad),
+            Err(SendError::Params { .. })
+        ));
+    }
+    assert!(server.drain().is_empty() && other.drain().is_empty());
+    assert_eq!(
+        say_complete(&mut server, json!({ "elicitationId": id })),
+        Ok(Sent::Queued)
+    );
+    assert_eq!(server.drain(), [complete(&id)]);
+    // Once.
+    assert!(say_complete(&mut server, json!({ "elicitationId": id })).is_err());
+}
+
+#[test]
+fn elic_complete_unknown_ignored_and_ids_are_opaque() {
+    let ids = [
+        json!("e-1"),
+        json!(""),
+        json!("{\"a\": 1}"),
+        json!("a b\n\u{e9}"),
+        json!("x".repeat(5000)),
+    ];
+    let mut client = CheckedClient::ready(client_config(&[OLD]), OLD, json!({ "tools": {} }));
+    for id in &ids {
+        // Not asked yet.
+        assert!(
+            client.send(&complete(id)).is_empty() && client.events().is_empty(),
+            "{id}"
+        );
+        let mut params = url(OLD);
+        params["elicitationId"] = id.clone();
+        client.send(&json!({ "jsonrpc": "2.0", "id": "q", "method": ELICIT, "params": params }));
+        let ask = client.asks().remove(0).0;
+        client.answer(ask, json!({ "action": "accept" }));
+        client.send(&complete(id));
+        let events = client.events();
+        let [ClientEvent::Notification(heard)] = &events[..] else {
+            panic!("{id}: {events:?}");
+        };
+        let named = heard
+            .params()
+            .and_then(|params| params.get("elicitationId"));
+        assert_eq!(
+            named
+                .map(|named| named.parse::<Value>().expect("JSON"))
+                .as_ref(),
+            Some(id)
+        );
+        // Completed already.
+        assert!(client.send(&complete(id)).is_empty() && client.events().is_empty());
+    }
+    // The error that demands an elicitation establishes its id as well.
+    let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
+    let error = json!({ "code": -32042, "message": "m", "data": { "elicitations": [url(OLD)] } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "error": error }));
+    client.events();
+    client.send(&complete(&json!("e-1")));
+    assert!(matches!(
+        client.events()[..],
+        [ClientEvent::Notification(_)]
+    ));
+    assert!(
+        client
+            .send(&json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete" }))
+            .is_empty()
+    );
+}
+
+fn demand(elicitations: Value) -> PeerError {
+    let data = Json::from(json!({ "elicitations": elicitations }));
+    PeerError::new(code::URL_ELICITATION_REQUIRED, "first").with_data(data)
+}
+
+fn call(server: &mut CheckedServer, revision: &str) -> RequestKey {
+    let capabilities = json!({ "elicitation": { "url": {} } });
+    server
+        .serve(&request_at(
+            revision,
+            1,
+            "tools/call",
+            json!({ "name": "x" }),
+            capabilities,
+        ))
+        .key
+}
+
+#[test]
+fn elic_url_required_code_and_list() {
+    let mut server = url_server();
+    let key = call(&mut server, OLD);
+    let mut second = url(OLD);
+    second["elicitationId"] = json!("e-2");
+    let listed = json!([url(OLD), second]);
+    let answer = server.reply(key, demand(listed.clone())).remove(0);
+    assert_eq!(answer["error"]["code"], -32042);
+    assert_eq!(answer["error"]["data"]["elicitations"], listed);
+    let oracle = mcp_exact_tests_support::Oracle::new(&documents()[OLD]);
+    let errors = oracle.errors("URLElicitationRequiredError", &answer);
+    assert!(errors.is_empty(), "{errors:?}");
+    // What was demanded can be completed.
+    assert_eq!(
+        say_complete(&mut server, json!({ "elicitationId": "e-2" })),
+        Ok(Sent::Queued)
+    );
+}
+
+#[test]
+fn elic_url_required_shape_and_only_then() {
+    let mut without_id = url(OLD);
+    without_id
+        .as_object_mut()
+        .expect("an object")
+        .remove("elicitationId");
+    let mut without_mode = url(OLD);
+    without_mode
+        .as_object_mut()
+        .expect("an object")
+        .remove("mode");
+    let mut server = url_server();
+    let key = call(&mut server, OLD);
+    for bad in [
+        demand(json!([])),
+        demand(json!([form()])),
+        demand(json!([url(OLD), form()])),
+        demand(json!([without_id])),
+        demand(json!([without_mode])),
+        demand(json!("x")),
+        PeerError::new(-32042, "no elicitation at all"),
+    ] {
+        let sent = server.machine.reply(key, bad.clone(), Time::ZERO);
+        assert!(
+            matches!(sent, Err(SendError::Params { .. })),
+            "{bad}: {sent:?}"
+        );
+    }
+    assert!(server.drain().is_empty(), "and the request still waits");
+    assert_eq!(server.reply(key, PeerError::internal("no")).len(), 1);
+    // Nor of a client that has no such mode, nor in a revision that has no such error.
+    let mut form_only =
+        CheckedServer::ready(server_config(&[OLD]), OLD, json!({ "elicitation": {} }));
+    let key = call(&mut form_only, OLD);
+    let sent = form_only
+        .machine
+        .reply(key, demand(json!([url(OLD)])), Time::ZERO);
+    assert!(
+        matches!(sent, Err(SendError::Capability { .. })),
+        "{sent:?}"
+    );
+    let mut new = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
+    let key = call(&mut new, NEW);
+    let answer = new.reply(key, demand(json!([url(OLD)]))).remove(0);
+    assert_eq!(answer["error"]["code"], -32603);
+}
+
+#[test]
+fn elic_decline_handled() {
+    for response in [
+        json!({ "action": "accept", "content": {} }),
+        json!({ "action": "decline" }),
+        json!({ "action": "cancel" }),
+        json!({ "action": "shrug", "content": 5 }),
+        json!({}),
+    ] {
+        let mut server = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
+        let params = json!({ "name": "x", "inputResponses": { "q": response } });
+        let request = server.serve(&request_at(
+            NEW,
+            1,
+            "tools/call",
+            params,
+            json!({ "elicitation": {} }),
+        ));
+        let answer = request.answers.result("q").expect("it came");
+        assert_eq!(value(answer.object()), response);
+        // The program goes on as it likes: it asks again, or it ends.
+        let asks = vec![("q".to_owned(), Ask::new(ELICIT, Some(object(form()))))];
+        let again = server
+            .reply(request.key, Reply::Ask { asks, state: None })
+            .remove(0);
+        assert_eq!(again["result"]["resultType"], "input_required");
+    }
+    // No answer at all raises the request as well, and what is no object is refused.
+    let mut server = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
+    let params = json!({ "name": "x", "inputResponses": {} });
+    let request = server.serve(&request_at(NEW, 1, "tools/call", params, json!({})));
+    assert!(request.answers.is_empty());
+    for bad in [json!([]), json!(5), json!({ "q": 5 }), json!({ "q": null })] {
+        let params = json!({ "name": "x", "inputResponses": bad });
+        let answers = server.send(&request_at(NEW, 2, "tools/call", params, json!({})));
+        assert_eq!(answers[0]["error"]["code"], -32602, "{bad}");
+    }
+}
+
+#[test]
+fn samp_message_shape() {
+    let content = json!({ "type": "text", "text": "t" });
+    for bad in [
+        json!([{ "content": content }]),
+        json!([{ "role": "user" }]),
+        json!([{ "role": 5, "content": content }]),
+        json!([{ "role": "user", "content": "text" }]),
+        json!(["text"]),
+        json!({}),
+    ] {
+        check_refused(NEW, SAMPLE, &sample(json!({ "messages": bad })));
+    }
+    let system = sample(json!({ "messages": [{ "role": "system", "content": content }] }));
+    let sent = ask(NEW, json!({ "sampling": {} }), SAMPLE, system);
+    assert!(matches!(sent, Err(SendError::Params { .. })), "{sent:?}");
+    for role in ["user", "assistant"] {
+        let good = sample(json!({ "messages": [{ "role": role, "content": content }] }));
+        assert!(ask(NEW, json!({ "sampling": {} }), SAMPLE, good).is_ok());
+    }
+}
+
+#[test]
+fn samp_tools_declared_and_not_sent_undeclared() {
+    let tool = json!({ "name": "t", "inputSchema": { "type": "object" } });
+    for revision in [OLD, NEW] {
+        for more in [
+            json!({ "tools": [tool] }),
+            json!({ "tools": [] }),
+            json!({ "toolChoice": { "mode": "auto" } }),
+        ] {
+            let sent = ask(
+                revision,
+                json!({ "sampling": {} }),
+                SAMPLE,
+                sample(more.clone()),
+            );
+            assert!(
+                matches!(sent, Err(SendError::Capability { .. })),
+                "{revision} {more}: {sent:?}"
+            );
+            let able = json!({ "sampling": { "tools": {} } });
+            assert!(ask(revision, able.clone(), SAMPLE, sample(more.clone())).is_ok());
+            // The same at the client: an error without the capability, a question with it.
+            let refused = asked(
+                revision,
+                json!({ "sampling": {} }),
+                SAMPLE,
+                sample(more.clone()),
+            );
+            assert_eq!(refused.map(|_| ()), Err(Some(-32602)), "{revision} {more}");
+            assert!(asked(revision, able, SAMPLE, sample(more)).is_ok());
+        }
+        // What is configured is declared.
+        let mut client =
+            CheckedClient::ready(client_config(&[revision]), revision, json!({ "tools": {} }));
+        let declared = match revision {
+            NEW => {
+                let (_, sent) = client.request("tools/list", json!(null));
+                sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone()
+            }
+            _ => RawClient::new(client_config(&[revision])).drain()[0]["params"]["capabilities"]
+                .clone(),
+        };
+        assert_eq!(declared["sampling"], json!({ "tools": {} }), "{revision}");
+    }
+}

@@ -1,0 +1,346 @@
+//! The ledger's rows on the headers that say what the body says: revision, method and name (2025-06-18 and later:
+//! `basic/transports`; 2026-07-28: `basic/transports/streamable-http`, "Request Metadata").
+
+use std::sync::Arc;
+
+use mcp_exact_session::http::{Posted, classify, decode_value, encode_value};
+use mcp_exact_tests_session::*;
+
+const NEW: &str = "2026-07-28";
+const SESSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
+
+fn offer(ids: &[&str]) -> Offer {
+    Offer::of(ids.iter().copied()).expect("known")
+}
+
+fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
+    let mut params = json!({ "name": "x" });
+    more.as_object()
+        .into_iter()
+        .flatten()
+        .for_each(|(name, value)| params[name] = value.clone());
+    request_at(
+        revision,
+        id,
+        "tools/call",
+        params,
+        json!({ "elicitation": {} }),
+    )
+}
+
+fn posts(revision: &str) -> Posts {
+    Posts::new(server_config(&[revision]), revision, json!({ "roots": {} }))
+}
+
+#[test]
+fn hdr_version_after_init() {
+    for revision in SESSIONS {
+        let config = Arc::new(client_config(&[revision]));
+        let client =
+            Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("offered");
+        let mut poster = Poster { client, revision };
+        let (on, headers, first) = poster.out().remove(0);
+        assert_eq!(header(&headers, "MCP-Protocol-Version"), None, "{revision}");
+        poster.receive(on, &json!({ "jsonrpc": "2.0", "id": first["id"], "result": {
+            "protocolVersion": revision, "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "1" },
+        } }));
+        let named = (revision != "2025-03-26").then_some(revision);
+        let (_, stream, headers, _) = {
+            let initialized = poster.out().remove(0);
+            assert_eq!(initialized.2["method"], "notifications/initialized");
+            assert_eq!(header(&initialized.1, "MCP-Protocol-Version"), named);
+            poster.request("tools/call", json!({ "name": "x" }))
+        };
+        assert_eq!(
+            header(&headers, "MCP-Protocol-Version"),
+            named,
+            "{revision}"
+        );
+        poster.receive(
+            stream,
+            &json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }),
+        );
+        assert_eq!(
+            header(&poster.out()[0].1, "MCP-Protocol-Version"),
+            named,
+            "responses too"
+        );
+    }
+}
+
+#[test]
+fn hdr_version_unsupported_400() {
+    let body = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    for offered in [
+        vec!["2025-06-18"],
+        vec!["2025-11-25"],
+        vec!["2025-11-25", "2025-03-26"],
+    ] {
+        for version in ["1.0", "", "2099-01-01", "2024-11-05", "2025-06-18 "] {
+            let http = http_request(&[("MCP-Protocol-Version", version), ("Mcp-Session-Id", "s")]);
+            let posted = classify(&http, body, &offer(&offered));
+            let good = offered.contains(&version.trim());
+            assert_eq!(
+                posted == Posted::Session("s".into()),
+                good,
+                "{offered:?} {version:?} {posted:?}"
+            );
+            assert!(good || matches!(posted, Posted::Refused { status: 400, .. }));
+        }
+        // Without the header the session knows its revision.
+        let posted = classify(
+            &http_request(&[("Mcp-Session-Id", "s")]),
+            body,
+            &offer(&offered),
+        );
+        assert_eq!(posted, Posted::Session("s".into()));
+    }
+}
+
+#[test]
+fn hdr_on_every_post_and_they_say_what_the_body_says() {
+    let config = Arc::new(client_config(&[NEW]));
+    let mut probing = Poster {
+        client: Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("offered"),
+        revision: NEW,
+    };
+    let mut poster = Poster::new(NEW);
+    let argument = json!({ "name": "a", "value": "" });
+    let complete = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });
+    poster.client = {
+        let mut config = client_config(&[NEW]);
+        config.extensions.requests = vec!["x/do".into()];
+        let capabilities =
+            json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {} });
+        Client::assume(
+            Arc::new(config),
+            Binding::StreamableHttp,
+            agreed_on(NEW, capabilities),
+            Time::ZERO,
+        )
+        .expect("offered")
+    };
+    let mut sent = vec![probing.out().remove(0)];
+    for (method, params) in [
+        ("server/discover", json!(null)),
+        ("tools/list", json!(null)),
+        ("tools/call", json!({ "name": "t\u{e9}" })),
+        ("prompts/list", json!(null)),
+        ("prompts/get", json!({ "name": "p" })),
+        ("resources/list", json!(null)),
+        ("resources/templates/list", json!(null)),
+        ("resources/read", json!({ "uri": "file:///a%20b" })),
+        ("completion/complete", complete),
+        ("subscriptions/listen", json!({ "notifications": {} })),
+        ("x/do", json!({ "name": "no name of anything" })),
+    ] {
+        let (_, on, headers, message) = poster.request(method, params);
+        sent.push((on, headers, message));
+    }
+    // A retry as well.
+    let (_, on, _, first) = poster.request("tools/call", json!({ "name": "r" }));
+    let body = json!({ "resultType": "input_required", "requestState": "s" });
+    poster.receive(
+        on,
+        &json!({ "jsonrpc": "2.0", "id": first["id"], "result": body }),
+    );
+    sent.push(poster.out().remove(0));
+    for (_, headers, message) in sent {
+        let method = message["method"].as_str().expect("a request");
+        let version = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        assert_eq!(
+            header(&headers, "MCP-Protocol-Version"),
+            version.as_str(),
+            "{method}"
+        );
+        assert_eq!(header(&headers, "Mcp-Method"), Some(method));
+        let name = match method {
+            "tools/call" | "prompts/get" => message["params"]["name"].as_str(),
+            "resources/read" => message["params"]["uri"].as_str(),
+            _ => None,
+        };
+        let said = header(&headers, "Mcp-Name").map(|name| decode_value(name).expect("encoded"));
+        assert_eq!(said.as_deref(), name, "{method}");
+        assert!(headers.iter().all(|(_, value)| value.is_ascii()));
+    }
+}
+
+#[test]
+fn hdr_version_matches_the_body_after_another_revision_was_chosen() {
+    // Today there is one such revision: the client fails rather than say two things.
+    let config = Arc::new(client_config(&[NEW]));
+    let mut client =
+        Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("offered");
+    let mut bytes = Vec::new();
+    let Some(Transmit::Frame { on, http, .. }) = client.poll_transmit(&mut bytes) else {
+        panic!("no probe");
+    };
+    let message: Value = serde_json::from_slice(&bytes).expect("JSON");
+    let said = message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
+    assert_eq!(http.revision.map(Revision::as_str), said);
+    let error = json!({ "code": -32022, "message": "m", "data": { "supported": ["2099-01-01"], "requested": NEW } });
+    let body = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error })
+        .to_string()
+        .into_bytes();
+    client.failed(on, Failure::Status { code: 400, body }, Time::ZERO);
+    let mut events = std::iter::from_fn(|| client.poll_event());
+    assert!(events.any(|event| matches!(
+        event,
+        ClientEvent::Failed(NegotiationError::NoCommonRevision { .. })
+    )));
+}
+
+fn named<'h>(version: &'h str, method: &'h str, name: &'h str) -> Vec<(&'h str, &'h str)> {
+    vec![
+        ("MCP-Protocol-Version", version),
+        ("Mcp-Method", method),
+        ("Mcp-Name", name),
+    ]
+}
+
+#[test]
+fn hdr_mismatch_is_refused_with_400_and_32020_before_anybody_sees_it() {
+    let good = named(NEW, "tools/call", "x");
+    let mut bad = Vec::new();
+    for at in 0..3 {
+        let mut missing = good.clone();
+        let (name, value) = missing.remove(at);
+        for other in [
+            "other",
+            "",
+            "TOOLS/CALL",
+            "X",
+            "x\u{e9}",
+            "=?base64?!!!?=",
+            "=?base64?/w==?=",
+        ] {
+            let mut differs = missing.clone();
+            differs.push((name, other));
+            bad.push((name, differs));
+        }
+        let mut twice = good.clone();
+        twice.push((name, "other"));
+        bad.push((name, twice));
+        let mut doubled = good.clone();
+        doubled.push((name, value));
+        bad.push((name, doubled));
+        bad.push((name, missing));
+    }
+    for (name, headers) in bad {
+        let mut posts = posts(NEW);
+        let (status, body) = posts.answer(&headers, &call(NEW, "m", json!({})));
+        assert_eq!(
+            (status, &body["error"]["code"], &body["id"]),
+            (400, &json!(-32020), &json!("m")),
+            "{headers:?}"
+        );
+        assert!(
+            body["error"]["message"]
+                .as_str()
+                .is_some_and(|words| words.contains(name)),
+            "{body}"
+        );
+        assert!(posts.machine.poll_event().is_none());
+    }
+}
+
+#[test]
+fn hdr_version_mismatch_between_served_revisions() {
+    let all: Vec<&str> = all().into_iter().rev().collect();
+    let mut posts = Posts::new(server_config(&all), NEW, json!({}));
+    let (status, body) = posts.answer(
+        &named("2025-11-25", "tools/call", "x"),
+        &call(NEW, 1, json!({})),
+    );
+    assert_eq!((status, &body["error"]["code"]), (400, &json!(-32020)));
+}
+
+#[test]
+fn hdr_version_missing() {
+    // A server without old clients refuses, one with them takes it for theirs unless it carries its revision.
+    let mut without = named(NEW, "tools/call", "x");
+    without.remove(0);
+    let (status, body) = posts(NEW).answer(&without, &call(NEW, 1, json!({})));
+    assert_eq!((status, &body["error"]["code"]), (400, &json!(-32020)));
+    let plain = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let text = plain.to_string();
+    let nothing = http_request(&[]);
+    assert_eq!(
+        classify(&nothing, text.as_bytes(), &offer(&[NEW])),
+        Posted::Stateless
+    );
+    let (status, _) = posts(NEW).answer(&[("Mcp-Method", "tools/list")], &plain);
+    assert_eq!(status, 400);
+    assert_eq!(
+        classify(&nothing, text.as_bytes(), &offer(&[NEW, "2025-03-26"])),
+        Posted::Unnamed
+    );
+    let modern = call(NEW, 1, json!({})).to_string();
+    assert_eq!(
+        classify(&nothing, modern.as_bytes(), &offer(&[NEW, "2025-03-26"])),
+        Posted::Stateless
+    );
+}
+
+#[test]
+fn hdr_names_ignore_case_and_values_do_not() {
+    for names in [
+        ["mcp-protocol-version", "mcp-method", "mcp-name"],
+        ["MCP-PROTOCOL-VERSION", "MCP-METHOD", "MCP-NAME"],
+        ["mCp-PrOtOcOl-VeRsIoN", "McP-mEtHoD", "mCp-NaMe"],
+    ] {
+        let headers = [(names[0], NEW), (names[1], "tools/call"), (names[2], "x")];
+        let mut posts = posts(NEW);
+        posts.post(&headers, &call(NEW, 1, json!({})));
+        assert!(
+            matches!(posts.machine.poll_event(), Some(ServerEvent::Request(_))),
+            "{names:?}"
+        );
+        let headers = [(names[0], NEW), (names[1], "Tools/Call"), (names[2], "x")];
+        let (status, _) = self::posts(NEW).answer(&headers, &call(NEW, 1, json!({})));
+        assert_eq!(status, 400);
+    }
+}
+
+#[test]
+fn hdr_names_are_decoded_before_they_are_compared() {
+    let posted = |name: &str, said: &str| {
+        let mut posts = posts(NEW);
+        posts.post(
+            &named(NEW, "tools/call", said),
+            &call(NEW, 1, json!({ "name": name })),
+        );
+        matches!(posts.machine.poll_event(), Some(ServerEvent::Request(_)))
+    };
+    assert!(posted("x", "x"));
+    assert!(posted("x", "=?base64?eA==?="), "the same, encoded");
+    assert!(!posted("x", "=?base64?eQ==?="), "another one, encoded");
+    assert!(
+        !posted("=?base64?eA==?=", "=?base64?eA==?="),
+        "what looks encoded is encoded itself"
+    );
+    assert!(posted("=?base64?eA==?=", &encode_value("=?base64?eA==?=")));
+    assert!(
+        posted("=?BASE64?eA==?=", "=?BASE64?eA==?="),
+        "other markers are none"
+    );
+    for name in [
+        "\u{e9}",
+        "a\nb",
+        " padded ",
+        "",
+        "\u{1f600}",
+        "tab\t",
+        "\u{7f}",
+    ] {
+        assert!(posted(name, &encode_value(name)), "{name:?}");
+        let mut poster = Poster::new(NEW);
+        let (_, _, headers, _) = poster.request("tools/call", json!({ "name": name }));
+        let said = header(&headers, "Mcp-Name").expect("a header");
+        assert!(
+            said.is_empty() == name.is_empty() && said.bytes().all(|b| (0x21..=0x7e).contains(&b)),
+            "{said}"
+        );
+        assert!(posted(name, said), "{name:?}");
+    }
+}

@@ -1,0 +1,713 @@
+//! The ledger's rows on HTTP: streams, statuses, sessions and origins (`basic/transports`; 2026-07-28:
+//! `basic/transports/streamable-http`).
+
+use std::sync::Arc;
+
+use mcp_exact_session::http::{
+    Posted, check_origin, classify, classify_get, content_type, get_headers, is_session_id,
+    post_headers, status_of, status_of_refusal,
+};
+use mcp_exact_tests_session::*;
+
+const NEW: &str = "2026-07-28";
+const SESSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
+
+fn offer(ids: &[&str]) -> Offer {
+    Offer::of(ids.iter().copied()).expect("known")
+}
+
+fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
+    let mut params = json!({ "name": "x" });
+    more.as_object()
+        .into_iter()
+        .flatten()
+        .for_each(|(name, value)| params[name] = value.clone());
+    request_at(
+        revision,
+        id,
+        "tools/call",
+        params,
+        json!({ "elicitation": {} }),
+    )
+}
+
+fn content() -> Reply {
+    Reply::Result(result(json!({ "content": [] })))
+}
+
+fn posts(revision: &str) -> Posts {
+    Posts::new(server_config(&[revision]), revision, json!({ "roots": {} }))
+}
+
+fn origin(values: &[&str]) -> Option<u16> {
+    let headers: Vec<(&str, &str)> = values.iter().map(|value| ("oRiGiN", *value)).collect();
+    let allowed = ["https://app.example", "http://localhost:3000"];
+    match check_origin(&http_request(&headers), &allowed) {
+        Ok(()) => None,
+        Err(Posted::Refused { status, error }) => {
+            assert_eq!(error.code(), Some(-32600));
+            Some(status)
+        }
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn http_origin_is_checked_and_refused_with_403() {
+    assert_eq!(origin(&[]), None, "no browser");
+    assert_eq!(origin(&["https://app.example"]), None);
+    assert_eq!(origin(&["HTTPS://APP.example"]), None);
+    assert_eq!(origin(&[" http://localhost:3000 "]), None);
+    for bad in [
+        "https://evil.example",
+        "null",
+        "",
+        "https://app.example.evil.example",
+        "https://app.example:444",
+        "http://app.example",
+        "*",
+        "https://app.example/",
+        "\u{e9}",
+    ] {
+        assert_eq!(origin(&[bad]), Some(403), "{bad}");
+    }
+    assert_eq!(
+        origin(&["https://app.example", "https://evil.example"]),
+        Some(403)
+    );
+}
+
+#[test]
+fn http_202_in_every_revision() {
+    for revision in SESSIONS {
+        let mut posts = posts(revision);
+        let notification =
+            json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+        assert_eq!(
+            posts.answer(&[], &notification),
+            (202, Value::Null),
+            "{revision}"
+        );
+        posts
+            .machine
+            .open(StreamKind::Standalone)
+            .expect("a stream");
+        posts
+            .machine
+            .ping(Patience::default(), Time::ZERO)
+            .expect("it leaves");
+        let ping = posts.out().remove(0).1;
+        let response = json!({ "jsonrpc": "2.0", "id": ping["id"], "result": {} });
+        assert_eq!(
+            posts.answer(&[], &response),
+            (202, Value::Null),
+            "{revision}"
+        );
+        if revision == "2025-03-26" {
+            let batch = json!([notification, response]);
+            assert_eq!(posts.answer(&[], &batch), (202, Value::Null));
+        }
+    }
+    let mut posts = posts(NEW);
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    assert_eq!(
+        posts.answer(&[("MCP-Protocol-Version", NEW)], &cancelled),
+        (202, Value::Null)
+    );
+}
+
+#[test]
+fn http_rejected_status() {
+    for revision in SESSIONS.into_iter().chain([NEW]) {
+        for bad in [
+            json!({}),
+            json!({ "jsonrpc": "1.0", "method": "notifications/initialized" }),
+            json!(5),
+            json!([]),
+            json!({ "jsonrpc": "2.0", "method": 5 }),
+        ] {
+            let (status, body) =
+                posts(revision).answer(&[("MCP-Protocol-Version", revision)], &bad);
+            assert_eq!(status, 400, "{revision} {bad}");
+            assert!(body.get("id").is_none(), "{body}");
+        }
+        let mut posts = posts(revision);
+        let stream = posts.machine.open(StreamKind::Post).expect("a stream");
+        posts
+            .machine
+            .receive(stream, b"{", Inbound::new(()), Time::ZERO)
+            .expect("open");
+        let sent = posts.out();
+        match &sent[0].0 {
+            Transmit::Frame { http, .. } => assert_eq!(http.status, Some(400)),
+            Transmit::Status { status, .. } => assert_eq!(*status, 400),
+            other => panic!("{other:?}"),
+        }
+    }
+    // What names a revision that is not served does not even reach a machine.
+    let notification = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let refused = classify(
+        &http_request(&[("MCP-Protocol-Version", "1.0")]),
+        notification,
+        &offer(&SESSIONS),
+    );
+    assert!(matches!(refused, Posted::Refused { status: 400, .. }));
+}
+
+#[test]
+fn http_405_where_there_is_no_stream() {
+    let get = |headers: &[(&str, &str)], ids: &[&str], streams| match classify_get(
+        &http_request(headers),
+        &offer(ids),
+        streams,
+    ) {
+        Posted::Refused { status, .. } => status,
+        Posted::Session(id) => {
+            assert_eq!(id, "s");
+            200
+        }
+        other => panic!("{other:?}"),
+    };
+    let session = ("Mcp-Session-Id", "s");
+    for revision in SESSIONS {
+        assert_eq!(get(&[session], &[revision], true), 200, "{revision}");
+        assert_eq!(get(&[session], &[revision], false), 405, "{revision}");
+        assert_eq!(
+            get(
+                &[session, ("MCP-Protocol-Version", revision)],
+                &[revision, NEW],
+                true
+            ),
+            200
+        );
+        assert_eq!(
+            get(
+                &[session, ("MCP-Protocol-Version", NEW)],
+                &[revision, NEW],
+                true
+            ),
+            405
+        );
+        assert_eq!(
+            get(
+                &[session, ("MCP-Protocol-Version", "1.0")],
+                &[revision],
+                true
+            ),
+            400
+        );
+        assert_eq!(get(&[("Mcp-Session-Id", "a b")], &[revision], true), 400);
+    }
+    assert_eq!(get(&[session], &[NEW], true), 405);
+    assert_eq!(get(&[session], &["2024-11-05"], true), 405);
+}
+
+#[test]
+fn http_accept_names_both_forms_and_a_get_names_events() {
+    for revision in SESSIONS.into_iter().chain([NEW]) {
+        let mut poster = Poster::new(revision);
+        let (_, _, headers, _) = poster.request("tools/list", json!(null));
+        let accept: Vec<&str> = header(&headers, "Accept")
+            .expect("a header")
+            .split(", ")
+            .collect();
+        assert_eq!(
+            accept,
+            ["application/json", "text/event-stream"],
+            "{revision}"
+        );
+        assert_eq!(header(&headers, "Content-Type"), Some("application/json"));
+    }
+    for revision in SESSIONS {
+        let headers = get_headers(agreed_on(revision, json!({})).revision);
+        assert_eq!(
+            header(&headers, "Accept"),
+            Some("text/event-stream"),
+            "{revision}"
+        );
+        let named = (revision != "2025-03-26").then_some(revision);
+        assert_eq!(header(&headers, "MCP-Protocol-Version"), named);
+    }
+}
+
+#[test]
+fn http_post_each_message_alone() {
+    for revision in SESSIONS.into_iter().chain([NEW]) {
+        let mut poster = Poster::new(revision);
+        let modern = revision == NEW;
+        let (_, first, _, _) = poster.request("tools/call", json!({ "name": "x" }));
+        if !modern {
+            poster.receive(
+                first,
+                &json!({ "jsonrpc": "2.0", "id": "q", "method": "roots/list" }),
+            );
+            poster.receive(
+                first,
+                &json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }),
+            );
+            for event in poster.events() {
+                if let ClientEvent::Ask { key, .. } = event {
+                    let roots = Ok(result(json!({ "roots": [] })));
+                    poster
+                        .client
+                        .answer(key, roots, Time::ZERO)
+                        .expect("it waits");
+                }
+            }
+            poster
+                .client
+                .notify("notifications/roots/list_changed", None)
+                .expect("declared");
+        }
+        let listed = poster
+            .client
+            .request("tools/list", None, CallOptions::default(), Time::ZERO);
+        listed.expect("it leaves");
+        let sent = poster.out();
+        assert_eq!(sent.len(), if modern { 1 } else { 4 }, "{revision}");
+        let mut streams: Vec<StreamId> = sent.iter().map(|(on, ..)| *on).collect();
+        streams.push(first);
+        streams.sort_unstable();
+        streams.dedup();
+        assert_eq!(streams.len(), sent.len() + 1, "a POST for each");
+        // HTTP single-body: one message, no array.
+        assert!(sent.iter().all(|(_, _, message)| message.is_object()));
+    }
+}
+
+#[test]
+fn http_single_body_is_what_a_server_takes() {
+    for revision in ["2025-06-18", "2025-11-25", NEW] {
+        let list = request_at(revision, 1, "tools/list", json!({}), json!({}));
+        let (status, _) = posts(revision).answer(
+            &[
+                ("MCP-Protocol-Version", revision),
+                ("Mcp-Method", "tools/list"),
+            ],
+            &json!([list]),
+        );
+        assert_eq!(status, 400, "{revision}");
+    }
+}
+
+#[test]
+fn http_batch_body_of_responses_only() {
+    let mut poster = Poster::new("2025-03-26");
+    let (_, on, _, request) = poster.request("tools/call", json!({ "name": "x" }));
+    assert!(request.is_object());
+    poster.receive(
+        on,
+        &json!([
+            { "jsonrpc": "2.0", "id": 1, "method": "ping" },
+            { "jsonrpc": "2.0", "id": 2, "method": "nothing" },
+        ]),
+    );
+    let sent = poster.out();
+    assert_eq!(sent.len(), 1);
+    let batch = sent[0].2.as_array().expect("a batch of responses");
+    assert!(batch.len() == 2 && batch.iter().all(|item| item.get("method").is_none()));
+}
+
+#[test]
+fn http_broken_stream_reissue() {
+    let mut poster = Poster::new(NEW);
+    let (key, on, headers, first) = poster.request("tools/call", json!({ "name": "x" }));
+    poster.client.closed(on, Closed::Lost, Time::ZERO);
+    assert!(
+        matches!(&poster.events()[..], [ClientEvent::Done(done, Outcome::Lost)] if *done == key)
+    );
+    let (_, again, more, second) = poster.request("tools/call", json!({ "name": "x" }));
+    assert_ne!(first["id"], second["id"]);
+    assert_ne!(on, again);
+    for headers in [headers, more] {
+        assert_eq!(header(&headers, "Last-Event-ID"), None);
+    }
+}
+
+#[test]
+fn http_no_response_on_a_standalone_stream() {
+    for revision in SESSIONS {
+        let mut posts = posts(revision);
+        let standalone = posts
+            .machine
+            .open(StreamKind::Standalone)
+            .expect("a stream");
+        let (lost, lost_key) = posts.serve(&call(revision, 1, json!({})));
+        let (post, key) = posts.serve(&call(revision, 2, json!({})));
+        posts.machine.publish(&Change::Tools);
+        posts.machine.closed(lost, Closed::Lost, Time::ZERO);
+        assert_eq!(
+            posts.machine.reply(lost_key, content(), Time::ZERO),
+            Ok(Sent::Suppressed)
+        );
+        assert_eq!(
+            posts.machine.reply(key, content(), Time::ZERO),
+            Ok(Sent::Queued)
+        );
+        for (transmit, message) in posts.out() {
+            let Transmit::Frame { on, .. } = transmit else {
+                panic!("{transmit:?}");
+            };
+            let expected = if message.get("method").is_some() {
+                standalone
+            } else {
+                post
+            };
+            assert_eq!(on, expected, "{revision}: {message}");
+        }
+    }
+}
+
+#[test]
+fn http_one_stream_for_each_message() {
+    for revision in SESSIONS {
+        let mut posts = posts(revision);
+        for _ in 0..3 {
+            posts
+                .machine
+                .open(StreamKind::Standalone)
+                .expect("a stream");
+        }
+        let (_, key) = posts.serve(&call(
+            revision,
+            1,
+            json!({ "_meta": { "progressToken": "t" } }),
+        ));
+        posts.serve(&call(revision, 2, json!({})));
+        for change in [Change::Tools, Change::Prompts, Change::Resources] {
+            assert_eq!(posts.machine.publish(&change), 1);
+        }
+        posts
+            .machine
+            .progress(key, &Progress::new(1.0))
+            .expect("it increases");
+        posts
+            .machine
+            .log(Scope::Peer, Level::Error, None, json!("l"))
+            .expect("declared");
+        posts
+            .machine
+            .ping(Patience::default(), Time::ZERO)
+            .expect("it leaves");
+        posts
+            .machine
+            .reply(key, content(), Time::ZERO)
+            .expect("it waits");
+        let sent = posts.out();
+        assert_eq!(sent.len(), 7, "{revision}: {sent:?}");
+        let mut texts: Vec<String> = sent
+            .iter()
+            .map(|(_, message)| message.to_string())
+            .collect();
+        texts.sort();
+        texts.dedup();
+        assert_eq!(texts.len(), 7, "no message goes out twice");
+    }
+}
+
+#[test]
+fn http_response_content_type() {
+    for revision in SESSIONS.into_iter().chain([NEW]) {
+        let mut posts = posts(revision);
+        let with_token = || json!({ "_meta": { "progressToken": "t" } });
+        let (_, alone) = posts.serve(&call(revision, 1, with_token()));
+        posts
+            .machine
+            .reply(alone, content(), Time::ZERO)
+            .expect("it waits");
+        let sent = posts.out();
+        assert_eq!(
+            (sent.len(), content_type(&sent[0].0)),
+            (1, Some("application/json")),
+            "{revision}"
+        );
+        let (_, busy) = posts.serve(&call(revision, 2, with_token()));
+        posts
+            .machine
+            .progress(busy, &Progress::new(1.0))
+            .expect("it increases");
+        posts
+            .machine
+            .reply(busy, content(), Time::ZERO)
+            .expect("it waits");
+        let sent = posts.out();
+        assert_eq!(
+            (sent.len(), content_type(&sent[0].0)),
+            (2, Some("text/event-stream")),
+            "{revision}"
+        );
+        assert!(
+            matches!(sent[1].0, Transmit::Frame { last: true, .. }),
+            "and then it ends"
+        );
+        let stream = posts.post(
+            &[("MCP-Protocol-Version", revision)],
+            &json!({ "jsonrpc": "2.0", "method": "notifications/x" }),
+        );
+        let sent = posts.out();
+        assert_eq!(
+            sent[0].0,
+            Transmit::Status {
+                stream,
+                status: 202
+            }
+        );
+        assert_eq!(content_type(&sent[0].0), None);
+    }
+}
+
+#[test]
+fn http_related_notifications_only_on_the_stream_of_a_request() {
+    let mut posts = posts(NEW);
+    let wanting = |id: u64, token: &str| {
+        let meta = json!({ "progressToken": token, "io.modelcontextprotocol/logLevel": "debug" });
+        call(NEW, id, json!({ "_meta": meta }))
+    };
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let (listen, _) = posts.serve(&request_at(
+        NEW,
+        9,
+        "subscriptions/listen",
+        filter,
+        json!({}),
+    ));
+    let (one, first) = posts.serve(&wanting(1, "one"));
+    let (two, second) = posts.serve(&wanting(2, "two"));
+    posts.out();
+    for (key, data) in [(second, "two"), (first, "one")] {
+        posts
+            .machine
+            .progress(key, &Progress::new(1.0))
+            .expect("it increases");
+        posts
+            .machine
+            .log(Scope::During(key), Level::Info, None, json!(data))
+            .expect("wanted");
+        posts.machine.publish(&Change::Tools);
+    }
+    // LOG own-stream-only: outside of a request there is nobody to log to.
+    assert!(
+        posts
+            .machine
+            .log(Scope::Peer, Level::Emergency, None, json!("x"))
+            .is_err()
+    );
+    let sent = posts.out();
+    assert_eq!(sent.len(), 6);
+    for (transmit, message) in sent {
+        let Transmit::Frame { on, about, .. } = transmit else {
+            panic!("{transmit:?}");
+        };
+        let params = &message["params"];
+        let named = params["progressToken"].as_str().or(params["data"].as_str());
+        let (stream, key) = match named {
+            Some("one") => (one, Some(first)),
+            Some("two") => (two, Some(second)),
+            _ => (listen, about),
+        };
+        assert_eq!((on, about), (stream, key), "{message}");
+        assert_eq!(
+            named.is_none(),
+            message["method"] == "notifications/tools/list_changed"
+        );
+    }
+}
+
+#[test]
+fn http_status_by_error_in_this_era_and_200_in_sessions() {
+    let headers = |method: &'static str| [("MCP-Protocol-Version", NEW), ("Mcp-Method", method)];
+    let unknown = request_at(NEW, 1, "nothing", json!({}), json!({}));
+    let (status, body) = posts(NEW).answer(&headers("nothing"), &unknown);
+    assert_eq!((status, &body["error"]["code"]), (404, &json!(-32601)));
+    // A method that the server knows and does not serve.
+    let mut config = server_config(&[NEW]);
+    config.capabilities = JsonObject::new();
+    let list = request_at(NEW, 1, "tools/list", json!({}), json!({}));
+    let (status, body) = Posts::new(config, NEW, json!({})).answer(&headers("tools/list"), &list);
+    assert_eq!((status, &body["error"]["code"]), (404, &json!(-32601)));
+    let mut old = list.clone();
+    old["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("1900-01-01");
+    let (status, body) = posts(NEW).answer(
+        &[
+            ("MCP-Protocol-Version", "1900-01-01"),
+            ("Mcp-Method", "tools/list"),
+        ],
+        &old,
+    );
+    assert_eq!((status, &body["error"]["code"]), (400, &json!(-32022)));
+    for (code, status) in [
+        (-32021, 400),
+        (-32020, 400),
+        (-32022, 400),
+        (-32602, 400),
+        (-32601, 404),
+        (-32603, 200),
+        (7, 200),
+    ] {
+        assert_eq!(status_of(&PeerError::new(code, "m")), status, "{code}");
+        let mut posts = posts(NEW);
+        let (_, key) = posts.serve(&call(NEW, 1, json!({})));
+        posts
+            .machine
+            .reply(key, PeerError::new(code, "m"), Time::ZERO)
+            .expect("it waits");
+        assert!(
+            matches!(&posts.out()[0].0, Transmit::Frame { http, .. } if http.status == Some(status)),
+            "{code}"
+        );
+    }
+    // To a client with a session 404 says that the session is over: errors are answers there.
+    for revision in SESSIONS {
+        for (method, code) in [
+            ("nothing", -32601),
+            ("tasks/list", -32601),
+            ("server/discover", -32601),
+        ] {
+            let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method });
+            let (status, body) = posts(revision).answer(&[], &message);
+            assert_eq!(
+                (status, &body["error"]["code"]),
+                (200, &json!(code)),
+                "{revision}"
+            );
+        }
+    }
+}
+
+#[test]
+fn meta_missing_http_400() {
+    for params in [
+        json!({}),
+        json!({ "_meta": {} }),
+        json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": NEW } }),
+    ] {
+        let message =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params });
+        let (status, body) = posts(NEW).answer(
+            &[("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/list")],
+            &message,
+        );
+        assert_eq!(
+            (status, &body["error"]["code"]),
+            (400, &json!(-32602)),
+            "{params}"
+        );
+    }
+}
+
+#[test]
+fn canc_http_disconnect_cancels_its_request_and_no_other() {
+    let mut posts = posts(NEW);
+    let (gone, stopped) = posts.serve(&call(NEW, 1, json!({ "_meta": { "progressToken": "t" } })));
+    let (_, other) = posts.serve(&call(NEW, 1, json!({})));
+    posts.machine.closed(gone, Closed::Lost, Time::ZERO);
+    assert!(
+        matches!(posts.machine.poll_event(), Some(ServerEvent::Cancelled { key, .. }) if key == stopped)
+    );
+    assert!(posts.machine.poll_event().is_none());
+    assert_eq!(
+        posts.machine.progress(stopped, &Progress::new(1.0)),
+        Ok(Sent::Suppressed)
+    );
+    assert_eq!(
+        posts.machine.reply(stopped, content(), Time::ZERO),
+        Ok(Sent::Suppressed)
+    );
+    assert_eq!(
+        posts.machine.reply(other, content(), Time::ZERO),
+        Ok(Sent::Queued)
+    );
+    assert_eq!(posts.out().len(), 1);
+}
+
+#[test]
+fn canc_by_closing_the_stream_over_http() {
+    let mut poster = Poster::new(NEW);
+    for timeout in [false, true] {
+        let (key, stream, ..) = poster.request("tools/call", json!({ "name": "x" }));
+        match timeout {
+            true => poster
+                .client
+                .handle_timeout(poster.client.poll_timeout().expect("a deadline")),
+            false => poster.client.cancel(key, "enough", Time::ZERO),
+        }
+        assert_eq!(
+            poster.client.poll_transmit(&mut Vec::new()),
+            Some(Transmit::Close { stream })
+        );
+        assert_eq!(poster.client.poll_transmit(&mut Vec::new()), None);
+    }
+}
+
+#[test]
+fn sess_id_charset_is_visible_ascii() {
+    for byte in 0..=255_u8 {
+        let id = char::from(byte).to_string();
+        assert_eq!(is_session_id(&id), (0x21..=0x7e).contains(&byte), "{byte}");
+        assert_eq!(
+            is_session_id(&format!("a{id}b")),
+            (0x21..=0x7e).contains(&byte),
+            "{byte}"
+        );
+    }
+    assert!(!is_session_id(""));
+}
+
+#[test]
+fn sess_404_for_a_session_that_has_ended() {
+    for revision in SESSIONS {
+        let mut posts = posts(revision);
+        let stream = posts.machine.open(StreamKind::Post).expect("a stream");
+        posts
+            .machine
+            .closed(stream, Closed::SessionEnded, Time::ZERO);
+        let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
+        let received = posts
+            .machine
+            .receive(stream, list.as_bytes(), Inbound::new(()), Time::ZERO);
+        let refused = received.expect_err("over");
+        assert_eq!(
+            (&refused, status_of_refusal(&refused)),
+            (&ReceiveError::Closed, 404),
+            "{revision}"
+        );
+        assert_eq!(posts.machine.open(StreamKind::Post), Err(SendError::Closed));
+    }
+    assert_eq!(status_of_refusal(&ReceiveError::Full), 503);
+}
+
+#[test]
+fn sess_restart_begins_with_initialize() {
+    for revision in SESSIONS {
+        let mut poster = Poster::new(revision);
+        let (key, on, ..) = poster.request("tools/list", json!(null));
+        poster.client.failed(
+            on,
+            Failure::Status {
+                code: 404,
+                body: Vec::new(),
+            },
+            Time::ZERO,
+        );
+        let events = poster.events();
+        let done = |event: &&ClientEvent| matches!(event, ClientEvent::Done(of, _) if *of == key);
+        assert_eq!(events.iter().filter(done).count(), 1);
+        assert!(
+            events
+                .iter()
+                .any(|event| matches!(event, ClientEvent::SessionLost)),
+            "{revision}"
+        );
+        // The new session is a new machine, which knows nothing of the old one.
+        let config = Arc::new(client_config(&[revision]));
+        let mut next =
+            Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("offered");
+        let mut bytes = Vec::new();
+        let Some(Transmit::Frame { http, .. }) = next.poll_transmit(&mut bytes) else {
+            panic!("nothing left");
+        };
+        let first: Value = serde_json::from_slice(&bytes).expect("JSON");
+        assert_eq!(first["method"], "initialize", "{revision}");
+        assert_eq!(header(&post_headers(&http), "Mcp-Session-Id"), None);
+    }
+}

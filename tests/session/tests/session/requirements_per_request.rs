@@ -1,0 +1,947 @@
+//! The ledger's rows on requests that carry their revision: metadata, caching, subscriptions, logs, versions (2026-07-28:
+//! `basic`, `basic/patterns`, `basic/versioning`, `server`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mcp_exact_tests_session::*;
+
+const REVISION: &str = "2026-07-28";
+
+pub(crate) fn server() -> CheckedServer {
+    CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}))
+}
+
+fn everything() -> Value {
+    json!({ "tools": {}, "prompts": {}, "resources": {}, "completions": {} })
+}
+
+pub(crate) fn client() -> CheckedClient {
+    CheckedClient::ready(client_config(&[REVISION]), REVISION, everything())
+}
+
+pub(crate) fn request(
+    id: impl Into<Value>,
+    method: &str,
+    params: Value,
+    capabilities: Value,
+) -> Value {
+    request_at(REVISION, id, method, params, capabilities)
+}
+
+pub(crate) fn answer(client: &mut CheckedClient, to: &Value, body: Value) -> Vec<Value> {
+    client.send(&json!({ "jsonrpc": "2.0", "id": to["id"], "result": body }))
+}
+
+/// Requests of every method, and bodies of good results.
+pub(crate) fn methods() -> Vec<(&'static str, Value, Value)> {
+    let argument = json!({ "name": "a", "value": "" });
+    let complete = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });
+    vec![
+        ("tools/list", json!({}), json!({ "tools": [] })),
+        (
+            "tools/call",
+            json!({ "name": "x" }),
+            json!({ "content": [] }),
+        ),
+        ("prompts/list", json!({}), json!({ "prompts": [] })),
+        (
+            "prompts/get",
+            json!({ "name": "x" }),
+            json!({ "messages": [] }),
+        ),
+        ("resources/list", json!({}), json!({ "resources": [] })),
+        (
+            "resources/templates/list",
+            json!({}),
+            json!({ "resourceTemplates": [] }),
+        ),
+        (
+            "resources/read",
+            json!({ "uri": "a:b" }),
+            json!({ "contents": [] }),
+        ),
+        (
+            "completion/complete",
+            complete,
+            json!({ "completion": { "values": [] } }),
+        ),
+    ]
+}
+
+pub(crate) fn elicit() -> Ask {
+    let schema = json!({ "type": "object", "properties": {} });
+    Ask::new(
+        "elicitation/create",
+        Some(object(json!({ "message": "m", "requestedSchema": schema }))),
+    )
+}
+
+pub(crate) fn questions(names: &[&str], state: Option<&str>) -> Reply {
+    let asks = names.iter().map(|name| ((*name).to_owned(), elicit()));
+    Reply::Ask {
+        asks: asks.collect(),
+        state: state.map(str::to_owned),
+    }
+}
+
+#[test]
+fn meta_required_keys_in_every_request_of_a_client() {
+    let mut client = client();
+    let check = |message: &Value| {
+        let meta = &message["params"]["_meta"];
+        assert_eq!(
+            meta["io.modelcontextprotocol/protocolVersion"], REVISION,
+            "{message}"
+        );
+        assert!(
+            meta["io.modelcontextprotocol/clientCapabilities"].is_object(),
+            "{message}"
+        );
+    };
+    let probe = RawClient::new(client_config(&[REVISION])).drain().remove(0);
+    check(&probe);
+    let mut all = methods();
+    all.push(("server/discover", json!({}), json!({})));
+    all.push((
+        "subscriptions/listen",
+        json!({ "notifications": {} }),
+        json!({}),
+    ));
+    for (method, mut params, _) in all {
+        params["_meta"] = json!({ "com.example/own": [1] });
+        let (_, sent) = client.request(method, params);
+        check(&sent);
+        assert_eq!(
+            sent["params"]["_meta"]["com.example/own"],
+            json!([1]),
+            "{method}"
+        );
+    }
+    let (_, bare) = client.request("tools/list", json!(null));
+    check(&bare);
+    // What a program says there itself does not replace what the machine knows.
+    let lie = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "1900-01-01" } });
+    check(&client.request("tools/list", lie).1);
+    let (_, first) = client.request("tools/call", json!({ "name": "x" }));
+    let again = answer(
+        &mut client,
+        &first,
+        json!({ "resultType": "input_required", "requestState": "s" }),
+    );
+    check(&again[0]);
+}
+
+#[test]
+fn meta_missing_is_32602_for_every_method() {
+    let keys = [
+        "io.modelcontextprotocol/protocolVersion",
+        "io.modelcontextprotocol/clientCapabilities",
+    ];
+    for (method, params, _) in methods() {
+        for key in keys {
+            for wrong in [None, Some(json!(null)), Some(json!(5)), Some(json!([]))] {
+                let mut server = server();
+                let mut message = request("m", method, params.clone(), json!({}));
+                let meta = message["params"]["_meta"]
+                    .as_object_mut()
+                    .expect("an object");
+                meta.remove(key);
+                meta.extend(wrong.clone().map(|wrong| (key.to_owned(), wrong)));
+                let refused = server.send(&message).remove(0);
+                assert_eq!(refused["id"], "m");
+                assert_eq!(refused["error"]["code"], -32602, "{message}");
+                assert!(server.events().is_empty());
+            }
+        }
+        for params in [
+            None,
+            Some(json!({})),
+            Some(json!({ "_meta": null })),
+            Some(json!({ "_meta": [] })),
+        ] {
+            let mut message = json!({ "jsonrpc": "2.0", "id": "m", "method": method });
+            params
+                .into_iter()
+                .for_each(|params| message["params"] = params);
+            let mut server = server();
+            assert_eq!(
+                server.send(&message)[0]["error"]["code"],
+                -32602,
+                "{message}"
+            );
+            assert!(server.events().is_empty());
+        }
+    }
+}
+
+#[test]
+fn meta_keys_are_named_by_the_rules() {
+    for good in [
+        "",
+        "name",
+        "x.y-z_1",
+        "a",
+        "1",
+        "com.example/",
+        "com.example/name",
+        "a1/b",
+        "io.modelcontextprotocol/x",
+        "a-b.c/n",
+    ] {
+        assert!(is_meta_key(good), "{good:?}");
+    }
+    let labels = [
+        "1a./n", "a-./n", "-a./n", "a_b/n", "/n", ".a/n", "a./n", "a..b/n", "a-/n", "1/n",
+        "\u{e9}/n",
+    ];
+    let names = [
+        "_x", "x_", "-x", "x.", "a/_x", "a/x-", "a/b/c", "x y", "\u{e9}",
+    ];
+    for bad in labels.into_iter().chain(names) {
+        assert!(!is_meta_key(bad), "{bad:?}");
+    }
+}
+
+#[test]
+fn meta_keys_of_the_machines_obey_the_rules() {
+    fn check(message: &Value) {
+        match message {
+            Value::Object(members) => {
+                let meta = members.get("_meta").and_then(Value::as_object);
+                meta.into_iter()
+                    .flatten()
+                    .for_each(|(key, _)| assert!(is_meta_key(key), "{key}"));
+                members.values().for_each(check);
+            }
+            Value::Array(items) => items.iter().for_each(check),
+            _ => {}
+        }
+    }
+    for revision in all() {
+        let mut pair = (
+            CheckedClient::ready(client_config(&[revision]), revision, everything()),
+            CheckedServer::ready(server_config(&[revision]), revision, json!({})),
+        );
+        for (method, params, body) in methods() {
+            let (_, sent) = pair.0.request(method, params);
+            check(&sent);
+            let key = pair.1.serve(&sent).key;
+            pair.1
+                .reply(key, Reply::Result(result(body)))
+                .iter()
+                .for_each(check);
+        }
+    }
+}
+
+#[test]
+fn meta_reserved_keys_opaque() {
+    let odd = json!({ "io.modelcontextprotocol/unknown": [null, 1.0, { "a": "\u{e9}" }], "mcp.dev/x": 5, "traceparent": {} });
+    for revision in ["2025-06-18", "2025-11-25", REVISION] {
+        let mut server = CheckedServer::new(server_config(&[revision]), revision);
+        if era(revision) == Some(Era::Handshake) {
+            server.send(&initialize(revision, json!({})));
+            server.events();
+        }
+        let mut client = CheckedClient::ready(client_config(&[revision]), revision, everything());
+        let (key, sent) = client.request("tools/call", json!({ "name": "x", "_meta": odd }));
+        let request = server.serve(&sent);
+        let meta = value(request.params().expect("params"))["_meta"].clone();
+        let body = json!({ "content": [], "_meta": odd });
+        let answered = server
+            .reply(request.key, Reply::Result(result(body)))
+            .remove(0);
+        client.send(&answered);
+        let outcomes = client.outcomes();
+        let [(done, Outcome::Result(got))] = &outcomes[..] else {
+            panic!("{revision}: {outcomes:?}");
+        };
+        assert_eq!(*done, key);
+        for (name, wanted) in odd.as_object().expect("an object") {
+            assert_eq!(&meta[name], wanted, "{revision}");
+            assert_eq!(&value(got.object())["_meta"][name], wanted, "{revision}");
+        }
+        let mut params = json!({ "progressToken": 99, "progress": 1, "_meta": odd });
+        params["_meta"] = odd.clone();
+        let note =
+            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+        client.send(&note);
+        assert_eq!(
+            client.violations(),
+            [Violation::UnknownToken],
+            "judged by its token alone"
+        );
+    }
+}
+
+#[test]
+fn meta_result_type_present_in_every_result() {
+    let mut server = server();
+    for (method, params, body) in methods() {
+        let key = server.serve(&request(1, method, params, json!({}))).key;
+        let sent = server.reply(key, Reply::Result(result(body))).remove(0);
+        assert_eq!(sent["result"]["resultType"], "complete", "{method}");
+    }
+    let discovered = server
+        .send(&request(1, "server/discover", json!({}), json!({})))
+        .remove(0);
+    assert_eq!(discovered["result"]["resultType"], "complete");
+    server.send(&request(
+        2,
+        "subscriptions/listen",
+        json!({ "notifications": {} }),
+        json!({}),
+    ));
+    server.machine.shutdown(Time::ZERO);
+    let end = server
+        .drain()
+        .into_iter()
+        .find(|message| message["id"] == 2);
+    assert_eq!(end.expect("an end")["result"]["resultType"], "complete");
+}
+
+#[test]
+fn meta_result_type_unknown_is_an_error_that_names_it() {
+    for (method, params, mut body) in methods() {
+        body["resultType"] = json!("strange");
+        let mut client = client();
+        let (key, sent) = client.request(method, params);
+        answer(&mut client, &sent, body);
+        let outcomes = client.outcomes();
+        assert!(
+            matches!(&outcomes[..], [(done, Outcome::Error(e))] if *done == key && e.is_local() && e.to_string().contains("strange")),
+            "{method}: {outcomes:?}"
+        );
+    }
+}
+
+#[test]
+fn meta_undeclared_capability_32021() {
+    let sample = json!({ "messages": [], "maxTokens": 1, "tools": [] });
+    let url = json!({ "mode": "url", "message": "m", "url": "https://x.example/" });
+    for (ask, declared, required) in [
+        (elicit(), json!({}), json!({ "elicitation": {} })),
+        (
+            Ask::new("elicitation/create", Some(object(url))),
+            json!({ "elicitation": {} }),
+            json!({ "elicitation": { "url": {} } }),
+        ),
+        (
+            Ask::new("sampling/createMessage", Some(object(sample))),
+            json!({ "sampling": {} }),
+            json!({ "sampling": { "tools": {} } }),
+        ),
+        (
+            Ask::new("roots/list", None),
+            json!({ "sampling": {} }),
+            json!({ "roots": {} }),
+        ),
+    ] {
+        let mut server = server();
+        let key = server
+            .serve(&request(1, "tools/call", json!({ "name": "x" }), declared))
+            .key;
+        let asks = vec![("q".to_owned(), ask)];
+        // META undeclared-not-relied: nothing leaves, and the error says what to answer with.
+        let refused = server
+            .machine
+            .reply(key, Reply::Ask { asks, state: None }, Time::ZERO);
+        let Err(SendError::Capability { capability, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(server.drain().is_empty());
+        let sent = server
+            .reply(key, PeerError::missing_capability(&capability))
+            .remove(0);
+        assert_eq!(sent["error"]["code"], -32021);
+        assert_eq!(sent["error"]["data"]["requiredCapabilities"], required);
+        let oracle = mcp_exact_tests_support::Oracle::new(&documents()[REVISION]);
+        let errors = oracle.errors("MissingRequiredClientCapabilityError", &sent);
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+}
+
+#[test]
+fn meta_undeclared_not_relied_on_whatever_was_declared_before() {
+    let mut server = server();
+    let able = server
+        .serve(&request(
+            1,
+            "tools/call",
+            json!({ "name": "x" }),
+            json!({ "elicitation": {} }),
+        ))
+        .key;
+    let unable = server
+        .serve(&request(2, "tools/call", json!({ "name": "x" }), json!({})))
+        .key;
+    let refused = server
+        .machine
+        .reply(unable, questions(&["q"], None), Time::ZERO);
+    assert!(
+        matches!(refused, Err(SendError::Capability { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(server.reply(able, questions(&["q"], None)).len(), 1);
+}
+
+#[test]
+fn cache_hints_of_six_methods_and_of_no_other() {
+    let cached = |method: &str| method.ends_with("/list") || method == "resources/read";
+    let mut server = server();
+    for (method, params, body) in methods() {
+        let key = server.serve(&request(1, method, params, json!({}))).key;
+        let sent = server.reply(key, Reply::Result(result(body))).remove(0);
+        let said = (
+            sent["result"]["ttlMs"].is_u64(),
+            sent["result"]["cacheScope"].is_string(),
+        );
+        assert_eq!(said, (cached(method), cached(method)), "{method}");
+    }
+    let discovered = server
+        .send(&request(1, "server/discover", json!({}), json!({})))
+        .remove(0);
+    assert!(
+        discovered["result"]["ttlMs"].is_u64() && discovered["result"]["cacheScope"].is_string()
+    );
+    let read = request(
+        1,
+        "resources/read",
+        json!({ "uri": "a:b" }),
+        json!({ "elicitation": {} }),
+    );
+    let key = server.serve(&read).key;
+    let asked = server.reply(key, questions(&["q"], None)).remove(0);
+    assert!(asked["result"].get("ttlMs").is_none() && asked["result"].get("cacheScope").is_none());
+}
+
+#[test]
+fn cache_scope_is_that_of_the_list_on_every_page() {
+    for public in [false, true] {
+        let scope = if public { "public" } else { "private" };
+        let mut config = server_config(&[REVISION]);
+        config.cache.public = public;
+        let mut server = CheckedServer::ready(config, REVISION, json!({}));
+        for (method, _, body) in methods()
+            .into_iter()
+            .filter(|(method, ..)| method.ends_with("/list"))
+        {
+            // CACHE scope-stays-private: whatever the program says of one page.
+            for said in [None, Some("public"), Some("private")] {
+                let cursor = json!({ "cursor": "2" });
+                let key = server.serve(&request(1, method, cursor, json!({}))).key;
+                let mut page = body.clone();
+                said.into_iter()
+                    .for_each(|said| page["cacheScope"] = json!(said));
+                let sent = server.reply(key, Reply::Result(result(page))).remove(0);
+                assert_eq!(sent["result"]["cacheScope"], scope, "{method} {said:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cache_ttl_non_negative() {
+    let mut server = server();
+    for (ttl, leaves) in [
+        (json!(0), true),
+        (json!(5000), true),
+        (json!(-1), false),
+        (json!(-1.5), false),
+        (json!("5"), false),
+        (json!(null), false),
+    ] {
+        let key = server
+            .serve(&request(1, "tools/list", json!({}), json!({})))
+            .key;
+        let reply = Reply::Result(result(json!({ "tools": [], "ttlMs": ttl })));
+        let sent = server.machine.reply(key, reply, Time::ZERO);
+        assert_eq!(sent.is_ok(), leaves, "{ttl}: {sent:?}");
+        if !leaves {
+            assert!(matches!(sent, Err(SendError::Params { .. })));
+            server.reply(key, PeerError::internal("no"));
+        }
+        server.drain();
+    }
+}
+
+#[test]
+fn lists_are_answered_by_whoever_declares_them() {
+    let mut server = server();
+    for (method, params, body) in methods() {
+        // An empty list is a list, and a program's error is an answer.
+        let key = server
+            .serve(&request(1, method, params.clone(), json!({})))
+            .key;
+        let sent = server.reply(key, Reply::Result(result(body))).remove(0);
+        assert!(sent["result"].is_object(), "{method}");
+        let key = server.serve(&request(2, method, params, json!({}))).key;
+        let sent = server.reply(key, PeerError::internal("later")).remove(0);
+        assert_eq!(sent["error"]["code"], -32603, "{method}");
+    }
+}
+
+#[test]
+fn res_not_found_32602() {
+    for (revision, code) in [
+        ("2024-11-05", -32002),
+        ("2025-11-25", -32002),
+        (REVISION, -32602),
+    ] {
+        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+        let message = request_at(
+            revision,
+            1,
+            "resources/read",
+            json!({ "uri": "a:b" }),
+            json!({}),
+        );
+        let key = server.serve(&message).key;
+        let data = Json::from(json!({ "uri": "a:b" }));
+        let missing =
+            PeerError::new(code::RESOURCE_NOT_FOUND, "Resource not found").with_data(data);
+        let sent = server.reply(key, missing).remove(0);
+        assert_eq!(sent["error"]["code"], code, "{revision}");
+        assert_eq!(sent["error"]["data"], json!({ "uri": "a:b" }));
+    }
+}
+
+#[test]
+fn log_silent_without_level_and_below_it() {
+    let mut server = server();
+    let wanting = |id: u64, level: Option<&str>| {
+        let mut message = request(id, "tools/call", json!({ "name": "x" }), json!({}));
+        if let Some(level) = level {
+            message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!(level);
+        }
+        message
+    };
+    let loud = server.serve(&wanting(1, Some("warning"))).key;
+    let silent = server.serve(&wanting(2, None)).key;
+    for (key, level, sent) in [
+        (silent, Level::Emergency, Sent::Suppressed),
+        (loud, Level::Notice, Sent::Suppressed),
+        (loud, Level::Warning, Sent::Queued),
+        (loud, Level::Emergency, Sent::Queued),
+    ] {
+        let said = server
+            .machine
+            .log(Scope::During(key), level, None, json!("x"));
+        assert_eq!(said, Ok(sent), "{level}");
+    }
+    assert_eq!(server.drain().len(), 2);
+}
+
+const CHANGES: [(&str, &str); 3] = [
+    ("toolsListChanged", "notifications/tools/list_changed"),
+    ("promptsListChanged", "notifications/prompts/list_changed"),
+    (
+        "resourcesListChanged",
+        "notifications/resources/list_changed",
+    ),
+];
+
+fn publish_everything(server: &mut CheckedServer) -> Vec<Value> {
+    for change in [
+        Change::Tools,
+        Change::Prompts,
+        Change::Resources,
+        Change::Resource("a:b".into()),
+        Change::Resource("c:d".into()),
+    ] {
+        server.machine.publish(&change);
+    }
+    server.drain()
+}
+
+#[test]
+fn sub_opt_in_for_every_filter() {
+    for bits in 0..8_usize {
+        for uris in [json!([]), json!(["a:b"])] {
+            let mut filter = json!({});
+            let mut wanted = Vec::new();
+            for (at, (flag, method)) in CHANGES.iter().enumerate() {
+                let on = bits & (1 << at) != 0;
+                filter[*flag] = json!(on);
+                wanted.extend(on.then_some(*method));
+            }
+            filter["resourceSubscriptions"] = uris.clone();
+            let mut server = server();
+            server.send(&request(
+                "l",
+                "subscriptions/listen",
+                json!({ "notifications": filter }),
+                json!({}),
+            ));
+            let sent = publish_everything(&mut server);
+            let updated: Vec<&Value> = sent
+                .iter()
+                .filter(|m| m["method"] == "notifications/resources/updated")
+                .map(|m| &m["params"]["uri"])
+                .collect();
+            assert_eq!(json!(updated), uris);
+            let changed: BTreeSet<&str> = sent
+                .iter()
+                .filter_map(|m| m["method"].as_str())
+                .filter(|m| m.ends_with("list_changed"))
+                .collect();
+            assert_eq!(changed, wanted.into_iter().collect(), "{filter}");
+        }
+    }
+}
+
+#[test]
+fn sub_ack_first_for_each_of_several_and_everything_is_tagged() {
+    let mut server = server();
+    let ids = [json!(1), json!("1"), json!("l")];
+    let tag = "io.modelcontextprotocol/subscriptionId";
+    let mut sent = publish_everything(&mut server);
+    assert!(sent.is_empty(), "nobody listens");
+    for id in &ids {
+        let filter = json!({ "notifications": { "toolsListChanged": true } });
+        sent.extend(server.send(&request(
+            id.clone(),
+            "subscriptions/listen",
+            filter,
+            json!({}),
+        )));
+        sent.extend(publish_everything(&mut server));
+    }
+    server.machine.shutdown(Time::ZERO);
+    sent.extend(server.drain());
+    for id in &ids {
+        let of = |message: &&Value| {
+            let tagged = [
+                &message["params"]["_meta"][tag],
+                &message["result"]["_meta"][tag],
+            ];
+            tagged.contains(&id)
+        };
+        let methods: Vec<&Value> = sent
+            .iter()
+            .filter(of)
+            .map(|message| &message["method"])
+            .collect();
+        assert_eq!(
+            methods[0], "notifications/subscriptions/acknowledged",
+            "{id}"
+        );
+        assert_eq!(
+            methods.last(),
+            Some(&&Value::Null),
+            "the result is tagged too"
+        );
+        assert_eq!(
+            methods
+                .iter()
+                .filter(|m| **m == "notifications/subscriptions/acknowledged")
+                .count(),
+            1
+        );
+    }
+    // Nothing but the cancellations is without a tag, and those name it.
+    let untagged = sent.iter().filter(|m| {
+        m["params"]["_meta"].get(tag).is_none() && m["result"]["_meta"].get(tag).is_none()
+    });
+    assert!(
+        untagged
+            .clone()
+            .all(|m| ids.contains(&m["params"]["requestId"])),
+        "{untagged:?}"
+    );
+}
+
+#[test]
+fn sub_correlate() {
+    let capabilities = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true, "listChanged": true } });
+    let mut client = CheckedClient::ready(client_config(&[REVISION]), REVISION, capabilities);
+    let tag = |id: &Value| json!({ "io.modelcontextprotocol/subscriptionId": id });
+    let mut listen = |filter: Value| {
+        let (key, sent) =
+            client.request("subscriptions/listen", json!({ "notifications": filter }));
+        let params = json!({ "notifications": filter, "_meta": tag(&sent["id"]) });
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params }));
+        (key, sent["id"].clone())
+    };
+    let (one, first) = listen(json!({ "toolsListChanged": true }));
+    let (two, second) =
+        listen(json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] }));
+    client.events();
+    for (id, key) in [(&second, two), (&first, one), (&second, two)] {
+        let params = json!({ "_meta": tag(id) });
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": params }));
+        assert!(
+            matches!(&client.events()[..], [ClientEvent::Changed(Some(of), Change::Tools)] if *of == key)
+        );
+    }
+    for id in [
+        json!("other"),
+        json!(99),
+        json!(null),
+        json!(first.to_string()),
+    ] {
+        let params = json!({ "_meta": tag(&id) });
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": params }));
+        assert!(
+            matches!(
+                client.events()[..],
+                [ClientEvent::Violation(Violation::Subscription(_))]
+            ),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn ver_discover_is_answered_by_a_server_that_has_nothing() {
+    let mut server = CheckedServer::new(ServerConfig::new(Identity::new("n", "1")), REVISION);
+    let answer = server
+        .send(&request(1, "server/discover", json!({}), json!({})))
+        .remove(0);
+    assert!(server.events().is_empty(), "the program is not asked");
+    let result = &answer["result"];
+    assert_eq!(result["capabilities"], json!({}));
+    assert!(
+        result["supportedVersions"]
+            .as_array()
+            .is_some_and(|ids| ids.contains(&json!(REVISION)))
+    );
+    assert!(result["ttlMs"].is_u64() && result["cacheScope"].is_string());
+}
+
+#[test]
+fn ver_no_inference_a_fresh_machine_says_the_same() {
+    let messages = [
+        request(
+            1,
+            "tools/call",
+            json!({ "name": "x" }),
+            json!({ "elicitation": {}, "roots": {} }),
+        ),
+        request(2, "tools/call", json!({ "name": "x" }), json!({})),
+        request_at(
+            REVISION,
+            3,
+            "tools/list",
+            json!({ "_meta": { "io.modelcontextprotocol/clientInfo": { "name": "c", "version": "1" } } }),
+            json!({}),
+        ),
+    ];
+    let mut long = server();
+    for message in &messages {
+        let said = |server: &mut CheckedServer| {
+            let request = server.serve(message);
+            let who = request.client();
+            let about = (who.capabilities.to_string(), who.info.clone(), who.revision);
+            let asked = server
+                .machine
+                .reply(request.key, questions(&["q"], None), Time::ZERO);
+            if asked.is_err() {
+                server
+                    .machine
+                    .reply(request.key, PeerError::internal("no"), Time::ZERO)
+                    .expect("it waits");
+            }
+            (about, asked, server.drain())
+        };
+        assert_eq!(said(&mut long), said(&mut server()));
+    }
+}
+
+#[test]
+fn ver_extension_fallback() {
+    // Only the client has it: the machine does not let it out, and a server that gets it says so.
+    for revision in all() {
+        let mut client = CheckedClient::ready(client_config(&[revision]), revision, everything());
+        let sent = client.try_request("com.example/do", json!({}));
+        assert!(
+            matches!(sent, Err(SendError::Method { .. })),
+            "{revision}: {sent:?}"
+        );
+        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+        let refused = server.send(&request_at(
+            revision,
+            1,
+            "com.example/do",
+            json!({}),
+            json!({}),
+        ));
+        assert_eq!(refused[0]["error"]["code"], -32601, "{revision}");
+        // The core goes on.
+        let key = server
+            .serve(&request_at(revision, 2, "tools/list", json!({}), json!({})))
+            .key;
+        assert_eq!(
+            server
+                .reply(key, Reply::Result(result(json!({ "tools": [] }))))
+                .len(),
+            1
+        );
+    }
+    // A result of an extension that this client does not have is none.
+    let mut client = client();
+    let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
+    answer(
+        &mut client,
+        &sent,
+        json!({ "resultType": "task", "taskId": "t" }),
+    );
+    assert!(matches!(&client.outcomes()[..], [(_, Outcome::Error(e))] if e.is_local()));
+}
+
+#[test]
+fn ver_extension_ids() {
+    for (id, good) in [
+        ("io.modelcontextprotocol/tasks", true),
+        ("com.example/my-extension", true),
+        ("com.example/", true),
+        ("tasks", false),
+        ("/tasks", false),
+        ("com..example/x", false),
+        ("1com/x", false),
+        ("com-/x", false),
+        ("com.example/_x", false),
+        ("com.example/x/y", false),
+    ] {
+        let capabilities = object(json!({ "extensions": { id: {} } }));
+        let mut client = client_config(&all());
+        client.capabilities = capabilities.clone();
+        let mut server = server_config(&all());
+        server.capabilities = capabilities;
+        let expected = if good {
+            Ok(())
+        } else {
+            Err(ConfigError::Extension(id.to_owned()))
+        };
+        assert_eq!(client.check(), expected, "{id}");
+        assert_eq!(server.check(), expected, "{id}");
+    }
+}
+
+#[test]
+fn ver_unsupported_lists_exactly_what_is_served() {
+    for set in [vec![REVISION], vec![REVISION, "2025-11-25"], all()] {
+        for asked in ["1900-01-01", "", "2025-03-26", "draft"] {
+            let mut server = CheckedServer::new(server_config(&set), REVISION);
+            let mut message = request(1, "tools/list", json!({}), json!({}));
+            message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(asked);
+            let text = message.to_string();
+            let refused = server.send_text(&text).remove(0);
+            assert_eq!(refused["error"]["code"], -32022, "{asked}");
+            assert_eq!(
+                refused["error"]["data"],
+                json!({ "supported": set, "requested": asked })
+            );
+        }
+    }
+}
+
+/// A validator of results: structured content has to be an object with a number.
+#[derive(Debug)]
+struct HasNumber;
+
+impl CheckResult for HasNumber {
+    fn check(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+        result: &JsonObject,
+    ) -> Result<(), String> {
+        let result = value(result);
+        let named = params.and_then(|params| params.get("name"));
+        let typed = named.is_some_and(|name| name.text() == "\"typed\"");
+        if method != "tools/call"
+            || !typed
+            || result["isError"] == true
+            || result["structuredContent"]["n"].is_number()
+        {
+            return Ok(());
+        }
+        Err("the structured content does not conform".to_owned())
+    }
+}
+
+#[test]
+fn tool_output_matches_schema() {
+    for revision in ["2025-06-18", "2025-11-25", REVISION] {
+        let mut config = server_config(&[revision]);
+        config.results = Some(Arc::new(HasNumber));
+        let mut server = CheckedServer::ready(config, revision, json!({}));
+        for (name, body, good) in [
+            (
+                "typed",
+                json!({ "content": [], "structuredContent": { "n": 1 } }),
+                true,
+            ),
+            (
+                "typed",
+                json!({ "content": [], "structuredContent": { "n": "1" } }),
+                false,
+            ),
+            ("typed", json!({ "content": [] }), false),
+            ("typed", json!({ "content": [], "isError": true }), true),
+            ("other", json!({ "content": [] }), true),
+        ] {
+            let key = server
+                .serve(&request_at(
+                    revision,
+                    1,
+                    "tools/call",
+                    json!({ "name": name }),
+                    json!({}),
+                ))
+                .key;
+            let sent = server
+                .reply(key, Reply::Result(result(body.clone())))
+                .remove(0);
+            if good {
+                assert_eq!(
+                    sent["result"].get("structuredContent"),
+                    body.get("structuredContent"),
+                    "{revision}"
+                );
+            } else {
+                assert_eq!(sent["error"]["code"], -32603, "{revision} {body}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tool_schema_object() {
+    for revision in ["2025-11-25", REVISION] {
+        for schema in [
+            json!(null),
+            json!(true),
+            json!([]),
+            json!("object"),
+            json!(5),
+        ] {
+            let mut client =
+                CheckedClient::ready(client_config(&[revision]), revision, everything());
+            let (_, sent) = client.request("tools/list", json!(null));
+            let body = json!({ "tools": [{ "name": "t", "inputSchema": schema }], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
+            answer(&mut client, &sent, body);
+            let outcomes = client.outcomes();
+            let [(_, Outcome::Result(raw))] = &outcomes[..] else {
+                panic!("{outcomes:?}");
+            };
+            let known = agreed_on(revision, json!({})).revision;
+            let typed = raw.typed::<ServerResults>("tools/list", known);
+            let error = typed.expect_err("no schema");
+            assert!(
+                error.to_string().contains("/tools/0/inputSchema"),
+                "{revision} {schema}: {error}"
+            );
+        }
+    }
+    // A typed server cannot make one.
+    for schema in ["null", "true", "[]"] {
+        let json: Json = schema.parse().expect("JSON");
+        assert!(JsonObject::try_from(json).is_err(), "{schema}");
+        let tool: Result<mcp_2025_11_25::Tool, _> =
+            serde_json::from_str(&format!(r#"{{"name":"t","inputSchema":{schema}}}"#));
+        assert!(tool.is_err(), "{schema}");
+    }
+}
