@@ -24,6 +24,13 @@ pub(crate) struct SentRequest<P> {
     progress: Option<Option<f64>>,
 }
 
+impl<P> SentRequest<P> {
+    /// The last progress that came.
+    pub(crate) fn last_progress(&self) -> Option<f64> {
+        self.progress.flatten()
+    }
+}
+
 /// What a machine says of a request that it sends.
 pub(crate) struct Opening<P> {
     pub(crate) key: RequestKey,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub use checked::{CheckedClient, CheckedServer, request_at};
 pub use mcp_exact_session::*;
 pub use pair::{Pair, Step};
-pub use poster::{Poster, header};
+pub use poster::{Headers, Poster, header};
 pub use posts::{Posts, agreed_on, http_request};
 pub use raw::{RawClient, RawServer, initialize};
 pub use schema::{check_batchless, check_message, documents};

@@ -22,6 +22,9 @@ pub fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str
     found
 }
 
+/// Names and values.
+pub type Headers = Vec<(String, String)>;
+
 /// A client over HTTP, and what it sends: the stream, the headers, the message.
 pub struct Poster {
     /// The machine.
@@ -56,7 +59,7 @@ impl Poster {
     /// # Panics
     /// When it is not valid.
     #[track_caller]
-    pub fn out(&mut self) -> Vec<(StreamId, Vec<(String, String)>, Value)> {
+    pub fn out(&mut self) -> Vec<(StreamId, Headers, Value)> {
         let mut sent = Vec::new();
         let mut bytes = Vec::new();
         while let Some(transmit) = self.client.poll_transmit(&mut bytes) {
@@ -81,7 +84,7 @@ impl Poster {
         &mut self,
         method: &str,
         params: Value,
-    ) -> (RequestKey, StreamId, Vec<(String, String)>, Value) {
+    ) -> (RequestKey, StreamId, Headers, Value) {
         let params = (!params.is_null()).then(|| object(params));
         let key = self
             .client

@@ -7,6 +7,7 @@ mod heard;
 mod negotiate;
 mod receive;
 mod rounds;
+mod tasks;
 mod tools;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -34,6 +35,7 @@ use crate::types::{Agreed, Binding, Closed, Outcome, RequestKey, StreamId, Strea
 use call::Own;
 use negotiate::{Spoken, State};
 use rounds::Round;
+use tasks::Tasks;
 
 /// What the machine wanted with a request that it has sent.
 #[derive(Debug)]
@@ -74,6 +76,7 @@ pub struct Client {
     elicited: Elicited,
     /// Tools with parameters that are mirrored into headers.
     mirrored: BTreeMap<String, Vec<Mirrored>>,
+    tasks: Tasks,
 }
 
 impl Client {
@@ -138,6 +141,7 @@ impl Client {
             rate: Rate::default(),
             elicited,
             mirrored: BTreeMap::new(),
+            tasks: Tasks::new(tombstones),
         }
     }
 

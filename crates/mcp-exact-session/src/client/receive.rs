@@ -226,9 +226,32 @@ impl Client {
     fn response_to(&mut self, id: &RequestId, outcome: Outcome) {
         let own = own_id(id);
         match own.and_then(|id| self.sent.take(id)) {
-            Some(request) => self.request_ended(request, outcome),
+            Some(request) => {
+                self.note_task(own, &request, &outcome);
+                self.request_ended(request, outcome);
+            }
             None if own.is_some_and(|id| self.sent.has_ended(id)) => {}
             None => self.violation(Violation::UnexpectedResponse(Some(id.clone()))),
+        }
+    }
+
+    /// What an answer tells of tasks (2025-11-25).
+    fn note_task(&mut self, id: Option<u64>, request: &SentRequest<Purpose>, outcome: &Outcome) {
+        let tasks = self.rules().is_some_and(capability::has_tasks);
+        let (Purpose::Own(own), true) = (&request.purpose, tasks) else {
+            return;
+        };
+        match (&*request.method, outcome, id) {
+            ("tasks/get" | "tasks/cancel", Outcome::Result(result), _) => {
+                self.tasks.told(result.object());
+            }
+            ("tasks/result", ..) => self.tasks.result_of(own.params.as_ref()),
+            (_, Outcome::Result(result), Some(id)) if own.is_task() && own.options.progress => {
+                let progress = request.last_progress();
+                self.tasks
+                    .created(id, request.key, progress, result.object());
+            }
+            _ => {}
         }
     }
 
@@ -345,10 +368,12 @@ impl Client {
         let Some(notice) = ProgressNotice::of(call) else {
             return self.violation(Violation::Notification(call.method.clone()));
         };
-        match self
-            .sent
-            .progress(notice.token, notice.progress.done, self.now)
-        {
+        let done = notice.progress.done;
+        let of = match self.sent.progress(notice.token, done, self.now) {
+            ProgressOf::Ended => self.tasks.progress(notice.token, done),
+            of => of,
+        };
+        match of {
             ProgressOf::Request(key) => {
                 self.events
                     .push_back(ClientEvent::Progress(key, notice.progress));
@@ -411,6 +436,11 @@ impl Client {
         // "Clients MUST ignore notifications referencing unknown or already-completed IDs."
         if call.method == COMPLETE && !self.elicited.complete(call.params.as_ref()) {
             return;
+        }
+        if call.method == "notifications/tasks/status"
+            && let Some(task) = &call.params
+        {
+            self.tasks.told(task);
         }
         if !self.has_room() {
             return;

@@ -601,3 +601,71 @@ fn task_cancel_not_by_notification() {
         assert_eq!(cancelled[0]["params"]["requestId"], cancel["id"]);
     }
 }
+
+fn task(status: &str) -> Value {
+    json!({ "taskId": "t", "status": status, "createdAt": "2026-01-01T00:00:00Z",
+        "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 })
+}
+
+#[test]
+fn prog_task_keeps_its_token_until_it_is_over() {
+    let requests = json!({ "requests": { "tools": { "call": {} } }, "cancel": {}, "list": {} });
+    for end in [
+        "tasks/get",
+        "tasks/cancel",
+        "tasks/result",
+        "notifications/tasks/status",
+    ] {
+        let mut client = task_client(requests.clone());
+        let (key, sent) = client.request("tools/call", task_call());
+        let token = sent["params"]["_meta"]["progressToken"].clone();
+        client.send(&progress(&token, json!(1)));
+        let created = json!({ "task": task("working") });
+        client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": created }));
+        client.events();
+        for (done, raised) in [
+            (json!(1), false),
+            (json!(2), true),
+            (json!(2), false),
+            (json!(3), true),
+        ] {
+            client.send(&progress(&token, done));
+            let events = client.events();
+            let told = matches!(&events[..], [ClientEvent::Progress(of, _)] if *of == key);
+            assert_eq!(told, raised, "{end}: {events:?}");
+        }
+        match end {
+            "notifications/tasks/status" => {
+                client.send(&json!({ "jsonrpc": "2.0", "method": end, "params": task("working") }));
+                client.send(&progress(&token, json!(4)));
+                assert!(
+                    matches!(client.events().last(), Some(ClientEvent::Progress(..))),
+                    "still working"
+                );
+                client.send(&json!({ "jsonrpc": "2.0", "method": end, "params": task("failed") }));
+            }
+            _ => {
+                let (_, asked) = client.request(end, json!({ "taskId": "t" }));
+                let body = if end == "tasks/result" {
+                    json!({ "content": [] })
+                } else {
+                    task("completed")
+                };
+                client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": body }));
+            }
+        }
+        client.events();
+        client.send(&progress(&token, json!(9)));
+        assert!(client.events().is_empty(), "{end}: it is over");
+    }
+    // A request that did not become a task ends with its result.
+    let mut client = task_client(requests);
+    let (_, sent) = client.request("tools/call", task_call());
+    client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "content": [] } }));
+    client.events();
+    client.send(&progress(
+        &sent["params"]["_meta"]["progressToken"],
+        json!(1),
+    ));
+    assert!(client.events().is_empty());
+}

@@ -195,7 +195,7 @@ fn hdr_x_types_and_places() {
     }
 }
 
-fn sorted(mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
+fn sorted(mut headers: Headers) -> Headers {
     headers.sort();
     headers
 }
@@ -211,7 +211,7 @@ fn three() -> Vec<Mirrored> {
     .expect("a good tool")
 }
 
-fn pairs(headers: &[(&str, &str)]) -> Vec<(String, String)> {
+fn pairs(headers: &[(&str, &str)]) -> Headers {
     headers
         .iter()
         .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
