@@ -93,6 +93,7 @@ pub mod frame;
 mod home;
 pub mod http;
 mod limits;
+mod load;
 mod log;
 mod message;
 mod meta;
@@ -110,12 +111,13 @@ mod types;
 pub use client::{
     AskKey, Asked, CallOptions, Client, ClientEvent, Failure, Heard, Logged, Verdict,
 };
-pub use config::{CacheHint, ClientConfig, Extensions, Identity, Offer, ServerConfig};
+pub use config::{CacheHint, ClientConfig, Extension, Extensions, Identity, Offer, ServerConfig};
 pub use error::{
     ConfigError, NegotiationError, PeerError, ReceiveError, SendError, Violation, code,
 };
 pub use home::{Converted, LossPolicy};
 pub use limits::{Limit, Limits, Patience};
+pub use load::Load;
 pub use log::{Level, UnknownLevel};
 pub use negotiated::{
     ClientNotifications, ClientRequests, ClientResults, Negotiated, ServerNotifications,

@@ -98,6 +98,8 @@ pub struct HttpHints {
     pub method: Option<String>,
     /// The value of `Mcp-Name`, before it is encoded.
     pub name: Option<String>,
+    /// The headers of mirrored tool parameters, `Mcp-Param-*`, with encoded values.
+    pub params: Vec<(String, String)>,
 }
 
 /// What became of something that the program has sent.

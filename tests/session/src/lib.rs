@@ -3,6 +3,7 @@
 //!
 //! Reads the schemas of the repository. Deterministic: moments are made up.
 
+mod judge;
 mod pair;
 mod raw;
 mod schema;
@@ -10,6 +11,7 @@ mod schema;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+pub use judge::Judge;
 pub use mcp_exact_session::*;
 pub use pair::{Pair, Step};
 pub use raw::{RawClient, RawServer, initialize};

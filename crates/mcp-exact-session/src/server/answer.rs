@@ -53,6 +53,17 @@ impl<C> Server<C> {
         let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
         let (caller, origin) = (&serving.rest.caller, &serving.rest.origin);
         if caller.rules.era() == Era::PerRequest {
+            let kind = result.get("resultType");
+            let kind: Option<String> = kind.and_then(|kind| from_str(kind.text()).ok());
+            let extension = kind.and_then(|kind| self.config.extensions.of_result_type(&kind));
+            if let Some(extension) =
+                extension.filter(|known| !known.declared(&caller.agreed.capabilities))
+            {
+                return Err(SendError::Capability {
+                    method: origin.call.method.clone(),
+                    capability: extension.capability(),
+                });
+            }
             per_request::complete(&mut result, &self.config, caller.rules, &origin.call.method);
         }
         self.note_subscription(to);

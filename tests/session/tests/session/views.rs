@@ -139,9 +139,15 @@ fn a_handler_at_home_serves_requests_of_every_revision() {
 
 #[test]
 fn what_home_cannot_say_is_refused_or_told_as_the_program_wants() {
-    let (_, request) = called("2025-11-25", json!({ "name": "echo", "task": { "ttl": 5 } }));
+    let (_, request) = called(
+        "2025-11-25",
+        json!({ "name": "echo", "task": { "ttl": 5 } }),
+    );
     let told = request.at::<Home>(LossPolicy::Report).expect("convertible");
-    let dropped = told.losses.iter().filter(|loss| loss.kind == LossKind::Dropped);
+    let dropped = told
+        .losses
+        .iter()
+        .filter(|loss| loss.kind == LossKind::Dropped);
     let dropped: Vec<&str> = dropped.map(|loss| loss.pointer.as_str()).collect();
     assert_eq!(dropped, ["/task"]);
     let refused = request.at::<Home>(LossPolicy::Refuse).expect_err("lossy");
@@ -181,7 +187,10 @@ fn a_client_at_home_talks_to_a_server_of_every_revision() {
         let agreed = pair.client.agreed().expect("agreed").revision;
         let home = raw.at::<Home, mcp::CallToolRequest>(agreed, LossPolicy::Report);
         let home = home.expect("it fits").value;
-        assert!(matches!(home.content[0], mcp::ContentBlock::Text(_)), "{revision}");
+        assert!(
+            matches!(home.content[0], mcp::ContentBlock::Text(_)),
+            "{revision}"
+        );
         assert!(home.extra.is_empty(), "{revision}: {home:?}");
     }
 }
