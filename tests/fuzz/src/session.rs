@@ -113,6 +113,7 @@ fn extensions() -> Extensions {
         requests: vec!["x/vendor".into()],
         notifications: vec!["notifications/x".into()],
         result_types: vec!["x".into()],
+        ..Extensions::default()
     }
 }
 
