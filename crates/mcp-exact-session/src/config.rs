@@ -142,6 +142,88 @@ pub struct Extensions {
     pub notifications: Vec<String>,
     /// Values of `resultType` that this side understands beside those of the core.
     pub result_types: Vec<String>,
+    /// What is negotiated by name (from 2026-07-28 on: `basic/versioning`, "Extension Negotiation").
+    pub negotiated: Vec<Extension>,
+}
+
+impl Extensions {
+    /// The extension that adds a request of a client.
+    pub(crate) fn of_request(&self, method: &str) -> Option<&Extension> {
+        self.find(|extension| &extension.requests, method)
+    }
+
+    /// The extension that adds a notification of a server.
+    pub(crate) fn of_notification(&self, method: &str) -> Option<&Extension> {
+        self.find(|extension| &extension.notifications, method)
+    }
+
+    /// The extension that adds a type of results.
+    pub(crate) fn of_result_type(&self, kind: &str) -> Option<&Extension> {
+        self.find(|extension| &extension.result_types, kind)
+    }
+
+    fn find(&self, of: impl Fn(&Extension) -> &Vec<String>, name: &str) -> Option<&Extension> {
+        let mut all = self.negotiated.iter();
+        all.find(|extension| of(extension).iter().any(|known| known == name))
+    }
+
+    /// Declares the extensions beside other capabilities.
+    fn declare(&self, rules: &Rules, capabilities: &mut JsonObject) {
+        if rules.era() != Era::PerRequest || self.negotiated.is_empty() {
+            return;
+        }
+        let said = capabilities.get("extensions");
+        let said = said.and_then(|said| JsonObject::try_from(said).ok());
+        let mut said = said.unwrap_or_default();
+        for extension in &self.negotiated {
+            if said.get(&extension.id).is_none() {
+                said.insert(&extension.id, extension.settings.clone());
+            }
+        }
+        capabilities.insert("extensions", said);
+    }
+}
+
+/// An extension that both sides have to declare before it is used.
+///
+/// The machine declares it, refuses its methods, notifications and results where the other side has not declared it, and lets
+/// them pass where it has. The types are those of the extension's own crate, such as `mcp-ext-tasks`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extension {
+    /// Its identifier, such as `io.modelcontextprotocol/tasks`.
+    pub id: String,
+    /// What is declared for it; an empty object where it has no settings.
+    pub settings: JsonObject,
+    /// Requests of a client that it adds.
+    pub requests: Vec<String>,
+    /// The parameter of these requests that `Mcp-Name` mirrors over HTTP.
+    pub named_by: Option<String>,
+    /// Notifications of a server that it adds.
+    pub notifications: Vec<String>,
+    /// Values of `resultType` that it adds.
+    pub result_types: Vec<String>,
+    /// Members of the filter of `subscriptions/listen` that it adds.
+    pub filters: Vec<String>,
+}
+
+impl Extension {
+    /// An extension that adds nothing yet.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the other side has declared it.
+    pub(crate) fn declared(&self, capabilities: &JsonObject) -> bool {
+        capability::declared(capabilities, &["extensions", &self.id])
+    }
+
+    /// Its name among capabilities.
+    pub(crate) fn capability(&self) -> String {
+        format!("extensions.{}", self.id)
+    }
 }
 
 /// How long results may be kept (from 2026-07-28 on).
@@ -222,7 +304,9 @@ impl ServerConfig {
     }
 
     pub(crate) fn towards(&self, rules: &Rules) -> JsonObject {
-        capability::towards(rules, &self.capabilities)
+        let mut said = capability::towards(rules, &self.capabilities);
+        self.extensions.declare(rules, &mut said);
+        said
     }
 }
 
@@ -273,7 +357,9 @@ impl ClientConfig {
     }
 
     pub(crate) fn towards(&self, rules: &Rules) -> JsonObject {
-        capability::towards(rules, &self.capabilities)
+        let mut said = capability::towards(rules, &self.capabilities);
+        self.extensions.declare(rules, &mut said);
+        said
     }
 }
 

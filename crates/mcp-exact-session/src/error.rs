@@ -89,6 +89,15 @@ impl PeerError {
         Self::new(code::MISSING_CLIENT_CAPABILITY, words).with_data(data)
     }
 
+    /// -32021 (from 2026-07-28 on): the client has not declared an extension that the request needs.
+    pub fn missing_extension(id: &str) -> Self {
+        let extension = JsonObject::from_iter([(id, Json::from(JsonObject::new()))]);
+        let required = JsonObject::from_iter([("extensions", Json::from(extension))]);
+        let data = JsonObject::from_iter([("requiredCapabilities", required)]);
+        let words = format!("the request needs the extension `{id}`");
+        Self::new(code::MISSING_CLIENT_CAPABILITY, words).with_data(data)
+    }
+
     /// The error that refuses a message because of a bound.
     pub fn limit(limit: Limit) -> Self {
         let data = JsonObject::from_iter([("limit", Json::string(limit.name()))]);
@@ -266,12 +275,12 @@ pub enum Violation {
     /// A bound of this side was exceeded.
     #[error("the limit `{0}` is exceeded")]
     Limit(Limit),
-    /// A tool breaks the rules of mirrored parameters, and was left out of the list.
-    #[error("the tool {name:?} was left out: {reason}")]
+    /// A tool whose header annotations break a rule: it was taken out of the list (from 2026-07-28 on, over HTTP).
+    #[error("the tool {name:?} was taken out of the list: {reason}")]
     Tool {
         /// Its name.
         name: String,
-        /// The rule.
+        /// Which rule it breaks.
         reason: crate::http::BadTool,
     },
     /// A subscription's messages came in the wrong order, or for a subscription that is not there.

@@ -17,6 +17,7 @@ pub use params::{BadTool, Mirrored, check_params, mirrored, param_headers};
 pub use post::{Posted, classify, classify_get, is_session_id, status_of_refusal};
 pub use values::{decode_value, encode_value};
 
+use crate::config::Extensions;
 use crate::error::{PeerError, code};
 use crate::message::Raw;
 use crate::server::HttpRequest;
@@ -65,9 +66,10 @@ pub(crate) fn check_names(
     http: &HttpRequest,
     method: &str,
     params: Option<&JsonObject>,
+    extensions: &Extensions,
 ) -> Result<(), PeerError> {
     check(http, "Mcp-Method", method)?;
-    match name_of(method, params) {
+    match name_of(method, params, extensions) {
         Some(name) => check(http, "Mcp-Name", &name),
         None => Ok(()),
     }
@@ -96,11 +98,15 @@ fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h str>, Peer
 }
 
 /// What `Mcp-Name` says of a request; `None` for methods without it.
-pub(crate) fn name_of(method: &str, params: Option<&JsonObject>) -> Option<String> {
+pub(crate) fn name_of(
+    method: &str,
+    params: Option<&JsonObject>,
+    extensions: &Extensions,
+) -> Option<String> {
     let member = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
-        _ => return None,
+        _ => extensions.of_request(method)?.named_by.as_deref()?,
     };
     from_str(params?.get(member)?.text()).ok()
 }

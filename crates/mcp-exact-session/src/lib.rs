@@ -94,6 +94,7 @@ pub mod frame;
 mod home;
 pub mod http;
 mod limits;
+mod load;
 mod log;
 mod message;
 mod meta;
@@ -112,12 +113,13 @@ mod types;
 pub use client::{
     AskKey, Asked, CallOptions, Client, ClientEvent, Failure, Heard, Logged, Verdict,
 };
-pub use config::{CacheHint, ClientConfig, Extensions, Identity, Offer, ServerConfig};
+pub use config::{CacheHint, ClientConfig, Extension, Extensions, Identity, Offer, ServerConfig};
 pub use error::{
     ConfigError, NegotiationError, PeerError, ReceiveError, SendError, Violation, code,
 };
 pub use home::{Converted, LossPolicy};
 pub use limits::{Limit, Limits, Patience};
+pub use load::Load;
 pub use log::{Level, UnknownLevel};
 pub use meta::is_key as is_meta_key;
 pub use negotiated::{

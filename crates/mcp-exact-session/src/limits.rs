@@ -44,6 +44,9 @@ pub struct Limits {
     pub rounds: u32,
     /// Bytes of the state that a request keeps between rounds.
     pub state_bytes: usize,
+    /// Bytes that a client remembers of the parameters of tools that are mirrored into headers. A tool beyond it is left
+    /// out of the list.
+    pub tool_bytes: usize,
 }
 
 impl Default for Limits {
@@ -65,6 +68,7 @@ impl Default for Limits {
             asks: 32,
             rounds: 16,
             state_bytes: 64 << 10,
+            tool_bytes: 1 << 20,
         }
     }
 }
@@ -101,6 +105,8 @@ pub enum Limit {
     Rounds,
     /// [`Limits::state_bytes`].
     StateBytes,
+    /// [`Limits::tool_bytes`].
+    ToolBytes,
 }
 
 impl Limit {
@@ -121,6 +127,7 @@ impl Limit {
             Self::Asks => "asks",
             Self::Rounds => "rounds",
             Self::StateBytes => "state_bytes",
+            Self::ToolBytes => "tool_bytes",
         }
     }
 }

@@ -109,7 +109,16 @@ impl Outbox {
     }
 
     pub(crate) fn is_full(&self, limits: &Limits) -> bool {
-        self.queue.len() + self.held.len() >= limits.queued || self.bytes >= limits.queued_bytes
+        self.len() >= limits.queued || self.bytes >= limits.queued_bytes
+    }
+
+    /// How many frames and ends of streams wait, those that are held included.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len() + self.held.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Forgets what has not left, such as when there is nobody to send it to.

@@ -78,6 +78,10 @@ impl Tombstones {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
     pub(crate) fn contains(&self, number: u64) -> bool {
         self.known.contains(&number)
     }
@@ -150,6 +154,11 @@ impl<P> SentRequests<P> {
         // Progress that was on its way is late, not wrong.
         self.ended.insert(id);
         Some(request)
+    }
+
+    /// How many ended ones are remembered.
+    pub(crate) fn tombstones(&self) -> usize {
+        self.ended.len()
     }
 
     /// Whether a request of this id has ended, as far as that is remembered.

@@ -87,6 +87,11 @@ impl<T> Served<T> {
         Some(serving)
     }
 
+    /// How many cancelled ones are remembered.
+    pub(crate) fn tombstones(&self) -> usize {
+        self.cancelled.len()
+    }
+
     /// Whether an answer to this request is late rather than wrong.
     pub(crate) fn was_cancelled(&self, key: RequestKey) -> bool {
         self.cancelled.contains(key.0)
@@ -124,6 +129,10 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
     pub(crate) fn begin(&mut self, stream: StreamId) -> u64 {
         self.last += 1;
         let batch = Batch {

@@ -98,7 +98,7 @@ pub struct HttpHints {
     pub method: Option<String>,
     /// The value of `Mcp-Name`, before it is encoded.
     pub name: Option<String>,
-    /// The parameters of a tool that are mirrored, as headers with encoded values.
+    /// The headers of mirrored tool parameters, `Mcp-Param-*`, with encoded values.
     pub params: Vec<(String, String)>,
 }
 

@@ -3,6 +3,11 @@
 //! The targets in `fuzz/` and the seeded runs in `tests/` call the same functions, so that a finding of one is a test of
 //! the other.
 
+mod hostile;
+mod session;
+
+pub use session::{explore, session};
+
 use mcp_exact_wire::{
     Direction, Frame, Json, Look, MessageErrorKind, RequestId, decode_frame, from_slice, to_string,
 };

@@ -5,6 +5,7 @@
     reason = "counts belong into the output of a test run"
 )]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -98,6 +99,54 @@ fn run(target: &str, property: fn(&[u8]), mutations: usize) {
 #[test]
 fn messages_survive() {
     run("messages", mcp_exact_tests_fuzz::messages, 60_000);
+}
+
+#[test]
+fn sessions_hold_what_they_promise() {
+    run("session", mcp_exact_tests_fuzz::session, 6_000);
+}
+
+/// The worlds of the corpus are not all alike: everything that ends, asks, tells or refuses happens in one of them.
+#[test]
+fn the_corpus_of_sessions_reaches_what_can_happen() {
+    let worlds = corpus("session");
+    let seen: BTreeSet<&str> = worlds
+        .iter()
+        .flat_map(|world| mcp_exact_tests_fuzz::explore(world))
+        .collect();
+    println!("session: {seen:?}");
+    let expected = [
+        "2024-11-05",
+        "2025-03-26",
+        "2025-11-25",
+        "2026-07-28",
+        "another round",
+        "answer of a client",
+        "bad tool",
+        "cancelled",
+        "change",
+        "closed",
+        "error",
+        "listen",
+        "log",
+        "lost",
+        "depth",
+        "no agreement",
+        "progress",
+        "question",
+        "question during a request",
+        "request cancelled",
+        "result",
+        "subscription",
+        "timed out",
+        "violation of a client",
+        "violation of a server",
+    ];
+    let missing: Vec<_> = expected
+        .iter()
+        .filter(|what| !seen.contains(**what))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! Reads the schemas of the repository. Deterministic: moments are made up.
 
 mod checked;
+mod judge;
 mod pair;
 mod poster;
 mod posts;
@@ -14,6 +15,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 pub use checked::{CheckedClient, CheckedServer, request_at};
+pub use judge::Judge;
 pub use mcp_exact_session::*;
 pub use pair::{Pair, Step};
 pub use poster::{Headers, Poster, header};

@@ -37,12 +37,20 @@ pub struct CallOptions {
 /// A request of the program.
 #[derive(Debug)]
 pub(super) struct Own {
+    /// The revision that it was sent in.
+    pub(super) rules: &'static Rules,
     /// As the program has given it, for another round.
     pub(super) params: Option<JsonObject>,
     pub(super) options: CallOptions,
     pub(super) round: u32,
+    /// What another round adds to the parameters.
+    pub(super) more: Option<JsonObject>,
     /// Whether a subscription was acknowledged.
     pub(super) listening: bool,
+    /// Whether the tools were listed again because its headers were refused.
+    pub(super) relisted: bool,
+    /// Whether it was sent again because the server changed its revision.
+    pub(super) moved: bool,
 }
 
 impl Own {
@@ -70,7 +78,8 @@ impl Client {
         self.advance(now);
         let spoken = self.spoken()?;
         self.may_send(&spoken, method, params.as_ref())?;
-        if self.sent.len() + self.rounds.len() >= self.config.limits.sent {
+        self.mirrored_headers(spoken.rules, method, params.as_ref())?;
+        if self.sent.len() + self.rounds.len() + self.parked.len() >= self.config.limits.sent {
             return Err(SendError::Limit(Limit::Sent));
         }
         if self.outbox.is_full(&self.config.limits) {
@@ -78,12 +87,16 @@ impl Client {
         }
         let key = self.key();
         let own = Own {
+            rules: spoken.rules,
             params,
             options,
             round: 0,
+            more: None,
             listening: false,
+            relisted: false,
+            moved: false,
         };
-        self.send_round(key, method, own, None, &spoken);
+        self.send_round(key, method, own, &spoken);
         Ok(key)
     }
 
@@ -112,7 +125,7 @@ impl Client {
         }
     }
 
-    fn may_send(
+    pub(super) fn may_send(
         &self,
         spoken: &Spoken,
         method: &str,
@@ -126,6 +139,14 @@ impl Client {
             .iter()
             .any(|known| known == method);
         let vendor = ours && !rules.server.request(method);
+        let extension = self.config.extensions.of_request(method);
+        if let Some(extension) = extension.filter(|_| rules.era() == Era::PerRequest) {
+            let declared = extension.declared(&spoken.agreed.capabilities);
+            return declared.then_some(()).ok_or_else(|| SendError::Capability {
+                method: method.to_owned(),
+                capability: extension.capability(),
+            });
+        }
         if method == "initialize" || !(rules.client.request(method) || vendor) {
             return Err(SendError::Method {
                 method: method.to_owned(),
@@ -133,11 +154,6 @@ impl Client {
             });
         }
         notice::no_own_token(method, params)?;
-        let headers = self.mirrored_headers(method, params, rules);
-        headers.map_err(|error| SendError::Params {
-            method: method.to_owned(),
-            reason: error.message().to_owned(),
-        })?;
         let theirs = &spoken.agreed.capabilities;
         let lacking = capability::of_request(method, params, rules, theirs);
         match lacking.or_else(|| capability::of_task(method, params, rules, theirs)) {
@@ -150,17 +166,15 @@ impl Client {
     }
 
     /// Sends a request, or sends it again with what was asked for: under a new id and the same key.
-    pub(super) fn send_round(
-        &mut self,
-        key: RequestKey,
-        method: &str,
-        own: Own,
-        more: Option<JsonObject>,
-        spoken: &Spoken,
-    ) {
+    pub(super) fn send_round(&mut self, key: RequestKey, method: &str, own: Own, spoken: &Spoken) {
+        let own = Own {
+            rules: spoken.rules,
+            ..own
+        };
         let stream = self.outgoing();
         let options = own.options;
         let mut params = own.params.clone();
+        let more = own.more.clone();
         let opening = Opening {
             key,
             method: method.to_owned(),
@@ -218,7 +232,7 @@ impl Client {
         {
             self.tell_cancelled(id, &request, reason);
             self.request_ended(request, Outcome::Cancelled);
-        } else if self.rounds.remove(&key).is_some() {
+        } else if self.rounds.remove(&key).is_some() || self.unpark(key) {
             self.forget_asks(key);
             self.events
                 .push_back(ClientEvent::Done(key, Outcome::Cancelled));

@@ -147,6 +147,8 @@ pub struct Logged {
 #[non_exhaustive]
 pub enum ClientEvent {
     /// Requests can be sent. The verdict is worth keeping for the next time.
+    ///
+    /// It comes again when the server does not speak the agreed revision any more and another one was agreed on.
     Agreed(Agreed, Verdict),
     /// The two sides cannot talk to each other. Nothing more comes.
     Failed(NegotiationError),

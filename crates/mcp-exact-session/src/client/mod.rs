@@ -4,6 +4,7 @@
 
 mod call;
 mod heard;
+mod moved;
 mod negotiate;
 mod receive;
 mod rounds;
@@ -23,8 +24,8 @@ use crate::capability;
 use crate::config::ClientConfig;
 use crate::elicited::Elicited;
 use crate::error::{ConfigError, ReceiveError, Violation};
-use crate::http::Mirrored;
 use crate::limits::Rate;
+use crate::load::Load;
 use crate::message::{self, Call};
 use crate::notice::Cancel;
 use crate::outbox::{Address, Outbox};
@@ -33,9 +34,11 @@ use crate::sent::{SentRequest, SentRequests};
 use crate::served::{Batches, Gathered, Served};
 use crate::types::{Agreed, Binding, Closed, Outcome, RequestKey, StreamId, StreamKind, Transmit};
 use call::Own;
+use moved::Parked;
 use negotiate::{Spoken, State};
 use rounds::Round;
 use tasks::Tasks;
+use tools::{Relist, Tools};
 
 /// What the machine wanted with a request that it has sent.
 #[derive(Debug)]
@@ -46,6 +49,8 @@ enum Purpose {
     Initialize,
     /// The program's own.
     Own(Box<Own>),
+    /// `tools/list`, because the headers of a call were refused.
+    Relist(Box<Relist>),
 }
 
 /// What a client notes of a request that its server has sent.
@@ -74,9 +79,9 @@ pub struct Client {
     events: VecDeque<ClientEvent>,
     rate: Rate,
     elicited: Elicited,
-    /// Tools with parameters that are mirrored into headers.
-    mirrored: BTreeMap<String, Vec<Mirrored>>,
     tasks: Tasks,
+    tools: Tools,
+    parked: Vec<Parked>,
 }
 
 impl Client {
@@ -140,12 +145,16 @@ impl Client {
             events: VecDeque::new(),
             rate: Rate::default(),
             elicited,
-            mirrored: BTreeMap::new(),
             tasks: Tasks::new(tombstones),
+            tools: Tools::default(),
+            parked: Vec::new(),
         }
     }
 
     /// Opens a standalone stream, such as the answer to a GET, for what the server says without being asked.
+    ///
+    /// With [`Binding::HttpSse`] it is the stream of events, on which every message of the server comes. Its first event,
+    /// `endpoint`, is the transport's: it says where frames are posted to, and nothing is sent before.
     pub fn open_standalone(&mut self) -> StreamId {
         self.stream(StreamKind::Standalone)
     }
@@ -180,10 +189,15 @@ impl Client {
             self.events.push_back(ClientEvent::SessionLost);
             return self.end(&Outcome::Lost);
         }
-        if kind == StreamKind::Duplex {
+        let sse = self.binding == Binding::HttpSse;
+        if kind == StreamKind::Duplex || (sse && kind == StreamKind::Standalone) {
             return self.duplex_closed();
         }
         self.streams.remove(&stream);
+        // Over HTTP with SSE a POST is merely taken; its answer comes on the stream of events.
+        if sse && how == Closed::Clean {
+            return;
+        }
         self.lose_requests_on(stream);
     }
 
@@ -225,6 +239,24 @@ impl Client {
         self.state.spoken().map(|spoken| &spoken.agreed)
     }
 
+    /// What it holds at this moment.
+    pub fn load(&self) -> Load {
+        Load {
+            served: self.served.len(),
+            served_bytes: self.served.bytes(),
+            batches: self.batches.len(),
+            sent: self.sent.len() + self.rounds.len() + self.parked.len(),
+            asks: self.asks.len() + self.served.len(),
+            streams: self.streams.len(),
+            queued: self.outbox.len(),
+            queued_bytes: self.outbox.bytes(),
+            events: self.events.len(),
+            tombstones: self.served.tombstones() + self.sent.tombstones(),
+            tools: self.tools.len(),
+            ..Load::default()
+        }
+    }
+
     /// Ends the session from this side.
     pub fn shutdown(&mut self, now: Time) {
         self.advance(now);
@@ -253,7 +285,9 @@ impl Client {
     fn stream(&mut self, kind: StreamKind) -> StreamId {
         self.last_stream += 1;
         let stream = StreamId(self.last_stream);
-        self.streams.insert(stream, kind);
+        if !matches!(self.state, State::Ended) {
+            self.streams.insert(stream, kind);
+        }
         stream
     }
 
@@ -279,12 +313,14 @@ impl Client {
         self.served.clear();
         self.batches.clear();
         while let Some((_, request)) = self.sent.take_any() {
-            if matches!(request.purpose, Purpose::Own(_)) {
+            if matches!(request.purpose, Purpose::Own(_) | Purpose::Relist(_)) {
                 self.request_ended(request, outcome.clone());
             }
         }
         self.asks.clear();
-        for key in std::mem::take(&mut self.rounds).into_keys() {
+        let parked = std::mem::take(&mut self.parked).into_iter();
+        let rounds = std::mem::take(&mut self.rounds).into_keys();
+        for key in parked.map(|parked| parked.key).chain(rounds) {
             self.events
                 .push_back(ClientEvent::Done(key, outcome.clone()));
         }
@@ -307,12 +343,14 @@ impl Client {
     /// Tells the server that an answer is not wanted any more, as the transport and the revision have it. `initialize` is
     /// never cancelled (`basic/utilities/cancellation`), and a probe may have met a server that knows no notification.
     fn tell_cancelled(&mut self, id: u64, request: &SentRequest<Purpose>, reason: &str) {
-        let Purpose::Own(own) = &request.purpose else {
-            return;
+        let is_task = match &request.purpose {
+            Purpose::Own(own) => own.is_task(),
+            Purpose::Relist(_) => false,
+            _ => return,
         };
         // "For task-augmented requests, the `tasks/cancel` request MUST be used instead" (2025-11-25,
         // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
-        if own.is_task() && self.rules().is_some_and(capability::has_tasks) {
+        if is_task && self.rules().is_some_and(capability::has_tasks) {
             return;
         }
         let modern = self
@@ -376,11 +414,13 @@ impl Client {
         let mut address = self.with_revision(address);
         if rules.era() == Era::PerRequest {
             address.http.revision = Some(rules.revision);
-            address.http.name = crate::http::name_of(&call.method, call.params.as_ref());
-            let headers = self.mirrored_headers(&call.method, call.params.as_ref(), rules);
-            // What cannot be mirrored was refused before it was sent.
-            address.http.params = headers.unwrap_or_default();
+            address.http.name = {
+                let extensions = &self.config.extensions;
+                crate::http::name_of(&call.method, call.params.as_ref(), extensions)
+            };
             address.http.method = Some(call.method.clone());
+            let params = self.mirrored_headers(rules, &call.method, call.params.as_ref());
+            address.http.params = params.unwrap_or_default();
         }
         let bytes = message::request(&RequestId::from(id), call);
         self.outbox.frame(address, bytes);

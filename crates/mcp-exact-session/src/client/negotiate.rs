@@ -81,14 +81,20 @@ impl Client {
         let Some(found) = self.state.take() else {
             return;
         };
+        // HTTP with SSE is a transport of sessions (2024-11-05).
+        let sse = self.binding == Binding::HttpSse;
         let modern = self.config.offer.of_era(Era::PerRequest).next();
+        let modern = modern.filter(|_| !sse);
         let old = prior.is_some_and(|verdict| verdict.era == Era::Handshake);
         let handshake = self.config.offer.of_era(Era::Handshake).next();
         match (modern, handshake) {
             (None, Some(first)) => self.initialize(first, found),
             (Some(_), Some(first)) if old => self.initialize(first, found),
             (Some(first), _) => self.probe(first, found),
-            (None, None) => {}
+            (None, None) => self.fail(NegotiationError::NoHandshake {
+                answered: "no revision over HTTP with SSE".to_owned(),
+                offered: self.config.offer.list(),
+            }),
         }
     }
 
@@ -155,7 +161,7 @@ impl Client {
         self.send_own(call, patience, Purpose::Probe(rules), rules);
     }
 
-    fn initialize(&mut self, rules: &'static Rules, mut found: Found) {
+    pub(super) fn initialize(&mut self, rules: &'static Rules, mut found: Found) {
         found.offered.insert(rules.revision.as_str());
         self.state = State::ExpectInitializeResult(found);
         let params = JsonObject::from_iter([
@@ -271,6 +277,7 @@ impl Client {
                 ..discovered.agreed
             },
         });
+        self.send_parked();
     }
 
     /// Goes on with a revision that the server says it speaks, the one that this client prefers.
@@ -317,6 +324,7 @@ impl Client {
                 Ok(spoken) => {
                     self.agree(spoken);
                     self.send_notification(Call::new("notifications/initialized", None));
+                    self.send_parked();
                 }
                 Err(error) => self.fail(error),
             },
@@ -334,6 +342,7 @@ impl Client {
             return;
         };
         let modern = self.config.offer.of_era(Era::PerRequest).next();
+        let modern = modern.filter(|_| self.binding != Binding::HttpSse);
         let probe = found.probes == 0 || (found.probes == 1 && found.silent);
         if error.code() == Some(code::UNSUPPORTED_VERSION)
             && probe
@@ -388,7 +397,7 @@ impl Client {
         })
     }
 
-    fn agree(&mut self, spoken: Spoken) {
+    pub(super) fn agree(&mut self, spoken: Spoken) {
         let verdict = Verdict {
             era: spoken.rules.era(),
             revision: spoken.rules.revision,
@@ -430,10 +439,16 @@ impl Client {
                 let error = error.unwrap_or_else(|| by_status(status));
                 self.is_old(self.too_old(error.to_string()));
             }
-            (Purpose::Initialize, None) if matches!(status, 400 | 404 | 405) => {
+            (Purpose::Initialize, error)
+                if matches!(status, 400 | 404 | 405)
+                    && self.binding == Binding::StreamableHttp
+                    && !modern
+                    && error.as_ref().and_then(supported).is_none() =>
+            {
                 // The session may have been agreed over HTTP with SSE instead (2024-11-05).
                 self.events.push_back(ClientEvent::UseHttpSse);
-                self.fail(NegotiationError::Refused(by_status(status)));
+                let error = error.unwrap_or_else(|| by_status(status));
+                self.fail(NegotiationError::Refused(error));
             }
             (Purpose::Own(_), None) if status == 404 && self.binding == Binding::StreamableHttp => {
                 let over = self
@@ -466,7 +481,7 @@ fn is_modern(code: i64) -> bool {
 }
 
 /// The revisions that an error names.
-fn supported(error: &PeerError) -> Option<Vec<String>> {
+pub(super) fn supported(error: &PeerError) -> Option<Vec<String>> {
     let data = JsonObject::try_from(error.data()?.clone()).ok()?;
     from_str(data.get("supported")?.text()).ok()
 }

@@ -7,12 +7,15 @@ use mcp_exact_wire::{
     ResultMessage, WithId, from_str,
 };
 
+use super::call::Own;
 use super::heard::{AskKey, Asked, ClientEvent, Heard, Logged};
+use super::negotiate::State;
 use super::rounds::ResultType;
 use super::{Client, Purpose, Rest};
 use crate::capability;
+use crate::config::Extension;
 use crate::elicited::COMPLETE;
-use crate::error::{PeerError, Violation};
+use crate::error::{PeerError, Violation, code};
 use crate::limits::{Limit, Taken};
 use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id};
 use crate::meta;
@@ -270,31 +273,56 @@ impl Client {
         let own = match purpose {
             Purpose::Probe(rules) => return self.probed(rules, outcome),
             Purpose::Initialize => return self.initialize_ended(outcome),
+            Purpose::Relist(relist) => return self.relisted(key, *relist, outcome),
             Purpose::Own(own) => own,
         };
         if let Outcome::Error(error) = &outcome {
             self.elicited.note_error(error);
         }
-        let spoken = self.state.spoken().map(std::sync::Arc::clone);
-        let modern = spoken.filter(|spoken| spoken.rules.era() == Era::PerRequest);
-        let outcome = match (outcome, modern) {
-            (Outcome::Result(result), Some(spoken)) => match ResultType::of(&result) {
+
+        let modern = own.rules.era() == Era::PerRequest;
+        let outcome = match outcome {
+            Outcome::Result(result) if modern => match ResultType::of(&result) {
                 ResultType::Complete if method == "tools/list" => {
-                    Outcome::Result(self.usable_tools(result))
+                    Outcome::Result(self.listed(&own, result))
                 }
                 ResultType::Complete => Outcome::Result(result),
                 ResultType::InputRequired => {
-                    return self.input_required(key, method, *own, &result, &spoken);
+                    return self.input_required(key, method, *own, &result);
                 }
                 ResultType::Unknown(kind) => self.result_of_kind(&kind, result),
             },
-            (outcome, _) => outcome,
+            Outcome::Error(error) if modern => match self.try_again(key, method, *own, error) {
+                Some(error) => Outcome::Error(error),
+                None => return,
+            },
+            outcome => outcome,
         };
         self.events.push_back(ClientEvent::Done(key, outcome));
     }
 
+    /// Some errors say what would be right (2026-07-28). Gives the error back when there is nothing to try.
+    fn try_again(
+        &mut self,
+        key: RequestKey,
+        method: String,
+        own: Own,
+        error: PeerError,
+    ) -> Option<PeerError> {
+        match error.code() {
+            _ if error.is_local() || matches!(self.state, State::Ended) => Some(error),
+            Some(code::HEADER_MISMATCH) => self.relist(key, method, own, error),
+            Some(code::UNSUPPORTED_VERSION) => self.moved(key, method, own, error),
+            _ => Some(error),
+        }
+    }
+
     /// "A `resultType` of any value unrecognized by the client MUST be considered invalid."
     fn result_of_kind(&self, kind: &str, result: RawResult) -> Outcome {
+        let extension = self.config.extensions.of_result_type(kind);
+        if extension.is_some() {
+            return Outcome::Result(result);
+        }
         if self
             .config
             .extensions
@@ -423,6 +451,9 @@ impl Client {
         };
         let rules = spoken.rules;
         let ours = self.config.extensions.notifications.contains(&call.method);
+        let extension = self.config.extensions.of_notification(&call.method);
+        let declared = |known: &Extension| known.declared(&spoken.agreed.capabilities);
+        let ours = ours || (rules.era() == Era::PerRequest && extension.is_some_and(declared));
         if !ours && !rules.server.notification(&call.method) {
             return self.violation(Violation::Method(call.method));
         }

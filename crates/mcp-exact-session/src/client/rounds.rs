@@ -5,15 +5,16 @@
 
 use mcp_exact_wire::{Json, JsonObject, from_str};
 
+use super::Client;
 use super::call::Own;
 use super::heard::{AskKey, Asked, ClientEvent};
-use super::{Client, negotiate::Spoken};
 use crate::capability;
 use crate::error::PeerError;
 use crate::limits::Limit;
 use crate::message::Call;
 use crate::meta;
 use crate::question;
+use crate::revision::{Era, Rules};
 use crate::types::{Outcome, RawResult, RequestKey};
 
 /// A request that waits for the program.
@@ -58,9 +59,9 @@ impl Client {
         method: String,
         own: Own,
         result: &RawResult,
-        spoken: &Spoken,
     ) {
-        match self.questions(&method, &own, result, spoken) {
+        let rules = own.rules;
+        match self.questions(&method, &own, result) {
             Ok((questions, state)) => {
                 let names = questions.iter().map(|(name, _)| (name.clone(), None));
                 let round = Round {
@@ -77,10 +78,7 @@ impl Client {
                     self.events.push_back(ClientEvent::Ask {
                         key: ask,
                         during: Some(key),
-                        ask: Asked {
-                            rules: spoken.rules,
-                            call,
-                        },
+                        ask: Asked { rules, call },
                     });
                 }
                 self.next_round(key);
@@ -97,7 +95,6 @@ impl Client {
         method: &str,
         own: &Own,
         result: &RawResult,
-        spoken: &Spoken,
     ) -> Result<Questions, PeerError> {
         let invalid = |words: &str| PeerError::invalid_request(words.to_owned());
         let limits = &self.config.limits;
@@ -140,7 +137,7 @@ impl Client {
             let method: String = method.ok_or_else(|| invalid("a question without a method"))?;
             let params = request.get("params").map(JsonObject::try_from).transpose();
             let params = params.map_err(|_| invalid("the parameters are no object"))?;
-            self.may_be_asked(&method, params.as_ref(), spoken)?;
+            self.may_be_asked(&method, params.as_ref(), own.rules)?;
             questions.push((name.into_owned(), Call::new(method, params)));
         }
         Ok((questions, state))
@@ -151,7 +148,7 @@ impl Client {
         &self,
         method: &str,
         params: Option<&JsonObject>,
-        spoken: &Spoken,
+        rules: &Rules,
     ) -> Result<(), PeerError> {
         if !matches!(
             method,
@@ -160,13 +157,14 @@ impl Client {
             return Err(PeerError::method_not_found(method));
         }
         let own = &self.config.capabilities;
-        match capability::of_request(method, params, spoken.rules, own) {
+        match capability::of_request(method, params, rules, own) {
             Some(lacking) => {
                 let words = format!("the client has not declared `{}`", lacking.capability);
                 Err(PeerError::new(lacking.code, words))
             }
-            None => question::check_received(method, params, spoken.rules)
-                .map_err(PeerError::invalid_params),
+            None => {
+                question::check_received(method, params, rules).map_err(PeerError::invalid_params)
+            }
         }
     }
 
@@ -202,9 +200,6 @@ impl Client {
             .rounds
             .get(&key)
             .is_some_and(|round| round.waiting == 0);
-        let Some(spoken) = self.state.spoken().map(std::sync::Arc::clone) else {
-            return;
-        };
         if !ready {
             return;
         }
@@ -221,7 +216,16 @@ impl Client {
         if let Some(state) = round.state {
             more.insert("requestState", state);
         }
-        self.send_round(key, &round.method, round.own, Some(more), &spoken);
+        round.own.more = Some(more);
+        let spoken = self.state.spoken().map(std::sync::Arc::clone);
+        match spoken.filter(|spoken| spoken.rules.era() == Era::PerRequest) {
+            Some(spoken) => self.send_round(key, &round.method, round.own, &spoken),
+            None => {
+                let words = "the server has changed its revision between two rounds";
+                let outcome = Outcome::Error(PeerError::invalid_request(words).local());
+                self.events.push_back(ClientEvent::Done(key, outcome));
+            }
+        }
     }
 
     pub(super) fn forget_asks(&mut self, of: RequestKey) {

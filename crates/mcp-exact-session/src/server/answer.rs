@@ -62,6 +62,17 @@ impl<C> Server<C> {
             }
         }
         if caller.rules.era() == Era::PerRequest {
+            let kind = result.get("resultType");
+            let kind: Option<String> = kind.and_then(|kind| from_str(kind.text()).ok());
+            let extension = kind.and_then(|kind| self.config.extensions.of_result_type(&kind));
+            if let Some(extension) =
+                extension.filter(|known| !known.declared(&caller.agreed.capabilities))
+            {
+                return Err(SendError::Capability {
+                    method: origin.call.method.clone(),
+                    capability: extension.capability(),
+                });
+            }
             let method = &origin.call.method;
             per_request::check_hints(method, &result)?;
             per_request::complete(&mut result, &self.config, caller.rules, method);

@@ -12,7 +12,7 @@ use crate::log::Level;
 use crate::message::{self, Call};
 use crate::negotiated::{ClientNotifications, ClientRequests, Negotiated, View};
 use crate::revision::Rules;
-use crate::types::{Agreed, Answers, Ask, Outcome, RawResult, RequestKey, StreamId};
+use crate::types::{Agreed, Answers, Ask, Outcome, Progress, RawResult, RequestKey, StreamId};
 
 /// What a transport knows of a frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -221,6 +221,8 @@ pub enum ServerEvent<C> {
     Notification(Notified<C>),
     /// A request of this side has ended.
     Done(RequestKey, Outcome),
+    /// A request of this side has come this far.
+    Progress(RequestKey, Progress),
     /// The client did something that it should not have done.
     Violation(Violation),
     /// Nothing more comes.

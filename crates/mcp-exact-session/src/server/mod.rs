@@ -8,6 +8,7 @@ mod incoming;
 mod notify;
 mod per_request;
 mod receive;
+mod request;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::config::ServerConfig;
 use crate::elicited::Elicited;
 use crate::error::{ConfigError, PeerError, ReceiveError, SendError, Violation};
 use crate::limits::{Limit, Rate};
+use crate::load::Load;
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::outbox::{Address, Outbox};
@@ -150,12 +152,18 @@ impl<C> Server<C> {
     /// Opens a stream: a POST that has come in, or a standalone stream that the client wants.
     ///
     /// # Errors
-    /// [`SendError::Limit`] when too many are open, [`SendError::NoStream`] on a [`Binding`] without such streams.
+    /// [`SendError::Limit`] when too many are open, [`SendError::NoStream`] on a [`Binding`] without such streams, and for a
+    /// second stream of events with [`Binding::HttpSse`].
     pub fn open(&mut self, kind: StreamKind) -> Result<StreamId, SendError> {
         if matches!(self.state, State::Closed) {
             return Err(SendError::Closed);
         }
         if self.binding == Binding::Duplex || kind == StreamKind::Duplex {
+            return Err(SendError::NoStream);
+        }
+        let events = |kind: &StreamKind| *kind == StreamKind::Standalone;
+        let second = self.binding == Binding::HttpSse && self.streams.values().any(events);
+        if second && kind == StreamKind::Standalone {
             return Err(SendError::NoStream);
         }
         if self.streams.len() >= self.config.limits.streams {
@@ -191,21 +199,39 @@ impl<C> Server<C> {
         if !self.wants_input() {
             return Err(ReceiveError::Full);
         }
+        let Some(on) = self.answered_on(on) else {
+            return Ok(());
+        };
         let parsed = message::parse(frame, &self.config.limits);
         self.frame(on, parsed, Arc::new(with));
         Ok(())
     }
 
+    /// The stream that answers what comes on `on`. Over HTTP with SSE (2024-11-05, `basic/transports`) a POST is merely
+    /// taken, and everything goes to the one stream of events; without it there is no session: 404.
+    fn answered_on(&mut self, on: StreamId) -> Option<StreamId> {
+        if self.binding != Binding::HttpSse || !self.is_post(on) {
+            return Some(on);
+        }
+        let events = self.standalone();
+        let status = if events.is_some() { 202 } else { 404 };
+        self.outbox.push(Transmit::Status { stream: on, status });
+        self.leave(on);
+        events
+    }
+
     /// A stream has ended, and nothing more comes on it or can be sent on it.
     ///
-    /// The end of the duplex stream, and of a session, ends everything. Up to 2025-11-25 the end of another stream is no
+    /// The end of the duplex stream, of the stream of events ([`Binding::HttpSse`]), and of a session, ends everything. Up to 2025-11-25 the end of another stream is no
     /// cancellation (`basic/transports`, "Sending Messages to the Server"); from 2026-07-28 on it is one.
     pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
         self.advance(now);
         let Some(kind) = self.streams.get(&stream).copied() else {
             return;
         };
-        if kind == StreamKind::Duplex || how == Closed::SessionEnded {
+        // Over HTTP with SSE a session lasts as long as its stream of events.
+        let events = self.binding == Binding::HttpSse && kind == StreamKind::Standalone;
+        if kind == StreamKind::Duplex || events || how == Closed::SessionEnded {
             return self.end(Outcome::Lost);
         }
         self.streams.remove(&stream);
@@ -246,6 +272,23 @@ impl<C> Server<C> {
     /// What was agreed in the handshake, once it was.
     pub fn agreed(&self) -> Option<&Agreed> {
         self.state.caller().map(|caller| &caller.agreed)
+    }
+
+    /// What it holds at this moment.
+    pub fn load(&self) -> Load {
+        Load {
+            served: self.served.len(),
+            served_bytes: self.served.bytes(),
+            batches: self.batches.len(),
+            sent: self.sent.len(),
+            streams: self.streams.len(),
+            queued: self.outbox.len(),
+            queued_bytes: self.outbox.bytes(),
+            events: self.events.len(),
+            subscriptions: self.listeners(),
+            tombstones: self.served.tombstones() + self.sent.tombstones(),
+            ..Load::default()
+        }
     }
 
     /// Ends the session from this side.
@@ -354,7 +397,13 @@ impl<C> Server<C> {
     /// Sends a request of this side; held back until `initialized` unless it is a ping.
     fn send_request(&mut self, opening: Opening<Purpose>, params: Option<JsonObject>, to: Address) {
         let method = opening.method.clone();
+        let progress = opening.progress;
         let id = self.sent.open(opening, self.now);
+        let params = if progress {
+            with_token(params, id)
+        } else {
+            params
+        };
         let early = !self.state.is_operating() && method != "ping";
         let bytes = message::request(&RequestId::from(id), Call::new(method, params));
         if early {
@@ -434,4 +483,16 @@ impl<C> Server<C> {
     fn rules(&self) -> Option<&'static Rules> {
         self.state.caller().map(|caller| caller.rules)
     }
+}
+
+/// The parameters of a request of this side whose progress is wanted: its token is its id.
+fn with_token(params: Option<JsonObject>, id: u64) -> Option<JsonObject> {
+    let mut params = params.unwrap_or_default();
+    let meta = params
+        .get("_meta")
+        .and_then(|meta| JsonObject::try_from(meta).ok());
+    let mut meta = meta.unwrap_or_default();
+    meta.insert("progressToken", id);
+    params.insert("_meta", meta);
+    Some(params)
 }

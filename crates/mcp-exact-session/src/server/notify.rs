@@ -6,19 +6,17 @@ use std::sync::Arc;
 
 use mcp_exact_wire::{Encode, Json, JsonObject, Notification};
 
+use super::Server;
 use super::incoming::{Caller, Scope};
-use super::{Purpose, Server};
-use crate::Time;
 use crate::capability;
 use crate::elicited::COMPLETE;
 use crate::error::SendError;
-use crate::limits::{Limit, Patience};
+
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::notice;
 use crate::outbox::Address;
 use crate::revision::Era;
-use crate::sent::Opening;
 use crate::types::{Binding, Change, Progress, RequestKey, Sent, StreamId, StreamKind, object_of};
 
 impl<C> Server<C> {
@@ -96,12 +94,24 @@ impl<C> Server<C> {
         };
         let vendor =
             caller.rules.client.notification(method) || caller.rules.client.request(method);
-        let ours = self
-            .config
-            .extensions
-            .notifications
-            .iter()
-            .any(|known| known == method);
+        let modern = caller.rules.era() == Era::PerRequest;
+        let extension = self.config.extensions.of_notification(method);
+        if let Some(extension) = extension.filter(|_| modern)
+            && !extension.declared(&caller.agreed.capabilities)
+        {
+            return Err(SendError::Capability {
+                method: method.to_owned(),
+                capability: extension.capability(),
+            });
+        }
+        let ours = modern && extension.is_some();
+        let ours = ours
+            || self
+                .config
+                .extensions
+                .notifications
+                .iter()
+                .any(|known| known == method);
         if !caller.rules.server.notification(method) && (vendor || !ours) {
             return Err(SendError::Method {
                 method: method.to_owned(),
@@ -128,6 +138,7 @@ impl<C> Server<C> {
                 reason: "`elicitationId` has to be one that this client was asked with".to_owned(),
             });
         }
+        let params = self.tagged(scope, params);
         Ok(self.say(address, Call::new(method, params)))
     }
 
@@ -166,53 +177,22 @@ impl<C> Server<C> {
         count
     }
 
-    /// Asks whether the client is there (up to 2025-11-25).
-    ///
-    /// # Errors
-    /// [`SendError`] when nobody can be asked.
-    pub fn ping(&mut self, patience: Patience, now: Time) -> Result<RequestKey, SendError> {
-        self.advance(now);
-        let (caller, address) = self.addressed(Scope::Peer)?;
-        if !caller.rules.server.request("ping") {
-            return Err(SendError::Method {
-                method: "ping".to_owned(),
-                revision: caller.rules.revision,
-            });
-        }
-        if self.sent.len() >= self.config.limits.sent {
-            return Err(SendError::Limit(Limit::Sent));
-        }
-        if self.outbox.is_full(&self.config.limits) {
-            return Err(SendError::Limit(Limit::Queued));
-        }
-        let key = self.key();
-        let opening = Opening {
-            key,
-            method: "ping".to_owned(),
-            stream: address.on,
-            patience,
-            progress: false,
-            purpose: Purpose::Own,
+    /// What is said to a listener names its subscription (2026-07-28, `basic/patterns/subscriptions`).
+    fn tagged(&self, scope: Scope, params: Option<JsonObject>) -> Option<JsonObject> {
+        let Scope::During(key) = scope else {
+            return params;
         };
-        self.send_request(opening, None, address);
-        Ok(key)
-    }
-
-    /// Cancels a request of this side; [`Outcome::Cancelled`](crate::Outcome::Cancelled) follows.
-    pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
-        self.advance(now);
-        let id = self.sent.id_of(key);
-        let own = |id: &u64| {
-            let request = self.sent.get(*id);
-            request.is_some_and(|request| matches!(request.purpose, Purpose::Own))
+        let serving = self.served.get(key);
+        let Some(serving) = serving.filter(|serving| serving.rest.listening.is_some()) else {
+            return params;
         };
-        let Some(id) = id.filter(own) else {
-            return;
-        };
-        if let Some(request) = self.sent.take(id) {
-            self.tell_cancelled(id, &request, reason);
-            self.request_ended(request, crate::Outcome::Cancelled);
-        }
+        let mut params = params.unwrap_or_default();
+        let meta = params.get("_meta");
+        let meta = meta.and_then(|meta| JsonObject::try_from(meta).ok());
+        let mut meta = meta.unwrap_or_default();
+        meta.insert(crate::meta::SUBSCRIPTION_ID, Json::from_encode(&serving.id));
+        params.insert("_meta", meta);
+        Some(params)
     }
 
     pub(super) fn say(&mut self, address: Address, call: Call) -> Sent {
@@ -240,7 +220,7 @@ impl<C> Server<C> {
     }
 
     /// Whom a message is for, and where it goes.
-    fn addressed(&self, scope: Scope) -> Result<(Arc<Caller>, Address), SendError> {
+    pub(super) fn addressed(&self, scope: Scope) -> Result<(Arc<Caller>, Address), SendError> {
         match scope {
             Scope::During(key) => {
                 let serving = self.served.get(key).ok_or(SendError::UnknownRequest)?;
@@ -259,7 +239,7 @@ impl<C> Server<C> {
     }
 
     /// The one stream for what belongs to no request: each message goes to one stream only.
-    fn standalone(&self) -> Option<StreamId> {
+    pub(super) fn standalone(&self) -> Option<StreamId> {
         if self.binding == Binding::Duplex {
             return self
                 .streams

@@ -11,7 +11,7 @@ use super::Server;
 use super::handshake::unsupported;
 use super::incoming::{Caller, Inbound, Incoming, ServerEvent};
 use crate::capability;
-use crate::config::ServerConfig;
+use crate::config::{Extension, ServerConfig};
 use crate::error::{PeerError, SendError, code};
 use crate::log::Level;
 use crate::message::{self, Call};
@@ -34,6 +34,8 @@ pub struct Filter {
     pub resources: bool,
     /// Changes of the resources with these URIs.
     pub uris: Vec<String>,
+    /// What extensions add: a listener is told of it by [`Server::notify`] during its request.
+    pub more: JsonObject,
 }
 
 impl Filter {
@@ -49,6 +51,11 @@ impl Filter {
             prompts: flag("promptsListChanged")?,
             resources: flag("resourcesListChanged")?,
             uris: uris.unwrap_or_default(),
+            more: notifications
+                .iter()
+                .filter(|(name, _)| !FILTERS.contains(&&**name))
+                .map(|(name, value)| (name, value.parse().unwrap_or(Json::null())))
+                .collect(),
         })
     }
 
@@ -65,18 +72,26 @@ impl Filter {
         if !self.uris.is_empty() {
             object.insert("resourceSubscriptions", Json::from_encode(&self.uris));
         }
+        for (name, value) in self.more.iter() {
+            object.insert(&name, value.parse().unwrap_or(Json::null()));
+        }
         object
     }
 
     /// What a server with these capabilities honours of it.
-    fn honoured(mut self, capabilities: &JsonObject) -> Self {
-        let declared = |path: &[&str]| capability::declared(capabilities, path);
+    fn honoured(mut self, config: &ServerConfig) -> Self {
+        let declared = |path: &[&str]| capability::declared(&config.capabilities, path);
         self.tools &= declared(&["tools", "listChanged"]);
         self.prompts &= declared(&["prompts", "listChanged"]);
         self.resources &= declared(&["resources", "listChanged"]);
         if !declared(&["resources", "subscribe"]) {
             self.uris.clear();
         }
+        let ours = |name: &str| extension_of(config, name).is_some();
+        let kept = self.more.iter().filter(|(name, _)| ours(name));
+        self.more = kept
+            .map(|(name, value)| (name, value.parse().unwrap_or(Json::null())))
+            .collect();
         self
     }
 
@@ -90,6 +105,20 @@ impl Filter {
     }
 }
 
+/// Members of a filter that the core defines.
+const FILTERS: [&str; 4] = [
+    "toolsListChanged",
+    "promptsListChanged",
+    "resourcesListChanged",
+    "resourceSubscriptions",
+];
+
+/// The extension that a member of a filter belongs to.
+fn extension_of<'c>(config: &'c ServerConfig, member: &str) -> Option<&'c Extension> {
+    let mut all = config.extensions.negotiated.iter();
+    all.find(|extension| extension.filters.iter().any(|known| known == member))
+}
+
 /// A request that is answered by notifications until it ends.
 #[derive(Debug)]
 pub(super) struct Listening {
@@ -100,7 +129,8 @@ impl<C> Server<C> {
     /// Whether a request names its revision itself. A mere `_meta` says nothing: older clients send it too.
     pub(super) fn is_per_request(&self, call: &Call, with: &Inbound<C>) -> bool {
         let mut modern = self.config.offer.of_era(Era::PerRequest);
-        if modern.next().is_none() {
+        // HTTP with SSE is a transport of sessions (2024-11-05).
+        if modern.next().is_none() || self.binding == Binding::HttpSse {
             return false;
         }
         let header = with
@@ -164,7 +194,8 @@ impl<C> Server<C> {
         let caller = Arc::new(caller(call, rules)?);
         self.admit(&caller, &call.method, call.params.as_ref(), call.size())?;
         if let Some(http) = http {
-            crate::http::check_names(http, &call.method, call.params.as_ref())?;
+            let extensions = &self.config.extensions;
+            crate::http::check_names(http, &call.method, call.params.as_ref(), extensions)?;
         }
         Ok(caller)
     }
@@ -287,7 +318,17 @@ impl<C> Server<C> {
             let error = PeerError::invalid_params("`notifications` has to be a filter");
             return self.refuse(on, None, &id, &error);
         };
-        let filter = filter.honoured(&self.config.capabilities);
+        let filter = filter.honoured(&self.config);
+        let theirs = &caller.agreed.capabilities;
+        let needed = filter.more.iter();
+        let needed = needed.filter_map(|(name, _)| extension_of(&self.config, &name));
+        let lacking = needed
+            .filter(|extension| !extension.declared(theirs))
+            .next();
+        if let Some(extension) = lacking {
+            let error = PeerError::missing_extension(&extension.id);
+            return self.refuse(on, None, &id, &error);
+        }
         let meta = subscription(&id);
         let key = self.serve(on, None, scope, id, call, caller, with);
         // The program has nothing to reply to; it is told of the filter instead.

@@ -48,7 +48,7 @@ impl<C> Server<C> {
         with: &Arc<Inbound<C>>,
     ) {
         match message {
-            Message::Request(request) => self.request(on, batch, request, with),
+            Message::Request(request) => self.asked(on, batch, request, with),
             Message::Notification(call) => {
                 self.notification(call, with);
                 self.accepted(on, batch);
@@ -150,7 +150,7 @@ impl<C> Server<C> {
         self.violation(Violation::Batch(revision));
     }
 
-    fn request(
+    fn asked(
         &mut self,
         on: StreamId,
         batch: Option<u64>,
@@ -268,7 +268,13 @@ impl<C> Server<C> {
         size: usize,
     ) -> Result<(), PeerError> {
         let rules = caller.rules;
-        if !rules.client.request(method) {
+        let modern = rules.era() == Era::PerRequest;
+        let extension = self.config.extensions.of_request(method).filter(|_| modern);
+        if let Some(extension) = extension {
+            if !extension.declared(&caller.agreed.capabilities) {
+                return Err(PeerError::missing_extension(&extension.id));
+            }
+        } else if !rules.client.request(method) {
             let ours = self
                 .config
                 .extensions
@@ -451,7 +457,15 @@ impl<C> Server<C> {
             .sent
             .progress(notice.token, notice.progress.done, self.now);
         match verdict {
-            ProgressOf::Request(_) | ProgressOf::Ended => {}
+            ProgressOf::Request(key) => {
+                let own = self.sent.id_of(key).and_then(|id| self.sent.get(id));
+                let own = own.is_some_and(|request| matches!(request.purpose, Purpose::Own));
+                if own {
+                    self.events
+                        .push_back(ServerEvent::Progress(key, notice.progress));
+                }
+            }
+            ProgressOf::Ended => {}
             ProgressOf::NotIncreasing => self.violation(Violation::Progress),
             ProgressOf::Nothing => self.violation(Violation::UnknownToken),
         }

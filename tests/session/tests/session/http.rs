@@ -17,6 +17,7 @@ struct Web {
     heard: Vec<ClientEvent>,
     posts: usize,
     statuses: Vec<u16>,
+    judge: Judge,
 }
 
 impl Web {
@@ -31,6 +32,7 @@ impl Web {
             heard: Vec::new(),
             posts: 0,
             statuses: Vec::new(),
+            judge: Judge::default(),
         }
     }
 
@@ -65,6 +67,8 @@ impl Web {
 
     fn post(&mut self, on: StreamId, hints: &HttpHints, body: &[u8]) {
         self.posts += 1;
+        let agreed = self.client.agreed().map(|agreed| agreed.revision.as_str());
+        self.judge.frame(true, body, agreed);
         let mut headers = Vec::new();
         let mut header = |name: &str, value: Option<String>| {
             headers.extend(value.map(|value| (name.to_owned(), value)));
@@ -132,6 +136,9 @@ impl Web {
                     let to = self.answers[&on];
                     let status = http.status.unwrap_or(200);
                     self.statuses.push(status);
+                    let agreed = server.agreed().or(self.client.agreed());
+                    let agreed = agreed.map(|agreed| agreed.revision.as_str());
+                    self.judge.frame(false, &frame, agreed);
                     match status {
                         400.. => self.fail(to, status, &frame),
                         _ => self.client.receive(to, &frame, Time::ZERO).expect("open"),
@@ -232,6 +239,9 @@ fn every_pair_of_peers_over_http() {
                 matches!(called, Outcome::Result(_)),
                 "{common:?} {called:?}"
             );
+            let checked: usize = web.judge.checked.values().sum();
+            // The handshake or the probe, a list, a call, its question and the answer: both directions.
+            assert!(checked >= 8, "{:?}", web.judge);
         }
     }
 }

@@ -1,6 +1,11 @@
 //! What holds whatever the network and the other side do: no panic, memory within the limits, every request ends exactly
 //! once, and the same inputs give the same outputs. Seeded, so that a failure comes again.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "counts belong into the output of a test run"
+)]
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -22,6 +27,8 @@ struct World {
     ends: BTreeMap<RequestKey, usize>,
     raised: BTreeSet<RequestKey>,
     transcript: Vec<String>,
+    /// Holds each message against its schema, where that is wanted.
+    judge: Option<Judge>,
 }
 
 fn limits() -> Limits {
@@ -58,6 +65,7 @@ impl World {
             ends: BTreeMap::new(),
             raised: BTreeSet::new(),
             transcript: Vec::new(),
+            judge: None,
         }
     }
 
@@ -193,6 +201,17 @@ impl World {
         self.server.handle_timeout(self.now);
     }
 
+    fn judge(&mut self, from_client: bool, frame: &[u8]) {
+        let agreed = match from_client {
+            true => self.client.agreed(),
+            false => self.server.agreed().or(self.client.agreed()),
+        };
+        let agreed = agreed.map(|agreed| agreed.revision.as_str());
+        if let Some(judge) = &mut self.judge {
+            judge.frame(from_client, frame, agreed);
+        }
+    }
+
     fn collect(&mut self) {
         let mut out = Vec::new();
         while let Some(transmit) = self.client.poll_transmit(&mut out) {
@@ -200,6 +219,7 @@ impl World {
                 .push(format!("{transmit:?} {}", String::from_utf8_lossy(&out)));
             let frame = std::mem::take(&mut out);
             if !frame.is_empty() {
+                self.judge(true, &frame);
                 self.to_server.push_back(frame);
             }
         }
@@ -208,6 +228,7 @@ impl World {
                 .push(format!("{transmit:?} {}", String::from_utf8_lossy(&out)));
             let frame = std::mem::take(&mut out);
             if !frame.is_empty() {
+                self.judge(false, &frame);
                 self.to_client.push_back(frame);
             }
         }
@@ -234,7 +255,7 @@ impl World {
     }
 
     /// Ends the session; every request has ended exactly once then.
-    fn finish(mut self) -> Vec<String> {
+    fn finish(mut self) -> (Vec<String>, Option<Judge>) {
         match self.rng.below(3) {
             0 => self.client.shutdown(self.now),
             1 => self.client.closed(StreamId::DUPLEX, Closed::Lost, self.now),
@@ -256,7 +277,7 @@ impl World {
         let open: Vec<_> = self.ends.iter().filter(|(_, ends)| **ends != 1).collect();
         assert!(open.is_empty(), "{open:?}");
         assert_eq!(self.client.poll_timeout(), None);
-        self.transcript
+        (self.transcript, self.judge)
     }
 }
 
@@ -280,7 +301,18 @@ fn run(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize)
     for _ in 0..steps {
         world.act();
     }
-    world.finish()
+    world.finish().0
+}
+
+/// The same with the schema check of every message.
+fn judged(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize) -> Judge {
+    let mut world = World::new(seed, client, server, faults);
+    world.judge = Some(Judge::default());
+    world.collect();
+    for _ in 0..steps {
+        world.act();
+    }
+    world.finish().1.expect("a judge")
 }
 
 #[test]
@@ -309,6 +341,144 @@ fn every_request_ends_exactly_once_whatever_the_network_does() {
             .all(|kind| seen.get(kind).is_some_and(|count| *count > 50)),
         "{seen:?}"
     );
+}
+
+#[test]
+fn every_message_is_valid_whatever_the_network_does() {
+    let mut checked: BTreeMap<String, usize> = BTreeMap::new();
+    let mut early = 0;
+    for (client, server) in peers() {
+        for seed in 0..12 {
+            let faults = [0, 10, 40][usize::try_from(seed % 3).unwrap_or(0)];
+            let judge = judged(seed, &client, &server, faults, 150);
+            early += judge.early;
+            for (revision, count) in judge.checked {
+                *checked.entry(revision).or_default() += count;
+            }
+        }
+    }
+    println!("checked by schema: {checked:?}, {early} before anything was agreed");
+    for revision in all() {
+        assert!(
+            checked.get(revision).is_some_and(|count| *count > 200),
+            "{checked:?}"
+        );
+    }
+}
+
+/// What a client of the test sends next: of the handshake's session, or a request that carries its revision.
+fn either_era(rng: &mut Rng, id: usize) -> (Value, Option<String>) {
+    let modern = rng.chance(50);
+    let methods = [
+        "tools/list",
+        "tools/call",
+        "resources/read",
+        "prompts/list",
+        "ping",
+        "x",
+        "subscriptions/listen",
+        "server/discover",
+        "logging/setLevel",
+    ];
+    let method = *rng.pick(&methods);
+    let mut params = json!({ "name": "x", "uri": "a:b", "level": "debug", "notifications": { "toolsListChanged": true },
+        "_meta": { "progressToken": id } });
+    if modern {
+        let meta = &mut params["_meta"];
+        meta["io.modelcontextprotocol/protocolVersion"] = json!(per_request()[0]);
+        meta["io.modelcontextprotocol/clientCapabilities"] = json!({ "roots": {} });
+        meta["io.modelcontextprotocol/logLevel"] = json!("debug");
+    }
+    let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    (message, modern.then(|| per_request()[0].to_owned()))
+}
+
+#[test]
+fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
+    let mut checked: BTreeMap<String, usize> = BTreeMap::new();
+    for (at, session) in handshake().into_iter().enumerate() {
+        for seed in 0..20_u64 {
+            let mut rng = Rng::new(seed * 10 + u64::try_from(at).unwrap_or(0));
+            let mut judge = Judge::default();
+            let mut revision_of: BTreeMap<RequestKey, String> = BTreeMap::new();
+            let mut raw = RawServer::begun(server_config(&all()), session, json!({ "roots": {} }));
+            let mut waiting = Vec::new();
+            for id in 1..60 {
+                let (message, own) = either_era(&mut rng, id);
+                let text = message.to_string();
+                judge_request(&mut judge, &text, own.as_deref().unwrap_or(session));
+                let _ = raw.machine.receive(
+                    StreamId::DUPLEX,
+                    text.as_bytes(),
+                    Inbound::new(()),
+                    raw.now,
+                );
+                for event in raw.events() {
+                    match event {
+                        ServerEvent::Request(request) => {
+                            revision_of.insert(request.key, request.revision().to_string());
+                            waiting.push(request.key);
+                        }
+                        ServerEvent::Listen { key, .. } => {
+                            revision_of.insert(key, per_request()[0].to_owned());
+                        }
+                        _ => {}
+                    }
+                }
+                if rng.chance(60) && !waiting.is_empty() {
+                    let key = waiting.remove(rng.below(waiting.len()));
+                    let said = raw
+                        .machine
+                        .progress(key, &Progress::new(1.0).with_message("m"));
+                    said.expect("the first one");
+                    let _ = raw
+                        .machine
+                        .log(Scope::During(key), Level::Error, None, json!(1));
+                    let reply = match rng.below(4) {
+                        0 => Reply::Error(PeerError::new(code::RESOURCE_NOT_FOUND, "no")),
+                        1 => Reply::Ask {
+                            asks: vec![("r".into(), Ask::new("roots/list", None))],
+                            state: Some("s".into()),
+                        },
+                        _ => Reply::Result(result(
+                            json!({ "tools": [], "contents": [], "content": [], "prompts": [] }),
+                        )),
+                    };
+                    if raw.machine.reply(key, reply, raw.now).is_err() {
+                        let error = PeerError::internal("no");
+                        raw.machine.reply(key, error, raw.now).expect("it waits");
+                    }
+                }
+                if rng.chance(20) {
+                    raw.machine.publish(&Change::Tools);
+                }
+                let mut out = Vec::new();
+                while let Some(transmit) = raw.machine.poll_transmit(&mut out) {
+                    if let Transmit::Frame { about, .. } = transmit {
+                        let known = about.and_then(|key| revision_of.get(&key));
+                        judge.frame(false, &out, Some(known.map_or(session, String::as_str)));
+                    }
+                    out.clear();
+                }
+            }
+            for (revision, count) in judge.checked {
+                *checked.entry(revision).or_default() += count;
+            }
+        }
+    }
+    println!("checked by schema, eras mixed: {checked:?}");
+    for revision in all() {
+        assert!(
+            checked.get(revision).is_some_and(|count| *count > 200),
+            "{checked:?}"
+        );
+    }
+}
+
+/// Lets the judge know of a request of the test, which need not be valid itself.
+fn judge_request(judge: &mut Judge, text: &str, revision: &str) {
+    let message: Value = serde_json::from_str(text).expect("JSON");
+    judge.asked(true, &message, revision);
 }
 
 #[test]

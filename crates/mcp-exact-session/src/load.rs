@@ -1,0 +1,33 @@
+//! What a machine holds at a moment, in numbers.
+//!
+//! Plain data, for metrics and for tests of the bounds: [`Limits`](crate::Limits) bounds each of them. Changes nothing.
+
+/// How much a machine holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Load {
+    /// Requests of the other side that are being served.
+    pub served: usize,
+    /// Bytes of them.
+    pub served_bytes: usize,
+    /// Batches that are not answered yet.
+    pub batches: usize,
+    /// Own requests that wait for their answer, those that wait for another round included.
+    pub sent: usize,
+    /// Questions that the program has not answered yet; a server's machine has none.
+    pub asks: usize,
+    /// Streams that are open.
+    pub streams: usize,
+    /// Messages and ends of streams that wait to be sent.
+    pub queued: usize,
+    /// Bytes that wait to be sent.
+    pub queued_bytes: usize,
+    /// Events that wait to be taken.
+    pub events: usize,
+    /// Resources and streams of notifications that the client listens to; a client's machine has none.
+    pub subscriptions: usize,
+    /// Ended requests that are remembered, both directions together.
+    pub tombstones: usize,
+    /// Tools whose header parameters are remembered; a server's machine has none.
+    pub tools: usize,
+}

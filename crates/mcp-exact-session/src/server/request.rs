@@ -1,0 +1,123 @@
+//! Requests of a server's own: questions outside of a reply, and pings (up to 2025-11-25).
+//!
+//! Takes what the program wants to know; checks that the client may be asked, by revision, capability, state and bounds,
+//! before anything leaves. From 2026-07-28 on a server sends no requests: [`Reply::Ask`](crate::Reply::Ask) asks there.
+
+use mcp_exact_wire::{Encode, JsonObject, Request};
+
+use super::incoming::Scope;
+use super::{Purpose, Server};
+use crate::Time;
+use crate::capability;
+use crate::client::CallOptions;
+use crate::error::SendError;
+use crate::limits::{Limit, Patience};
+use crate::sent::Opening;
+use crate::types::{RequestKey, object_of};
+
+impl<C> Server<C> {
+    /// Sends a request of this side, such as `roots/list`; [`ServerEvent::Done`](crate::ServerEvent::Done) follows, exactly
+    /// once. During a request it goes where the answer of that one will go (`basic/transports`, "Sending Messages").
+    ///
+    /// Before `initialized` it waits (`basic/lifecycle`, "Initialization"). To ask in the middle of a request, and clients of
+    /// every revision alike, reply with [`Reply::Ask`](crate::Reply::Ask).
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing has left then.
+    pub fn request(
+        &mut self,
+        scope: Scope,
+        method: &str,
+        params: Option<JsonObject>,
+        options: CallOptions,
+        now: Time,
+    ) -> Result<RequestKey, SendError> {
+        self.advance(now);
+        let (caller, address) = self.addressed(scope)?;
+        let rules = caller.rules;
+        let ours = self.config.extensions.requests.iter();
+        let vendor = ours.clone().any(|known| known == method) && !rules.client.request(method);
+        // Extensions add no requests of servers where there are none.
+        let asks = rules.server.request("ping");
+        if !asks || !(rules.server.request(method) || vendor) {
+            return Err(SendError::Method {
+                method: method.to_owned(),
+                revision: rules.revision,
+            });
+        }
+        let theirs = &caller.agreed.capabilities;
+        if let Some(lacking) = capability::of_request(method, params.as_ref(), rules, theirs) {
+            return Err(SendError::Capability {
+                method: method.to_owned(),
+                capability: lacking.capability,
+            });
+        }
+        if !self.streams.contains_key(&address.on) {
+            return Err(SendError::NoStream);
+        }
+        if self.sent.len() >= self.config.limits.sent {
+            return Err(SendError::Limit(Limit::Sent));
+        }
+        if self.outbox.is_full(&self.config.limits) {
+            return Err(SendError::Limit(Limit::Queued));
+        }
+        let key = self.key();
+        let opening = Opening {
+            key,
+            method: method.to_owned(),
+            stream: address.on,
+            patience: options.patience.unwrap_or(self.config.patience),
+            progress: options.progress,
+            purpose: Purpose::Own,
+        };
+        self.send_request(opening, params, address);
+        Ok(key)
+    }
+
+    /// Sends a request of a generated type, of the revision that is spoken.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub fn request_as<Q: Request>(
+        &mut self,
+        scope: Scope,
+        params: &Q::Params,
+        options: CallOptions,
+        now: Time,
+    ) -> Result<RequestKey, SendError>
+    where
+        Q::Params: Encode,
+    {
+        let params = object_of(Q::METHOD, params)?;
+        self.request(scope, Q::METHOD, Some(params), options, now)
+    }
+
+    /// Asks whether the client is there (up to 2025-11-25).
+    ///
+    /// # Errors
+    /// [`SendError`] when nobody can be asked.
+    pub fn ping(&mut self, patience: Patience, now: Time) -> Result<RequestKey, SendError> {
+        let options = CallOptions {
+            patience: Some(patience),
+            ..CallOptions::default()
+        };
+        self.request(Scope::Peer, "ping", None, options, now)
+    }
+
+    /// Cancels a request of this side; [`Outcome::Cancelled`](crate::Outcome::Cancelled) follows.
+    pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
+        self.advance(now);
+        let id = self.sent.id_of(key);
+        let own = |id: &u64| {
+            let request = self.sent.get(*id);
+            request.is_some_and(|request| matches!(request.purpose, Purpose::Own))
+        };
+        let Some(id) = id.filter(own) else {
+            return;
+        };
+        if let Some(request) = self.sent.take(id) {
+            self.tell_cancelled(id, &request, reason);
+            self.request_ended(request, crate::Outcome::Cancelled);
+        }
+    }
+}

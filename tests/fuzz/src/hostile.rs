@@ -1,0 +1,167 @@
+//! Choices that bytes make, and frames of nobody: messages with parts that do not fit, and plain bytes.
+//!
+//! Takes bytes from the front; gives zeros when there are none left.
+
+use mcp_exact_session::revisions;
+
+/// What is left of the bytes.
+pub(crate) struct Choices<'b> {
+    bytes: &'b [u8],
+}
+
+impl<'b> Choices<'b> {
+    pub(crate) fn new(bytes: &'b [u8]) -> Self {
+        Self { bytes }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(crate) fn next(&mut self) -> u8 {
+        match self.bytes {
+            [first, rest @ ..] => {
+                self.bytes = rest;
+                *first
+            }
+            [] => 0,
+        }
+    }
+
+    /// Whether the next byte is below a bound.
+    pub(crate) fn chance(&mut self, below: u8) -> bool {
+        self.next() < below
+    }
+
+    pub(crate) fn pick<'a, const N: usize>(&mut self, all: &[&'a str; N]) -> &'a str {
+        all[usize::from(self.next()) % N]
+    }
+
+    pub(crate) fn pick_of<T: Copy>(&mut self, all: &[T]) -> Option<T> {
+        let at = usize::from(self.next());
+        all.get(at % all.len().max(1)).copied()
+    }
+
+    fn take(&mut self, count: usize) -> &'b [u8] {
+        let (taken, rest) = self.bytes.split_at(count.min(self.bytes.len()));
+        self.bytes = rest;
+        taken
+    }
+}
+
+const IDS: [&str; 12] = [
+    "1",
+    "2",
+    "3",
+    "4",
+    "\"1\"",
+    "\"a\"",
+    "null",
+    "1.5",
+    "-1",
+    "1e400",
+    "{}",
+    "99999999999999999999999999",
+];
+
+const METHODS: [&str; 19] = [
+    "initialize",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "resources/read",
+    "resources/subscribe",
+    "subscriptions/listen",
+    "server/discover",
+    "logging/setLevel",
+    "sampling/createMessage",
+    "roots/list",
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/message",
+    "notifications/tools/list_changed",
+    "notifications/subscriptions/acknowledged",
+    "x/vendor",
+    "",
+];
+
+/// A frame.
+pub(crate) fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
+    match choices.next() % 8 {
+        0 => {
+            let count = usize::from(choices.next());
+            choices.take(count).to_vec()
+        }
+        1 => {
+            let count = usize::from(choices.next()) % 7;
+            let items: Vec<String> = (0..count).map(|_| message(choices)).collect();
+            format!("[{}]", items.join(",")).into_bytes()
+        }
+        2 => "[".repeat(usize::from(choices.next())).into_bytes(),
+        3 => {
+            let mut bytes = message(choices).into_bytes();
+            let at = usize::from(choices.next()) % bytes.len();
+            bytes[at] = choices.next();
+            bytes
+        }
+        _ => message(choices).into_bytes(),
+    }
+}
+
+fn message(choices: &mut Choices<'_>) -> String {
+    let id = choices.pick(&IDS);
+    let method = choices.pick(&METHODS);
+    let params = params(choices);
+    let body = match choices.next() % 8 {
+        0 => format!(r#""id":{id},"result":{params}"#),
+        1 => format!(r#""id":{id},"result":{}"#, result(choices)),
+        2 => format!(
+            r#""id":{id},"error":{{"code":{},"message":"m","data":{{"supported":["2025-11-25","2026-07-28"]}}}}"#,
+            choices.pick(&["-32600", "-32020", "-32021", "-32022", "1e400", "{}"])
+        ),
+        3 | 4 => format!(r#""method":"{method}","params":{params}"#),
+        _ => format!(r#""id":{id},"method":"{method}","params":{params}"#),
+    };
+    format!(r#"{{"jsonrpc":"2.0",{body}}}"#)
+}
+
+fn params(choices: &mut Choices<'_>) -> String {
+    let id = choices.pick(&IDS);
+    let all: Vec<&str> = revisions().map(|revision| revision.as_str()).collect();
+    let version = choices.pick_of(&all).unwrap_or("x");
+    match choices.next() % 7 {
+        0 => format!(
+            r#"{{"requestId":{id},"progressToken":{id},"progress":{},"level":"info","data":1,"uri":"u"}}"#,
+            choices.next()
+        ),
+        1 => format!(
+            r#"{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{version}","io.modelcontextprotocol/clientCapabilities":{{"roots":{{}}}},"progressToken":{id}}},"notifications":{{"toolsListChanged":true,"resourceSubscriptions":["a:c"]}},"name":"n","requestState":"s"}}"#
+        ),
+        2 => format!(
+            r#"{{"protocolVersion":"{version}","capabilities":{{"roots":{{}},"sampling":{{}}}},"clientInfo":{{"name":"c","version":"1"}}}}"#
+        ),
+        3 => format!(
+            r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{{}},"uri":"u"}}"#
+        ),
+        4 => "[]".to_owned(),
+        5 => "{}".to_owned(),
+        _ => "null".to_owned(),
+    }
+}
+
+fn result(choices: &mut Choices<'_>) -> String {
+    let all: Vec<&str> = revisions().map(|revision| revision.as_str()).collect();
+    let version = choices.pick_of(&all).unwrap_or("x");
+    match choices.next() % 5 {
+        0 => format!(
+            r#"{{"resultType":"complete","supportedVersions":["{version}"],"capabilities":{{"tools":{{}}}},"ttlMs":0,"cacheScope":"private"}}"#
+        ),
+        1 => format!(
+            r#"{{"protocolVersion":"{version}","capabilities":{{"tools":{{}},"resources":{{"subscribe":true}}}},"serverInfo":{{"name":"s","version":"1"}}}}"#
+        ),
+        2 => r#"{"resultType":"input_required","requestState":"s","inputRequests":{"a":{"method":"roots/list"},"b":{"method":"roots/list"}}}"#.to_owned(),
+        3 => r#"{"resultType":"complete","nextCursor":"c","tools":[{"name":"x","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"R"}}}},{"name":"y","inputSchema":{"x-mcp-header":1}}]}"#.to_owned(),
+        _ => r#"{"resultType":"x"}"#.to_owned(),
+    }
+}

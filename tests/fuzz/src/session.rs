@@ -1,0 +1,653 @@
+//! A client and a server in memory whose inputs are all chosen by bytes: revisions, binding, what both programs do and when,
+//! what the network does, and frames of nobody.
+//!
+//! Panics when a property does not hold: what a machine holds stays within its limits, each frame that leaves is one JSON
+//! message on one line, each request of either side ends exactly once, and none is answered twice.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_session::*;
+use mcp_exact_wire::{Kind, from_slice};
+
+use crate::hostile::{Choices, frame};
+
+/// Runs the world that the bytes describe to its end.
+pub fn session(bytes: &[u8]) {
+    explore(bytes);
+}
+
+/// The same, and what has happened in that world: a corpus that reaches little finds little.
+pub fn explore(bytes: &[u8]) -> BTreeSet<&'static str> {
+    let mut choices = Choices::new(bytes);
+    let mut world = World::new(&mut choices);
+    while !choices.is_empty() {
+        world.act(&mut choices);
+        world.check();
+    }
+    world.finish()
+}
+
+const METHODS: [&str; 14] = [
+    "tools/list",
+    "tools/call",
+    "resources/read",
+    "prompts/get",
+    "ping",
+    "subscriptions/listen",
+    "resources/subscribe",
+    "logging/setLevel",
+    "completion/complete",
+    "roots/list",
+    "sampling/createMessage",
+    "elicitation/create",
+    "x/vendor",
+    "nothing",
+];
+
+fn limits() -> Limits {
+    Limits {
+        message_bytes: 4096,
+        depth: 16,
+        batch_items: 4,
+        name_bytes: 64,
+        served: 6,
+        served_bytes: 4096,
+        sent: 6,
+        tombstones: 4,
+        streams: 12,
+        queued: 16,
+        queued_bytes: 16 << 10,
+        notifications_per_second: 20,
+        subscriptions: 3,
+        asks: 3,
+        rounds: 3,
+        state_bytes: 256,
+        tool_bytes: 1024,
+    }
+}
+
+/// Puts a sum before a state: enough to find out what was changed.
+#[derive(Debug)]
+struct Sum;
+
+impl Seal for Sum {
+    fn seal(&self, payload: &str, context: &[u8]) -> String {
+        let add = |sum: u32, byte: &u8| sum.wrapping_mul(31).wrapping_add(u32::from(*byte));
+        let sum = payload.as_bytes().iter().chain(context).fold(7, add);
+        format!("{sum:08x}{payload}")
+    }
+
+    fn open(&self, sealed: &str, context: &[u8]) -> Option<String> {
+        let (_, payload) = sealed.split_at_checked(8)?;
+        (self.seal(payload, context) == sealed).then(|| payload.to_owned())
+    }
+}
+
+fn object(text: &str) -> JsonObject {
+    text.parse().unwrap_or_default()
+}
+
+fn offer(choices: &mut Choices<'_>) -> Offer {
+    let mask = usize::from(choices.next());
+    let mut chosen: Vec<Revision> = revisions()
+        .enumerate()
+        .filter(|(at, _)| mask >> at & 1 == 1)
+        .map(|(_, revision)| revision)
+        .collect();
+    if chosen.is_empty() {
+        chosen = revisions().collect();
+    }
+    if mask & 0x80 == 0 {
+        chosen.reverse();
+    }
+    Offer {
+        revisions: chosen,
+        floor: None,
+    }
+}
+
+fn extensions() -> Extensions {
+    Extensions {
+        requests: vec!["x/vendor".into()],
+        notifications: vec!["notifications/x".into()],
+        result_types: vec!["x".into()],
+        ..Extensions::default()
+    }
+}
+
+/// A frame of the client on its way: its stream, its bytes, its headers.
+type Posted = (StreamId, Vec<u8>, Vec<(String, String)>);
+
+struct World {
+    client: Client,
+    server: Server<()>,
+    now: Time,
+    to_server: VecDeque<Posted>,
+    to_client: VecDeque<(StreamId, Vec<u8>, u16)>,
+    /// Streams of the client by those of the server, and the other way.
+    there: BTreeMap<StreamId, StreamId>,
+    back: BTreeMap<StreamId, StreamId>,
+    binding: Binding,
+    waiting: Vec<RequestKey>,
+    questions: Vec<AskKey>,
+    ends: BTreeMap<RequestKey, usize>,
+    server_ends: BTreeMap<RequestKey, usize>,
+    seen: BTreeSet<&'static str>,
+}
+
+impl World {
+    fn new(choices: &mut Choices<'_>) -> Self {
+        let binding = [
+            Binding::Duplex,
+            Binding::StreamableHttp,
+            Binding::HttpSse,
+            Binding::Duplex,
+        ][usize::from(choices.next()) % 4];
+        let mut config = ClientConfig::new(Identity::new("client", "1"));
+        config.offer = offer(choices);
+        config.capabilities = object(
+            r#"{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}}"#,
+        );
+        config.extensions = extensions();
+        config.limits = limits();
+        config.patience.timeout = Duration::from_secs(3);
+        let mut server = ServerConfig::new(Identity::new("server", "1"));
+        server.offer = offer(choices);
+        server.capabilities = object(
+            r#"{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{},"logging":{},"completions":{}}"#,
+        );
+        server.extensions = extensions();
+        server.limits = limits();
+        server.patience.timeout = Duration::from_secs(2);
+        if choices.chance(200) {
+            server.seal = Some(Arc::new(Sum));
+        }
+        let client = Client::new(Arc::new(config), binding, None, Time::ZERO);
+        let server = Server::new(Arc::new(server), binding, Time::ZERO);
+        let mut world = Self {
+            client: client.expect("revisions are offered"),
+            server: server.expect("revisions are offered"),
+            now: Time::ZERO,
+            to_server: VecDeque::new(),
+            to_client: VecDeque::new(),
+            there: BTreeMap::new(),
+            back: BTreeMap::new(),
+            binding,
+            waiting: Vec::new(),
+            questions: Vec::new(),
+            ends: BTreeMap::new(),
+            server_ends: BTreeMap::new(),
+            seen: BTreeSet::new(),
+        };
+        match binding {
+            Binding::Duplex => world.connect(StreamId::DUPLEX, StreamId::DUPLEX),
+            Binding::HttpSse => world.open_standalone(),
+            Binding::StreamableHttp => {}
+        }
+        world
+    }
+
+    fn connect(&mut self, client: StreamId, server: StreamId) {
+        self.there.insert(client, server);
+        self.back.insert(server, client);
+    }
+
+    fn open_standalone(&mut self) {
+        if let Ok(server) = self.server.open(StreamKind::Standalone) {
+            let client = self.client.open_standalone();
+            self.connect(client, server);
+        }
+    }
+
+    fn act(&mut self, choices: &mut Choices<'_>) {
+        match choices.next() % 22 {
+            0 | 1 => self.request(choices),
+            2 => self.cancel(choices),
+            3 | 4 => self.reply(choices),
+            5 => self.answer(choices),
+            6 => self.announce(choices),
+            7..=9 => self.deliver(choices, true),
+            10..=12 => self.deliver(choices, false),
+            13 => self.nobody(choices, true),
+            14 => self.nobody(choices, false),
+            15 => self.wait(choices),
+            16 => self.events(),
+            17 => self.ask_client(choices),
+            18 => self.break_stream(choices),
+            19 => self.say(choices),
+            _ => {
+                self.transmit();
+                self.events();
+            }
+        }
+        // A program that is slow is told so, and has to drain then.
+        if !self.client.wants_input() || !self.server.wants_input() || choices.chance(220) {
+            self.transmit();
+            self.events();
+        }
+    }
+
+    fn params(choices: &mut Choices<'_>) -> Option<JsonObject> {
+        let texts = [
+            r#"{"name":"x","uri":"a:b","arguments":{"region":"e"},"notifications":{"toolsListChanged":true}}"#,
+            r#"{"uri":"a:c","level":"debug","notifications":{"resourceSubscriptions":["a:c"]}}"#,
+            r#"{"messages":[],"maxTokens":1,"message":"m","requestedSchema":{"type":"object","properties":{}}}"#,
+            "{\"x\":\n[1,\r2]}",
+        ];
+        let at = usize::from(choices.next()) % (texts.len() + 1);
+        texts.get(at).map(|text| object(text))
+    }
+
+    fn request(&mut self, choices: &mut Choices<'_>) {
+        let method = choices.pick(&METHODS);
+        let params = Self::params(choices);
+        let options = CallOptions {
+            progress: choices.chance(128),
+            log_level: choices.chance(128).then_some(Level::Debug),
+            patience: None,
+        };
+        if let Ok(key) = self.client.request(method, params, options, self.now) {
+            assert_eq!(self.ends.insert(key, 0), None, "keys are never used twice");
+        }
+    }
+
+    fn ask_client(&mut self, choices: &mut Choices<'_>) {
+        let method = choices.pick(&METHODS);
+        let params = Self::params(choices);
+        let during = self.waiting.last().filter(|_| choices.chance(100));
+        let scope = during.map_or(Scope::Peer, |key| Scope::During(*key));
+        let options = CallOptions {
+            progress: choices.chance(128),
+            ..CallOptions::default()
+        };
+        if let Ok(key) = self
+            .server
+            .request(scope, method, params, options, self.now)
+        {
+            assert_eq!(self.server_ends.insert(key, 0), None);
+        }
+    }
+
+    fn cancel(&mut self, choices: &mut Choices<'_>) {
+        let keys: Vec<RequestKey> = self.ends.keys().copied().collect();
+        if let Some(key) = choices.pick_of(&keys) {
+            self.client.cancel(key, "enough", self.now);
+        }
+        let keys: Vec<RequestKey> = self.server_ends.keys().copied().collect();
+        if let Some(key) = choices.pick_of(&keys).filter(|_| choices.chance(64)) {
+            self.server.cancel(key, "enough", self.now);
+        }
+    }
+
+    fn reply(&mut self, choices: &mut Choices<'_>) {
+        let Some(key) = choices.pick_of(&self.waiting) else {
+            return;
+        };
+        let reply = match choices.next() % 6 {
+            0 => {
+                let asks = vec![
+                    ("a".to_owned(), Ask::new("roots/list", None)),
+                    ("b".to_owned(), Ask::new("roots/list", None)),
+                ];
+                let state = choices.chance(128).then(|| "state".to_owned());
+                Reply::Ask { asks, state }
+            }
+            1 => Reply::Error(PeerError::internal("a\nb")),
+            2 => Reply::Error(
+                PeerError::new(code::UNSUPPORTED_VERSION, "no")
+                    .with_data(object(r#"{"supported":["2025-06-18","2026-07-28"]}"#)),
+            ),
+            3 => Reply::Error(PeerError::new(code::HEADER_MISMATCH, "no")),
+            _ => Reply::Result(RawResult::from(object(
+                r#"{"content":[],"contents":[],"messages":[],"completion":{"values":[]},"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"R"}}}},{"name":"y","inputSchema":{"x-mcp-header":1}}]}"#,
+            ))),
+        };
+        match self.server.reply(key, reply, self.now) {
+            Ok(_) | Err(SendError::UnknownRequest) => {
+                self.waiting.retain(|waiting| *waiting != key);
+                let again = self
+                    .server
+                    .reply(key, PeerError::internal("again"), self.now);
+                let once = matches!(
+                    again,
+                    Ok(Sent::Suppressed) | Err(SendError::UnknownRequest | SendError::Asking)
+                );
+                // Questions without waiting are raised again at once.
+                assert!(once || again.is_err(), "answered twice: {again:?}");
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn answer(&mut self, choices: &mut Choices<'_>) {
+        let Some(ask) = choices.pick_of(&self.questions) else {
+            return;
+        };
+        self.questions.retain(|known| *known != ask);
+        let answer = match choices.chance(180) {
+            true => Ok(RawResult::from(object(r#"{"roots":[]}"#))),
+            false => Err(PeerError::internal("no")),
+        };
+        let _ = self.client.progress(ask, &Progress::new(1.0));
+        let _ = self.client.answer(ask, answer, self.now);
+    }
+
+    fn announce(&mut self, choices: &mut Choices<'_>) {
+        let change = [
+            Change::Tools,
+            Change::Prompts,
+            Change::Resources,
+            Change::Resource("a:c".into()),
+        ];
+        let change = &change[usize::from(choices.next()) % 4];
+        self.server.publish(change);
+        if choices.chance(64) {
+            let _ = self.client.notify("notifications/roots/list_changed", None);
+        }
+    }
+
+    fn say(&mut self, choices: &mut Choices<'_>) {
+        let key = choices.pick_of(&self.waiting);
+        let scope = key.map_or(Scope::Peer, Scope::During);
+        let _ = self.server.log(scope, Level::Error, Some("l\n"), true);
+        if let Some(key) = key {
+            let done = f64::from(choices.next());
+            let _ = self
+                .server
+                .progress(key, &Progress::new(done).with_message("m"));
+        }
+        let _ = self
+            .server
+            .notify(scope, "notifications/x", Self::params(choices));
+    }
+
+    /// Moves a frame, or loses it, repeats it, or lets a later one overtake it.
+    fn deliver(&mut self, choices: &mut Choices<'_>, to_server: bool) {
+        let fault = choices.next();
+        if to_server {
+            let Some(sent) = self.to_server.pop_front() else {
+                return;
+            };
+            match fault {
+                0..=9 => return,
+                10..=19 => self.to_server.push_back(sent.clone()),
+                20..=29 => return self.to_server.push_back(sent),
+                _ => {}
+            }
+            self.post(sent.0, &sent.1, sent.2);
+        } else {
+            let Some(sent) = self.to_client.pop_front() else {
+                return;
+            };
+            match fault {
+                0..=9 => return,
+                10..=19 => self.to_client.push_back(sent.clone()),
+                20..=29 => return self.to_client.push_back(sent),
+                _ => {}
+            }
+            self.arrive(sent.0, &sent.1, sent.2);
+        }
+    }
+
+    /// A frame of the client reaches the server, over HTTP in a POST of its own.
+    fn post(&mut self, on: StreamId, bytes: &[u8], headers: Vec<(String, String)>) {
+        let to = match self.binding {
+            Binding::Duplex => StreamId::DUPLEX,
+            _ => match self.server.open(StreamKind::Post) {
+                Ok(stream) => {
+                    self.connect(on, stream);
+                    stream
+                }
+                Err(_) => {
+                    let why = Failure::Status {
+                        code: 503,
+                        body: Vec::new(),
+                    };
+                    return self.client.failed(on, why, self.now);
+                }
+            },
+        };
+        let mut with = Inbound::new(());
+        if self.binding != Binding::Duplex {
+            with.http = Some(HttpRequest { headers });
+        }
+        let _ = self.server.receive(to, bytes, with, self.now);
+    }
+
+    fn arrive(&mut self, on: StreamId, bytes: &[u8], status: u16) {
+        match status {
+            400.. => {
+                let why = Failure::Status {
+                    code: status,
+                    body: bytes.to_vec(),
+                };
+                self.client.failed(on, why, self.now);
+            }
+            _ if bytes.is_empty() => self.client.closed(on, Closed::Clean, self.now),
+            _ => {
+                let _ = self.client.receive(on, bytes, self.now);
+            }
+        }
+    }
+
+    /// A frame that neither of the two has sent.
+    fn nobody(&mut self, choices: &mut Choices<'_>, to_server: bool) {
+        let bytes = frame(choices);
+        if to_server {
+            let on = self.client.open_standalone();
+            self.post(on, &bytes, Vec::new());
+            self.client.closed(on, Closed::Clean, self.now);
+        } else {
+            let streams: Vec<StreamId> = self.there.keys().copied().collect();
+            if let Some(on) = choices.pick_of(&streams) {
+                let status = if choices.chance(32) { 400 } else { 200 };
+                self.arrive(on, &bytes, status);
+            }
+        }
+    }
+
+    fn wait(&mut self, choices: &mut Choices<'_>) {
+        let millis = u64::from(choices.next()) * 8;
+        self.now = self.now.plus(Duration::from_millis(millis));
+        self.client.handle_timeout(self.now);
+        self.server.handle_timeout(self.now);
+        for next in [self.client.poll_timeout(), self.server.poll_timeout()] {
+            assert!(next.is_none_or(|next| next > self.now), "an old deadline");
+        }
+    }
+
+    fn break_stream(&mut self, choices: &mut Choices<'_>) {
+        if self.binding != Binding::Duplex && choices.chance(60) {
+            return self.open_standalone();
+        }
+        let streams: Vec<(StreamId, StreamId)> = self.there.iter().map(|(c, s)| (*c, *s)).collect();
+        let how = [Closed::Clean, Closed::Lost, Closed::SessionEnded];
+        let how = how[usize::from(choices.next() % 8).min(2)];
+        if how == Closed::SessionEnded && !choices.chance(10) {
+            return;
+        }
+        if let Some((client, server)) = choices.pick_of(&streams) {
+            if self.binding == Binding::Duplex && !choices.chance(10) {
+                return;
+            }
+            self.client.closed(client, how, self.now);
+            self.server.closed(server, how, self.now);
+        }
+    }
+
+    fn transmit(&mut self) {
+        let mut out = Vec::new();
+        while let Some(transmit) = self.client.poll_transmit(&mut out) {
+            let bytes = std::mem::take(&mut out);
+            match transmit {
+                Transmit::Frame { on, http, .. } => {
+                    message(&bytes);
+                    self.to_server.push_back((on, bytes, headers(&http)));
+                }
+                Transmit::Close { stream } => {
+                    if let Some(there) = self.there.get(&stream) {
+                        self.server.closed(*there, Closed::Clean, self.now);
+                    }
+                }
+                _ => {}
+            }
+        }
+        while let Some(transmit) = self.server.poll_transmit(&mut out) {
+            let bytes = std::mem::take(&mut out);
+            let (on, status) = match transmit {
+                Transmit::Frame { on, http, .. } => {
+                    message(&bytes);
+                    (on, http.status.unwrap_or(200))
+                }
+                Transmit::Status { stream, status } => (stream, status),
+                Transmit::Close { stream } => (stream, 202),
+                _ => continue,
+            };
+            if let Some(back) = self.back.get(&on) {
+                self.to_client.push_back((*back, bytes, status));
+            }
+        }
+    }
+
+    fn events(&mut self) {
+        while let Some(event) = self.client.poll_event() {
+            self.seen.insert(heard(&event));
+            match event {
+                ClientEvent::Done(key, _) => {
+                    *self.ends.get_mut(&key).expect("what was sent") += 1;
+                }
+                ClientEvent::Ask { key, .. } => self.questions.push(key),
+                ClientEvent::AskCancelled(key) => self.questions.retain(|known| *known != key),
+                ClientEvent::Restart => self.client.restarted(self.now),
+                _ => {}
+            }
+        }
+        while let Some(event) = self.server.poll_event() {
+            self.seen.insert(happened(&event));
+            match event {
+                ServerEvent::Request(request) => {
+                    assert!(!self.waiting.contains(&request.key), "raised twice");
+                    let _ = request.typed();
+                    self.waiting.push(request.key);
+                }
+                ServerEvent::Cancelled { key, .. } => self.waiting.retain(|known| *known != key),
+                ServerEvent::Done(key, _) => {
+                    *self.server_ends.get_mut(&key).expect("what was sent") += 1;
+                }
+                _ => {}
+            }
+        }
+        let ends = self.ends.values().chain(self.server_ends.values());
+        assert!(ends.into_iter().all(|ends| *ends <= 1), "ended twice");
+    }
+
+    /// What both machines hold is within their limits. Answers are never dropped, so that queues may hold one for each
+    /// request and each message of a batch beyond their bound.
+    fn check(&self) {
+        let most = limits();
+        let answers = most.served + most.batch_items + 2 * most.subscriptions;
+        for load in [self.client.load(), self.server.load()] {
+            assert!(load.served <= most.served, "{load:?}");
+            assert!(load.served_bytes <= most.served_bytes, "{load:?}");
+            assert!(load.batches <= most.served + 1, "{load:?}");
+            assert!(load.sent <= most.sent + 1, "{load:?}");
+            assert!(load.asks <= most.sent * most.asks + most.served, "{load:?}");
+            assert!(load.subscriptions <= most.subscriptions, "{load:?}");
+            assert!(load.tombstones <= 2 * most.tombstones, "{load:?}");
+            assert!(load.tools <= most.tool_bytes / 8, "{load:?}");
+            // The program of this world does one thing between two looks.
+            let queued = most.queued + 2 * answers + 2 * most.sent * most.asks;
+            assert!(load.queued <= queued, "{load:?}");
+            let bytes = most.queued_bytes + 2 * answers * most.message_bytes;
+            assert!(load.queued_bytes <= bytes, "{load:?}");
+            assert!(load.events <= queued, "{load:?}");
+        }
+        assert!(self.server.load().streams <= most.streams);
+    }
+
+    /// Ends both sides; every request has ended exactly once then.
+    fn finish(mut self) -> BTreeSet<&'static str> {
+        self.transmit();
+        self.events();
+        self.server.shutdown(self.now);
+        self.client.shutdown(self.now);
+        self.transmit();
+        self.events();
+        let ends = self.ends.iter().chain(&self.server_ends);
+        let open: Vec<_> = ends.filter(|(_, ends)| **ends != 1).collect();
+        assert!(open.is_empty(), "{open:?}");
+        assert_eq!(self.client.poll_timeout(), None);
+        assert_eq!(self.server.poll_timeout(), None);
+        for load in [self.client.load(), self.server.load()] {
+            let empty = Load::default();
+            assert_eq!((load.served, load.sent), (empty.served, empty.sent));
+            assert_eq!((load.asks, load.streams), (empty.asks, empty.streams));
+        }
+        self.seen
+    }
+}
+
+fn headers(http: &HttpHints) -> Vec<(String, String)> {
+    let named = [
+        ("MCP-Protocol-Version", http.revision.map(|r| r.to_string())),
+        ("Mcp-Method", http.method.clone()),
+        ("Mcp-Name", http.name.as_deref().map(http::encode_value)),
+    ];
+    let named = named
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    named.chain(http.params.iter().cloned()).collect()
+}
+
+fn ended(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Result(_) => "result",
+        Outcome::Error(_) => "error",
+        Outcome::TimedOut => "timed out",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Lost => "lost",
+        Outcome::Closed => "closed",
+    }
+}
+
+fn heard(event: &ClientEvent) -> &'static str {
+    match event {
+        ClientEvent::Agreed(agreed, _) => agreed.revision.as_str(),
+        ClientEvent::Failed(_) => "no agreement",
+        ClientEvent::Restart => "restart",
+        ClientEvent::Done(_, outcome) => ended(outcome),
+        ClientEvent::Progress(..) => "progress",
+        ClientEvent::Ask { during, .. } if during.is_some() => "question during a request",
+        ClientEvent::Ask { .. } => "question",
+        ClientEvent::AskCancelled(_) => "question cancelled",
+        ClientEvent::Log(..) => "log",
+        ClientEvent::Listening(..) => "subscription",
+        ClientEvent::Changed(..) => "change",
+        ClientEvent::Violation(Violation::Limit(limit)) => limit.name(),
+        ClientEvent::Violation(Violation::Tool { .. }) => "bad tool",
+        ClientEvent::Violation(_) => "violation of a server",
+        _ => "other",
+    }
+}
+
+fn happened(event: &ServerEvent<()>) -> &'static str {
+    match event {
+        ServerEvent::Request(request) if request.round > 0 => "another round",
+        ServerEvent::Request(_) => "request",
+        ServerEvent::Cancelled { .. } => "request cancelled",
+        ServerEvent::Listen { .. } => "listen",
+        ServerEvent::Done(..) => "answer of a client",
+        ServerEvent::Violation(Violation::Limit(limit)) => limit.name(),
+        ServerEvent::Violation(_) => "violation of a client",
+        _ => "other",
+    }
+}
+
+/// What leaves is one JSON message, or several, on one line.
+fn message(bytes: &[u8]) {
+    assert!(!bytes.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
+    let json: Json = from_slice(bytes).expect("JSON leaves");
+    assert!(matches!(json.kind(), Kind::Object | Kind::Array));
+}

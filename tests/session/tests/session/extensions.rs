@@ -1,0 +1,277 @@
+//! Extensions that both sides declare (2026-07-28: `basic/versioning`, "Extension Negotiation"), with the tasks extension and its
+//! generated types; and the tasks of 2025-11-25, which pass through.
+
+use mcp_exact_tests_session::*;
+use mcp_ext_tasks::{
+    CreateTaskResult, GetTaskRequest, GetTaskResult, TaskRequestParams, TaskStatus,
+    TaskStatusNotificationParams, UpdateTaskRequest, UpdateTaskRequestParams, UpdateTaskResult,
+};
+
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+fn tasks() -> Extensions {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let mut tasks = Extension::new(TASKS);
+    tasks.requests = words(&["tasks/get", "tasks/update", "tasks/cancel"]);
+    tasks.named_by = Some("taskId".to_owned());
+    tasks.notifications = words(&["notifications/tasks"]);
+    tasks.result_types = words(&["task"]);
+    tasks.filters = words(&["taskIds"]);
+    Extensions {
+        negotiated: vec![tasks],
+        ..Extensions::default()
+    }
+}
+
+fn connected(client_has: bool, server_has: bool) -> (RawClient, RawServer) {
+    let mut client = client_config(&["2026-07-28"]);
+    let mut server = server_config(&["2026-07-28"]);
+    if client_has {
+        client.extensions = tasks();
+    }
+    if server_has {
+        server.extensions = tasks();
+    }
+    let mut server = RawServer::new(server);
+    let mut client = RawClient::new(client);
+    let probe = client.drain().remove(0);
+    let answer = server.send(&probe).remove(0);
+    check_message("2026-07-28", false, Some("server/discover"), &answer);
+    client.send(&answer);
+    let agreed = client.events();
+    let [ClientEvent::Agreed(agreed, _)] = &agreed[..] else {
+        panic!("{agreed:?}");
+    };
+    let declared = value(&agreed.capabilities)["extensions"][TASKS].is_object();
+    assert_eq!(declared, server_has);
+    (client, server)
+}
+
+fn call_as<Q: mcp_ext_tasks::RequestMethod>(client: &mut RawClient, params: &Q::Params) -> Value
+where
+    Q::Params: mcp_ext_tasks::Encode,
+{
+    client
+        .machine
+        .request_as::<Q>(params, CallOptions::default(), client.now)
+        .expect("negotiated");
+    client.drain().remove(0)
+}
+
+fn answered(client: &mut RawClient, answer: &[Value]) -> RawResult {
+    assert_eq!(answer.len(), 1, "{answer:?}");
+    client.send(&answer[0]);
+    match client.outcomes().pop() {
+        Some((_, Outcome::Result(result))) => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn created() -> CreateTaskResult {
+    let at = "2026-07-28T00:00:00Z";
+    CreateTaskResult::new(
+        at,
+        at,
+        TaskStatus::Working,
+        "t-1",
+        mcp_ext_tasks::Nullable::Null,
+    )
+}
+
+#[test]
+fn ext_tasks_work_typed_from_both_sides() {
+    let (mut client, mut server) = connected(true, true);
+    let (_, call) = client.request("tools/call", json!({ "name": "slow" }));
+    server.send(&call);
+    let request = server.request();
+    let reply = Reply::result(&created()).expect("an object");
+    server
+        .machine
+        .reply(request.key, reply, server.now)
+        .expect("negotiated");
+    let answer = server.drain();
+    let result = answered(&mut client, &answer);
+    let task: CreateTaskResult = mcp_ext_tasks::from_str(result.object().text()).expect("a task");
+    assert_eq!(
+        (&*task.task_id, &task.status),
+        ("t-1", &TaskStatus::Working)
+    );
+
+    let get = call_as::<GetTaskRequest>(&mut client, &TaskRequestParams::new(task.task_id));
+    server.send(&get);
+    let request = server.request();
+    let params: TaskRequestParams =
+        mcp_ext_tasks::from_str(request.params().expect("some").text()).expect("typed");
+    assert_eq!(params.task_id, "t-1");
+    let working = json!({ "taskId": "t-1", "status": "working", "createdAt": "x", "lastUpdatedAt": "x", "ttlMs": null });
+    server
+        .machine
+        .reply(request.key, result_of(working), server.now)
+        .expect("it waits");
+    let answer = server.drain();
+    let got = answered(&mut client, &answer)
+        .decode_as::<GetTaskRequest>()
+        .expect("typed");
+    assert!(matches!(got, GetTaskResult::Working(_)), "{got:?}");
+
+    let answers = UpdateTaskRequestParams::new(mcp_ext_tasks::Map::default(), "t-1");
+    let update = call_as::<UpdateTaskRequest>(&mut client, &answers);
+    server.send(&update);
+    let key = server.request().key;
+    let reply = Reply::result(&UpdateTaskResult::new()).expect("an object");
+    server
+        .machine
+        .reply(key, reply, server.now)
+        .expect("it waits");
+    let answer = server.drain();
+    answered(&mut client, &answer)
+        .decode_as::<UpdateTaskRequest>()
+        .expect("typed");
+}
+
+fn result_of(value: Value) -> Reply {
+    Reply::Result(result(value))
+}
+
+#[test]
+fn ext_tasks_tell_their_subscribers() {
+    let (mut client, mut server) = connected(true, true);
+    let filter = json!({ "notifications": { "taskIds": ["t-1"], "unknown": 1 } });
+    let (key, listen) = client.request("subscriptions/listen", filter);
+    let acknowledged = server.send(&listen);
+    assert_eq!(
+        acknowledged[0]["params"]["notifications"],
+        json!({ "taskIds": ["t-1"] })
+    );
+    client.send(&acknowledged[0]);
+    let events = server.events();
+    let [
+        ServerEvent::Listen {
+            key: listener,
+            filter,
+        },
+    ] = &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    assert_eq!(value(&filter.more), json!({ "taskIds": ["t-1"] }));
+    let status = json!({ "taskId": "t-1", "status": "working", "createdAt": "x", "lastUpdatedAt": "x", "ttlMs": null });
+    let sent = server.machine.notify(
+        Scope::During(*listener),
+        "notifications/tasks",
+        Some(object(status)),
+    );
+    assert_eq!(sent, Ok(Sent::Queued));
+    let told = server.drain();
+    client.send(&told[0]);
+    let events = client.events();
+    let [
+        ClientEvent::Listening(one, _),
+        ClientEvent::Notification(heard),
+    ] = &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    assert_eq!(*one, key);
+    let params = heard.params().expect("some").text();
+    let status: TaskStatusNotificationParams = mcp_ext_tasks::from_str(params).expect("typed");
+    assert!(
+        matches!(status, TaskStatusNotificationParams::Working(_)),
+        "{status:?}"
+    );
+}
+
+#[test]
+fn ext_nothing_of_an_extension_without_both_sides() {
+    // The client has not declared it.
+    let (mut client, mut server) = connected(false, true);
+    let get = |client: &mut RawClient| {
+        let params = Some(object(json!({ "taskId": "t" })));
+        client
+            .machine
+            .request("tasks/get", params, CallOptions::default(), client.now)
+    };
+    assert!(matches!(get(&mut client), Err(SendError::Method { .. })));
+    let (_, call) = client.request("tools/call", json!({ "name": "slow" }));
+    server.send(&call);
+    let key = server.request().key;
+    let task = Reply::result(&created()).expect("an object");
+    let refused = server.machine.reply(key, task, server.now);
+    let capability = format!("extensions.{TASKS}");
+    assert_eq!(
+        refused,
+        Err(SendError::Capability {
+            method: "tools/call".into(),
+            capability: capability.clone()
+        })
+    );
+    let mut raw = call.clone();
+    raw["id"] = json!(77);
+    raw["method"] = json!("tasks/get");
+    raw["params"]["taskId"] = json!("t");
+    let refused = server.send(&raw);
+    assert_eq!(refused[0]["error"]["code"], code::MISSING_CLIENT_CAPABILITY);
+    assert_eq!(
+        refused[0]["error"]["data"],
+        json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } })
+    );
+    raw["id"] = json!(78);
+    raw["method"] = json!("subscriptions/listen");
+    raw["params"]["notifications"] = json!({ "taskIds": ["t"] });
+    assert_eq!(
+        server.send(&raw)[0]["error"]["code"],
+        code::MISSING_CLIENT_CAPABILITY
+    );
+    // A client that knows nothing of it takes no such result.
+    let task = json!({ "jsonrpc": "2.0", "id": call["id"], "result": { "resultType": "task", "taskId": "t" } });
+    client.send(&task);
+    let outcomes = client.outcomes();
+    assert!(
+        matches!(&outcomes[..], [(_, Outcome::Error(error))] if error.is_local()),
+        "{outcomes:?}"
+    );
+
+    // The server has not declared it.
+    let (mut client, mut server) = connected(true, false);
+    let expected = SendError::Capability {
+        method: "tasks/get".into(),
+        capability,
+    };
+    assert_eq!(get(&mut client), Err(expected));
+    raw["method"] = json!("tasks/get");
+    assert_eq!(
+        server.send(&raw)[0]["error"]["code"],
+        code::METHOD_NOT_FOUND
+    );
+}
+
+#[test]
+fn ext_the_tasks_of_2025_11_25_pass_through_and_are_not_advertised() {
+    let mut config = server_config(&["2025-11-25"]);
+    config
+        .capabilities
+        .insert("tasks", object(json!({ "list": {} })));
+    let mut server = RawServer::new(config);
+    let begun = server.send(&initialize("2025-11-25", json!({ "tasks": {} })));
+    assert_eq!(begun[0]["result"]["capabilities"].get("tasks"), None);
+    let mut config = client_config(&["2025-11-25"]);
+    config
+        .capabilities
+        .insert("tasks", object(json!({ "list": {} })));
+    let mut client = RawClient::new(config);
+    let initialize = client.drain().remove(0);
+    assert_eq!(initialize["params"]["capabilities"].get("tasks"), None);
+    client.send(
+        &json!({ "jsonrpc": "2.0", "id": initialize["id"], "result": {
+        "protocolVersion": "2025-11-25", "capabilities": { "tools": {}, "tasks": { "list": {} } },
+        "serverInfo": { "name": "s", "version": "1" } } }),
+    );
+    client.drain();
+    client.events();
+    // What another server offers can be used.
+    let (_, call) = client.request("tools/call", json!({ "name": "x", "task": { "ttl": 1 } }));
+    check_message("2025-11-25", true, None, &call);
+    assert_eq!(call["params"]["task"], json!({ "ttl": 1 }));
+    let (_, get) = client.request("tasks/get", json!({ "taskId": "t" }));
+    check_message("2025-11-25", true, None, &get);
+}

@@ -1,0 +1,252 @@
+//! HTTP with SSE (2024-11-05, `basic/transports`): one stream of events, a POST for each message, and how a client comes there.
+//! The event `endpoint` is the transport's; the machines see messages only.
+
+use std::sync::Arc;
+
+use mcp_exact_tests_session::*;
+
+fn machines(revision: &str) -> (Client, StreamId, Server<()>, StreamId) {
+    let client = Arc::new(client_config(&[revision]));
+    let server = Arc::new(server_config(&[revision]));
+    let mut client = Client::new(client, Binding::HttpSse, None, Time::ZERO).expect("offered");
+    let mut server = Server::new(server, Binding::HttpSse, Time::ZERO).expect("offered");
+    let theirs = server
+        .open(StreamKind::Standalone)
+        .expect("a stream of events");
+    let events = client.open_standalone();
+    (client, events, server, theirs)
+}
+
+/// Moves everything until nothing is left; gives what the client was told.
+fn run(
+    client: &mut Client,
+    events: StreamId,
+    server: &mut Server<()>,
+    theirs: StreamId,
+) -> Vec<ClientEvent> {
+    let mut told = Vec::new();
+    let mut out = Vec::new();
+    for _ in 0..20 {
+        while let Some(transmit) = client.poll_transmit(&mut out) {
+            let Transmit::Frame { on, .. } = transmit else {
+                panic!("{transmit:?}");
+            };
+            assert_ne!(
+                on, events,
+                "the server never reads from the stream of events"
+            );
+            let post = server.open(StreamKind::Post).expect("a stream");
+            server
+                .receive(
+                    post,
+                    &std::mem::take(&mut out),
+                    Inbound::new(()),
+                    Time::ZERO,
+                )
+                .expect("open");
+            // The POST is answered by its status, and by nothing else.
+            let status = server.poll_transmit(&mut out);
+            assert_eq!(
+                status,
+                Some(Transmit::Status {
+                    stream: post,
+                    status: 202
+                })
+            );
+            client.closed(on, Closed::Clean, Time::ZERO);
+        }
+        while let Some(event) = server.poll_event() {
+            if let ServerEvent::Request(request) = event {
+                let reply = match request.answers.is_empty() {
+                    true if request.method() == "tools/call" => Reply::Ask {
+                        asks: vec![("r".to_owned(), Ask::new("roots/list", None))],
+                        state: None,
+                    },
+                    _ => Reply::Result(result(json!({ "content": [], "tools": [] }))),
+                };
+                server
+                    .reply(request.key, reply, Time::ZERO)
+                    .expect("it waits");
+            }
+        }
+        while let Some(transmit) = server.poll_transmit(&mut out) {
+            let Transmit::Frame { on, last, .. } = transmit else {
+                panic!("{transmit:?}");
+            };
+            assert_eq!((on, last), (theirs, false));
+            client
+                .receive(events, &std::mem::take(&mut out), Time::ZERO)
+                .expect("open");
+        }
+        while let Some(event) = client.poll_event() {
+            if let ClientEvent::Ask { key, .. } = event {
+                let answer = Ok(result(json!({ "roots": [] })));
+                client.answer(key, answer, Time::ZERO).expect("it waits");
+            } else {
+                told.push(event);
+            }
+        }
+    }
+    told
+}
+
+#[test]
+fn sse_post_there_and_every_message_comes_on_the_stream_of_events() {
+    for revision in handshake() {
+        let (mut client, events, mut server, theirs) = machines(revision);
+        let told = run(&mut client, events, &mut server, theirs);
+        assert!(matches!(told[..], [ClientEvent::Agreed(..)]), "{told:?}");
+        let mut keys = Vec::new();
+        for method in ["tools/list", "tools/call"] {
+            let params = Some(object(json!({ "name": "x" })));
+            let sent = client.request(method, params, CallOptions::default(), Time::ZERO);
+            keys.push(sent.expect("it leaves"));
+        }
+        let told = run(&mut client, events, &mut server, theirs);
+        let done = told.iter().filter_map(|event| match event {
+            ClientEvent::Done(key, Outcome::Result(_)) => Some(*key),
+            _ => None,
+        });
+        assert_eq!(done.collect::<Vec<_>>(), keys, "{told:?}");
+        assert_eq!(server.publish(&Change::Tools), 1);
+        let told = run(&mut client, events, &mut server, theirs);
+        assert!(
+            matches!(told[..], [ClientEvent::Changed(None, Change::Tools)]),
+            "{told:?}"
+        );
+        // The POSTs are gone, the stream of events stays.
+        assert_eq!((client.load().streams, server.load().streams), (1, 1));
+    }
+}
+
+#[test]
+fn sse_without_a_stream_of_events_there_is_no_session() {
+    let (_, _, mut server, theirs) = machines("2024-11-05");
+    assert_eq!(
+        server.open(StreamKind::Standalone),
+        Err(SendError::NoStream),
+        "one stream only"
+    );
+    let message = initialize("2024-11-05", json!({})).to_string();
+    let config = Arc::new(server_config(&["2024-11-05"]));
+    let mut alone: Server<()> = Server::new(config, Binding::HttpSse, Time::ZERO).expect("offered");
+    let stream = alone.open(StreamKind::Post).expect("a stream");
+    alone
+        .receive(stream, message.as_bytes(), Inbound::new(()), Time::ZERO)
+        .expect("open");
+    let sent = alone.poll_transmit(&mut Vec::new());
+    assert_eq!(
+        sent,
+        Some(Transmit::Status {
+            stream,
+            status: 404
+        })
+    );
+    assert!(alone.poll_event().is_none());
+    // The end of the stream of events is the end of the session.
+    server.closed(theirs, Closed::Lost, Time::ZERO);
+    assert!(matches!(server.poll_event(), Some(ServerEvent::Closed)));
+}
+
+#[test]
+fn sse_the_end_of_the_stream_of_events_loses_what_waits() {
+    let (mut client, events, mut server, theirs) = machines("2024-11-05");
+    run(&mut client, events, &mut server, theirs);
+    let key = client
+        .request("tools/list", None, CallOptions::default(), Time::ZERO)
+        .expect("it leaves");
+    client.closed(events, Closed::Clean, Time::ZERO);
+    let told: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
+    assert!(
+        matches!(&told[..], [ClientEvent::Done(done, Outcome::Lost), ClientEvent::Closed] if *done == key),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn sse_a_post_that_fails_ends_its_request() {
+    let (mut client, events, mut server, theirs) = machines("2024-11-05");
+    run(&mut client, events, &mut server, theirs);
+    for broken in [true, false] {
+        client
+            .request("tools/list", None, CallOptions::default(), Time::ZERO)
+            .expect("it leaves");
+        let Some(Transmit::Frame { on, .. }) = client.poll_transmit(&mut Vec::new()) else {
+            panic!("nothing leaves");
+        };
+        let why = match broken {
+            true => Failure::Lost,
+            false => Failure::Status {
+                code: 500,
+                body: Vec::new(),
+            },
+        };
+        client.failed(on, why, Time::ZERO);
+        let told = client.poll_event();
+        let ended = match &told {
+            Some(ClientEvent::Done(_, Outcome::Lost)) => broken,
+            Some(ClientEvent::Done(_, Outcome::Error(_))) => !broken,
+            _ => panic!("{told:?}"),
+        };
+        assert!(ended, "{told:?}");
+    }
+}
+
+#[test]
+fn sse_is_a_transport_of_sessions() {
+    let config = Arc::new(client_config(&["2026-07-28", "2025-06-18"]));
+    let mut client = Client::new(config, Binding::HttpSse, None, Time::ZERO).expect("offered");
+    let mut out = Vec::new();
+    client.poll_transmit(&mut out);
+    let first: Value = serde_json::from_slice(&out).expect("JSON");
+    assert_eq!(
+        (&first["method"], &first["params"]["protocolVersion"]),
+        (&json!("initialize"), &json!("2025-06-18"))
+    );
+    let config = Arc::new(client_config(&["2026-07-28"]));
+    let mut client = Client::new(config, Binding::HttpSse, None, Time::ZERO).expect("offered");
+    assert_eq!(client.poll_transmit(&mut Vec::new()), None);
+    let told = client.poll_event();
+    assert!(
+        matches!(
+            told,
+            Some(ClientEvent::Failed(NegotiationError::NoHandshake { .. }))
+        ),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn sse_is_tried_when_a_post_of_initialize_is_refused_with_400_404_or_405() {
+    let refused = |code: u16, body: &str| {
+        let config = Arc::new(client_config(&["2025-06-18"]));
+        let client = Client::new(config, Binding::StreamableHttp, None, Time::ZERO);
+        let mut client = client.expect("offered");
+        let Some(Transmit::Frame { on, .. }) = client.poll_transmit(&mut Vec::new()) else {
+            panic!("nothing leaves");
+        };
+        let body = body.as_bytes().to_vec();
+        client.failed(on, Failure::Status { code, body }, Time::ZERO);
+        let told: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
+        assert!(
+            told.iter()
+                .any(|event| matches!(event, ClientEvent::Failed(_))),
+            "{told:?}"
+        );
+        told.iter()
+            .any(|event| matches!(event, ClientEvent::UseHttpSse))
+    };
+    for code in [400, 404, 405] {
+        assert!(refused(code, ""), "{code}");
+        assert!(refused(code, "<html>"), "{code}");
+        assert!(refused(
+            code,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#
+        ));
+    }
+    // A server that speaks of revisions understood the message.
+    let modern = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"x"}}}"#;
+    for (code, body) in [(401, ""), (403, ""), (500, ""), (400, modern)] {
+        assert!(!refused(code, body), "{code}");
+    }
+}

@@ -1,0 +1,351 @@
+//! Tool parameters that are mirrored into headers, and answers that say what would be right (2026-07-28:
+//! `basic/transports/streamable-http`, "Custom Headers from Tool Parameters"; `basic/versioning`).
+
+use std::sync::Arc;
+
+use mcp_exact_tests_session::*;
+
+/// A client over HTTP whose server is the test.
+struct Http {
+    machine: Client,
+    events: Vec<ClientEvent>,
+}
+
+type Post = (StreamId, HttpHints, Value);
+
+impl Http {
+    fn new(config: ClientConfig) -> Self {
+        let machine = Client::new(Arc::new(config), Binding::StreamableHttp, None, Time::ZERO);
+        let mut http = Self {
+            machine: machine.expect("a configuration"),
+            events: Vec::new(),
+        };
+        let (on, _, probe) = http.post();
+        assert_eq!(probe["method"], "server/discover");
+        http.answer(
+            on,
+            &probe,
+            json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                "capabilities": { "tools": {} }, "ttlMs": 0, "cacheScope": "private" }),
+        );
+        http
+    }
+
+    /// What leaves next.
+    fn post(&mut self) -> Post {
+        let mut out = Vec::new();
+        match self.machine.poll_transmit(&mut out) {
+            Some(Transmit::Frame { on, http, .. }) => {
+                (on, http, serde_json::from_slice(&out).expect("JSON"))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn nothing_leaves(&mut self) {
+        assert_eq!(self.machine.poll_transmit(&mut Vec::new()), None);
+    }
+
+    fn answer(&mut self, on: StreamId, request: &Value, result: Value) {
+        let message = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+        let bytes = message.to_string();
+        self.machine
+            .receive(on, bytes.as_bytes(), Time::ZERO)
+            .expect("open");
+        self.take();
+    }
+
+    fn refuse(&mut self, on: StreamId, request: &Value, error: Value) {
+        let message = json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
+        let body = message.to_string().into_bytes();
+        self.machine
+            .failed(on, Failure::Status { code: 400, body }, Time::ZERO);
+        self.take();
+    }
+
+    fn take(&mut self) {
+        while let Some(event) = self.machine.poll_event() {
+            self.events.push(event);
+        }
+    }
+
+    fn request(&mut self, method: &str, params: Value) -> Result<RequestKey, SendError> {
+        let options = CallOptions::default();
+        self.machine
+            .request(method, Some(object(params)), options, Time::ZERO)
+    }
+
+    fn list(&mut self, tools: Value) -> Value {
+        self.request("tools/list", json!({})).expect("it leaves");
+        let (on, hints, request) = self.post();
+        assert_eq!(hints.params, []);
+        self.answer(on, &request, page(tools, None));
+        match self.events.last() {
+            Some(ClientEvent::Done(_, Outcome::Result(result))) => {
+                value(result.object())["tools"].clone()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ended(&self, key: RequestKey) -> Vec<&Outcome> {
+        let ends = self.events.iter().filter_map(|event| match event {
+            ClientEvent::Done(done, outcome) if *done == key => Some(outcome),
+            _ => None,
+        });
+        ends.collect()
+    }
+}
+
+fn page(tools: Value, next: Option<&str>) -> Value {
+    let mut page =
+        json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private" });
+    if let Some(next) = next {
+        page["nextCursor"] = json!(next);
+    }
+    page
+}
+
+fn tool(name: &str, annotation: Value) -> Value {
+    json!({ "name": name, "inputSchema": { "type": "object", "properties": {
+        "region": { "type": "string", "x-mcp-header": annotation },
+        "count": { "type": "integer", "x-mcp-header": "Count" },
+    } } })
+}
+
+fn call(name: &str) -> Value {
+    json!({ "name": name, "arguments": { "region": "\u{e9}", "other": 1 } })
+}
+
+fn region(value: &str) -> Vec<(String, String)> {
+    vec![("Mcp-Param-Region".to_owned(), value.to_owned())]
+}
+
+fn mismatch() -> Value {
+    json!({ "code": -32020, "message": "Header mismatch" })
+}
+
+#[test]
+fn hdr_params_of_a_listed_tool_are_mirrored_into_the_call() {
+    let mut http = Http::new(client_config(&["2026-07-28"]));
+    let tools = json!([tool("a", json!("Region"))]);
+    assert_eq!(http.list(tools.clone()), tools);
+    http.request("tools/call", call("a")).expect("it leaves");
+    let (_, hints, _) = http.post();
+    assert_eq!(hints.params, region("=?base64?w6k=?="));
+    assert_eq!(hints.name.as_deref(), Some("a"));
+    http.request("tools/call", call("unknown"))
+        .expect("it leaves");
+    assert_eq!(http.post().1.params, []);
+    // What cannot be mirrored does not leave.
+    let large = json!({ "name": "a", "arguments": { "count": 9_007_199_254_740_992_u64 } });
+    let refused = http.request("tools/call", large);
+    assert!(
+        matches!(refused, Err(SendError::Params { .. })),
+        "{refused:?}"
+    );
+    http.nothing_leaves();
+}
+
+#[test]
+fn hdr_tools_that_break_a_rule_are_excluded_and_told() {
+    let mut http = Http::new(client_config(&["2026-07-28"]));
+    let bad = tool("bad", json!("a b"));
+    let good = tool("good", json!("Region"));
+    let odd = json!({ "name": 5 });
+    let listed = http.list(json!([bad, good, odd]));
+    assert_eq!(listed, json!([good, odd]), "the rest stays as it came");
+    let told = http.events.iter().any(|event| {
+        matches!(event, ClientEvent::Violation(Violation::Tool { name, .. }) if name == "bad")
+    });
+    assert!(told, "{:?}", http.events);
+    // On other transports annotations mean nothing.
+    let mut raw = RawClient::begun(
+        client_config(&["2026-07-28"]),
+        "2026-07-28",
+        json!({ "tools": {} }),
+    );
+    let (_, request) = raw.request("tools/list", json!({}));
+    let result = page(json!([bad]), None);
+    raw.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
+    let outcomes = raw.outcomes();
+    let [(_, Outcome::Result(listed))] = &outcomes[..] else {
+        panic!("{outcomes:?}");
+    };
+    assert_eq!(value(listed.object())["tools"], json!([bad]));
+}
+
+#[test]
+fn limits_what_is_remembered_of_tools_is_bounded() {
+    let mut config = client_config(&["2026-07-28"]);
+    config.limits.tool_bytes = 1500;
+    let mut http = Http::new(config);
+    let many: Vec<Value> = (0..50)
+        .map(|n| tool(&format!("t{n}"), json!("Region")))
+        .collect();
+    let kept = http.list(Value::from(many)).as_array().map(Vec::len);
+    assert!(kept.is_some_and(|kept| (1..50).contains(&kept)), "{kept:?}");
+    let limit = http.events.iter().any(|event| {
+        matches!(event, ClientEvent::Violation(Violation::Limit(limit)) if limit.name() == "tool_bytes")
+    });
+    assert!(limit);
+    // A newer list takes the place of an older one.
+    let tools = json!([tool("new", json!("Region"))]);
+    assert_eq!(http.list(tools.clone()), tools);
+}
+
+#[test]
+fn hdr_mismatch_lists_again_and_retries_once() {
+    let mut http = Http::new(client_config(&["2026-07-28"]));
+    let key = http.request("tools/call", call("a")).expect("it leaves");
+    let (on, hints, request) = http.post();
+    assert_eq!(hints.params, []);
+    http.refuse(on, &request, mismatch());
+    let (on, hints, list) = http.post();
+    assert_eq!(
+        (&list["method"], hints.method.as_deref()),
+        (&json!("tools/list"), Some("tools/list"))
+    );
+    http.answer(
+        on,
+        &list,
+        page(json!([tool("b", json!("Region"))]), Some("next")),
+    );
+    let (on, _, list) = http.post();
+    assert_eq!(list["params"]["cursor"], "next");
+    http.answer(on, &list, page(json!([tool("a", json!("Region"))]), None));
+    let (on, hints, again) = http.post();
+    assert_eq!(hints.params, region("=?base64?w6k=?="));
+    assert_eq!(
+        (&again["method"], &again["params"]["arguments"]),
+        (&json!("tools/call"), &request["params"]["arguments"])
+    );
+    assert_ne!(again["id"], request["id"]);
+    assert!(http.ended(key).is_empty());
+    // Once: the second refusal is the outcome.
+    http.refuse(on, &again, mismatch());
+    http.nothing_leaves();
+    let [Outcome::Error(error)] = http.ended(key)[..] else {
+        panic!("{:?}", http.events);
+    };
+    assert_eq!(error.code(), Some(code::HEADER_MISMATCH));
+}
+
+#[test]
+fn hdr_mismatch_of_a_tool_that_is_gone_ends_the_call() {
+    let mut http = Http::new(client_config(&["2026-07-28"]));
+    let key = http.request("tools/call", call("a")).expect("it leaves");
+    let (on, _, request) = http.post();
+    http.refuse(on, &request, mismatch());
+    let (on, _, list) = http.post();
+    http.answer(on, &list, page(json!([]), None));
+    assert!(
+        matches!(http.ended(key)[..], [Outcome::Error(_)]),
+        "{:?}",
+        http.events
+    );
+    // It can be cancelled while the list is asked for.
+    let key = http.request("tools/call", call("a")).expect("it leaves");
+    let (on, _, request) = http.post();
+    http.refuse(on, &request, mismatch());
+    http.post();
+    http.machine.cancel(key, "enough", Time::ZERO);
+    http.take();
+    assert!(
+        matches!(http.ended(key)[..], [Outcome::Cancelled]),
+        "{:?}",
+        http.events
+    );
+}
+
+fn unsupported(supported: Value) -> Value {
+    json!({ "code": -32022, "message": "no", "data": { "supported": supported, "requested": "2026-07-28" } })
+}
+
+#[test]
+fn neg_a_server_that_changed_is_asked_once_more() {
+    let mut http = Http::new(client_config(&["2026-07-28"]));
+    let key = http.request("tools/list", json!({})).expect("it leaves");
+    let (on, _, request) = http.post();
+    http.refuse(on, &request, unsupported(json!(["2026-07-28"])));
+    let (on, _, again) = http.post();
+    assert_eq!(again["method"], "tools/list");
+    http.refuse(on, &again, unsupported(json!(["2026-07-28"])));
+    assert!(
+        matches!(http.ended(key)[..], [Outcome::Error(_)]),
+        "{:?}",
+        http.events
+    );
+    // Nothing in common: the error is the outcome, and it says what the server speaks.
+    let key = http.request("tools/list", json!({})).expect("it leaves");
+    let (on, _, request) = http.post();
+    http.refuse(on, &request, unsupported(json!(["1900-01-01"])));
+    assert!(
+        matches!(http.ended(key)[..], [Outcome::Error(_)]),
+        "{:?}",
+        http.events
+    );
+    http.nothing_leaves();
+}
+
+#[test]
+fn neg_a_server_that_went_back_to_the_handshake_is_followed() {
+    let config = client_config(&["2026-07-28", "2025-06-18"]);
+    let mut raw = RawClient::begun(config, "2026-07-28", json!({ "tools": {} }));
+    let (first, one) = raw.request("tools/list", json!({}));
+    let (second, two) = raw.request("tools/call", json!({ "name": "x" }));
+    let supported = unsupported(json!(["2025-06-18", "2025-03-26"]));
+    let error =
+        |request: &Value| json!({ "jsonrpc": "2.0", "id": request["id"], "error": supported });
+    let sent = raw.send(&error(&one));
+    assert_eq!(sent[0]["method"], "initialize");
+    assert_eq!(sent[0]["params"]["protocolVersion"], "2025-06-18");
+    // The other request waits for the same.
+    assert_eq!(raw.send(&error(&two)), Vec::<Value>::new());
+    let refused = raw
+        .machine
+        .request("tools/list", None, CallOptions::default(), raw.now);
+    assert_eq!(refused, Err(SendError::NotReady));
+    let sent = raw.send(&json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": {
+        "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
+        "serverInfo": { "name": "s", "version": "1" } } }));
+    let methods: Vec<_> = sent
+        .iter()
+        .map(|message| message["method"].clone())
+        .collect();
+    assert_eq!(
+        methods,
+        ["notifications/initialized", "tools/list", "tools/call"]
+    );
+    for message in &sent {
+        check_message("2025-06-18", true, None, message);
+    }
+    for message in &sent[1..] {
+        raw.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "tools": [], "content": [] } }));
+    }
+    let ends: Vec<_> = raw
+        .outcomes()
+        .into_iter()
+        .map(|(key, end)| (key, matches!(end, Outcome::Result(_))))
+        .collect();
+    assert_eq!(ends, [(first, true), (second, true)]);
+}
+
+#[test]
+fn neg_what_waits_for_another_revision_ends_with_the_negotiation() {
+    let config = client_config(&["2026-07-28", "2025-06-18"]);
+    let mut raw = RawClient::begun(config, "2026-07-28", json!({ "tools": {} }));
+    let supported = unsupported(json!(["2025-06-18"]));
+    let (cancelled, one) = raw.request("tools/list", json!({}));
+    let (closed, two) = raw.request("tools/list", json!({}));
+    let sent = raw.send(&json!({ "jsonrpc": "2.0", "id": one["id"], "error": supported }));
+    raw.send(&json!({ "jsonrpc": "2.0", "id": two["id"], "error": supported }));
+    raw.machine.cancel(cancelled, "enough", raw.now);
+    raw.send(
+        &json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "error": { "code": -1, "message": "no" } }),
+    );
+    assert_eq!(
+        raw.outcomes(),
+        [(cancelled, Outcome::Cancelled), (closed, Outcome::Closed)]
+    );
+}
