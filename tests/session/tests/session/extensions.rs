@@ -263,7 +263,8 @@ fn ext_the_tasks_of_2025_11_25_pass_through_and_are_not_advertised() {
     assert_eq!(initialize["params"]["capabilities"].get("tasks"), None);
     client.send(
         &json!({ "jsonrpc": "2.0", "id": initialize["id"], "result": {
-        "protocolVersion": "2025-11-25", "capabilities": { "tools": {}, "tasks": { "list": {} } },
+        "protocolVersion": "2025-11-25", "capabilities": { "tools": {},
+            "tasks": { "list": {}, "requests": { "tools": { "call": {} } } } },
         "serverInfo": { "name": "s", "version": "1" } } }),
     );
     client.drain();
