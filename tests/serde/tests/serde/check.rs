@@ -2,10 +2,11 @@
 //!
 //! The layers are written as users write them, with derived types around the type in question.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use mcp_exact_tests_support::Doc;
-use mcp_exact_wire::{Decode, Encode, from_str, to_string};
+use mcp_exact_wire::{Decode, Encode, JsonObject, from_str, to_string};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -125,6 +126,16 @@ impl<T: Bridged> Sample<T> {
         assert_eq!(*got, self.value);
     }
 
+    /// The object as a layer writes it that is given member by member. That is the exact text, but for a type that is open
+    /// JSON itself: what stands between its members, and how their names are spelt, no such layer gets to see.
+    fn member_by_member(&self) -> String {
+        let object: JsonObject = from_str(&self.exact).expect("an object");
+        let member =
+            |(name, value): (Cow<'_, str>, &str)| format!("{}:{value}", Value::from(&*name));
+        let members: Vec<String> = object.iter().map(member).collect();
+        format!("{{{}}}", members.join(","))
+    }
+
     /// The value came through a layer that buffers.
     fn kept(&self, got: &T, layer: Layer) {
         let got = to_string(got);
@@ -209,6 +220,7 @@ impl<T: Bridged> Sample<T> {
         };
         self.kept(&got, Layer::Buffer);
         let sent = Internal::It(self.value.clone());
+        let text = with_member(r#""x-test-kind":"It""#, &self.member_by_member(), "");
         assert_eq!(serde_json::to_string(&sent).expect("internal"), text);
     }
 
@@ -228,6 +240,11 @@ impl<T: Bridged> Sample<T> {
             value: self.value.clone(),
             after: 7,
         };
+        let text = with_member(
+            r#""x-test-before":true"#,
+            &self.member_by_member(),
+            r#""x-test-after":7"#,
+        );
         assert_eq!(serde_json::to_string(&sent).expect("flattened"), text);
         let value = serde_json::to_value(&sent).expect("flattened");
         match Flat::<T>::deserialize(&value) {
@@ -250,6 +267,11 @@ impl<T: Bridged> Sample<T> {
             value: Some(self.value.clone()),
             after: 7,
         };
+        let text = with_member(
+            r#""x-test-before":true"#,
+            &self.member_by_member(),
+            r#""x-test-after":7"#,
+        );
         assert_eq!(serde_json::to_string(&sent).expect("flattened"), text);
     }
 
@@ -272,6 +294,9 @@ impl<T: Bridged> Sample<T> {
 fn with_member(first: &str, object: &str, last: &str) -> String {
     let inside = &object[1..object.len() - 1];
     let parts = [first, inside, last];
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let parts: Vec<&str> = parts
+        .into_iter()
+        .filter(|part| !part.trim().is_empty())
+        .collect();
     format!("{{{}}}", parts.join(","))
 }
