@@ -323,7 +323,8 @@ pub struct ClientConfig {
     pub extensions: Extensions,
     /// How long the first answer of a server may take.
     pub handshake: Duration,
-    /// How long a probe waits: old servers stay silent (`basic/transports/stdio`, "Backward Compatibility").
+    /// How long a probe waits: old servers stay silent (`basic/transports/stdio`, "Backward Compatibility"). Where no
+    /// revision with a handshake is offered there is nothing to fall back to, and `handshake` counts.
     pub probe: Duration,
     /// How long requests wait that do not say so themselves.
     pub patience: Patience,

@@ -156,7 +156,11 @@ impl Client {
         found.offered.insert(rules.revision.as_str());
         self.state = State::ExpectDiscovery(found);
         let params = JsonObject::from_iter([("_meta", self.request_meta(rules, None))]);
-        let patience = self.once(self.config.probe);
+        // Silence only tells an old server from a slow one where there is something to fall back to.
+        let patience = match self.config.offer.of_era(Era::Handshake).next() {
+            Some(_) => self.once(self.config.probe),
+            None => self.once(self.config.handshake),
+        };
         let call = Call::new("server/discover", Some(params));
         self.send_own(call, patience, Purpose::Probe(rules), rules);
     }

@@ -52,6 +52,21 @@ fn ver_fallback_silence() {
 }
 
 #[test]
+fn ver_a_slow_server_is_waited_for_where_there_is_nothing_to_fall_back_to() {
+    let wait = |revisions: &[&str]| {
+        let config = client_config(revisions);
+        let waits = (config.probe, config.handshake);
+        let client = RawClient::new(config);
+        let deadline = client.machine.poll_timeout().expect("a deadline");
+        (deadline.after(client.now), waits)
+    };
+    let (both, (probe, handshake)) = wait(&["2026-07-28", "2025-11-25"]);
+    assert!(probe < handshake);
+    assert_eq!(both, probe);
+    assert_eq!(wait(&["2026-07-28"]).0, handshake);
+}
+
+#[test]
 fn ver_fallback_an_answer_that_is_no_discovery() {
     let (mut client, probe) = client();
     let next = client.send(&json!({ "jsonrpc": "2.0", "id": probe["id"], "result": {} }));
