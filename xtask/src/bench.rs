@@ -13,6 +13,10 @@ pub enum Bench {
     Codec,
     /// What it costs to build on a library.
     Compile,
+    /// Conversions between revisions.
+    Convert,
+    /// A call through both machines of a session.
+    Session,
 }
 
 impl Bench {
@@ -20,6 +24,8 @@ impl Bench {
         match self {
             Self::Codec => "codec-bench",
             Self::Compile => "compile-bench",
+            Self::Convert => "convert-bench",
+            Self::Session => "session-bench",
         }
     }
 }

@@ -62,6 +62,18 @@ enum BenchTask {
         )]
         arguments: Vec<String>,
     },
+    /// Conversions between revisions, next to looking at and decoding the same messages.
+    Convert,
+    /// A tool call through both machines of a session, next to decoding and encoding its messages.
+    Session {
+        /// Handed on, such as `--calls N`.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENT"
+        )]
+        arguments: Vec<String>,
+    },
     /// CPU time of a clean build, dependencies and size of a small program.
     Compile {
         /// Handed on, such as `--only NAME` and `--json FILE`.
@@ -121,6 +133,8 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Bench { what } => match what {
             BenchTask::Codec { arguments } => bench::run(&root, Bench::Codec, &arguments),
             BenchTask::Compile { arguments } => bench::run(&root, Bench::Compile, &arguments),
+            BenchTask::Convert => bench::run(&root, Bench::Convert, &[]),
+            BenchTask::Session { arguments } => bench::run(&root, Bench::Session, &arguments),
         },
         Task::Codegen { check } => codegen::run(&root, check),
         Task::Diff(arguments) => diff::run(&root, &arguments),

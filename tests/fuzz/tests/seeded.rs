@@ -103,7 +103,7 @@ fn messages_survive() {
 
 #[test]
 fn sessions_hold_what_they_promise() {
-    run("session", mcp_exact_tests_fuzz::session, 6_000);
+    run("session", mcp_exact_tests_fuzz::session, 2_500);
 }
 
 /// The worlds of the corpus are not all alike: everything that ends, asks, tells or refuses happens in one of them.

@@ -1,0 +1,216 @@
+//! What a session costs beside the codec: a `tools/call` from the client's program through both machines to the server's
+//! program and back, typed at every end, next to decoding and encoding its two messages once.
+//!
+//! Both take turns in one run; the smallest CPU time of a round counts. Prints a table; no exit code depends on a time.
+//! `--calls` makes that many calls (or, with `--codec`, decodes and encodes as often) and measures nothing: for callgrind.
+#![allow(clippy::print_stdout)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cpu_time::ProcessTime;
+use mcp_exact_session::*;
+use mcp_exact_wire::{Direction, RevisionTypes, decode_message, encode_into};
+
+const ROUNDS: usize = 40;
+/// A round trip costs less than so many times the codec.
+const DEMANDED: f64 = 3.0;
+
+/// A client and a server that have agreed on a revision.
+struct Pair {
+    client: Client,
+    server: Server<()>,
+    frame: Vec<u8>,
+}
+
+/// The two messages of a call.
+struct Messages {
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Pair {
+    fn new<R: RevisionTypes>() -> Self {
+        let offer = Offer::of([R::REVISION.as_str()]).expect("compiled in");
+        let mut config = ServerConfig::new(Identity::new("server", "1"));
+        config.offer = offer.clone();
+        config.capabilities = r#"{"tools":{}}"#.parse().expect("an object");
+        let server = Server::new(Arc::new(config), Binding::Duplex, Time::ZERO);
+        let mut config = ClientConfig::new(Identity::new("client", "1"));
+        config.offer = offer;
+        let client = Client::new(Arc::new(config), Binding::Duplex, None, Time::ZERO);
+        let mut pair = Self {
+            client: client.expect("a configuration"),
+            server: server.expect("a configuration"),
+            frame: Vec::new(),
+        };
+        while pair.client.agreed().is_none() || pair.client.poll_timeout().is_some() {
+            pair.there();
+            pair.back();
+        }
+        while pair.client.poll_event().is_some() {}
+        pair.there();
+        while pair.server.poll_event().is_some() {}
+        pair
+    }
+
+    fn there(&mut self) {
+        self.frame.clear();
+        while self.client.poll_transmit(&mut self.frame).is_some() {
+            let (on, with) = (StreamId::DUPLEX, Inbound::new(()));
+            let received = self.server.receive(on, &self.frame, with, Time::ZERO);
+            received.expect("open");
+            self.frame.clear();
+        }
+    }
+
+    fn back(&mut self) {
+        self.frame.clear();
+        while self.server.poll_transmit(&mut self.frame).is_some() {
+            let received = self
+                .client
+                .receive(StreamId::DUPLEX, &self.frame, Time::ZERO);
+            received.expect("open");
+            self.frame.clear();
+        }
+    }
+
+    /// One call, typed at every end.
+    fn call(&mut self, params: &JsonObject, result: &RawResult) {
+        let sent = self.client.request(
+            "tools/call",
+            Some(params.clone()),
+            CallOptions::default(),
+            Time::ZERO,
+        );
+        let key = sent.expect("it leaves");
+        self.there();
+        let Some(ServerEvent::Request(request)) = self.server.poll_event() else {
+            panic!("no request");
+        };
+        black_box(request.typed().expect("a call"));
+        let replied = self.server.reply(request.key, result.clone(), Time::ZERO);
+        assert_eq!(replied, Ok(Sent::Queued));
+        self.back();
+        match self.client.poll_event() {
+            Some(ClientEvent::Done(done, Outcome::Result(result))) if done == key => {
+                let revision = request.revision();
+                let typed = result.typed::<ServerResults>("tools/call", revision);
+                black_box(typed.expect("a result"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The messages of one call, as they cross the wire.
+    fn messages(&mut self, params: &JsonObject, result: &RawResult) -> Messages {
+        let options = CallOptions::default();
+        let sent = self
+            .client
+            .request("tools/call", Some(params.clone()), options, Time::ZERO);
+        sent.expect("it leaves");
+        let mut messages = Messages {
+            request: Vec::new(),
+            answer: Vec::new(),
+        };
+        self.client.poll_transmit(&mut messages.request);
+        let with = Inbound::new(());
+        let received = self
+            .server
+            .receive(StreamId::DUPLEX, &messages.request, with, Time::ZERO);
+        received.expect("open");
+        let Some(ServerEvent::Request(request)) = self.server.poll_event() else {
+            panic!("no request");
+        };
+        let replied = self.server.reply(request.key, result.clone(), Time::ZERO);
+        replied.expect("it waits");
+        self.server.poll_transmit(&mut messages.answer);
+        let received = self
+            .client
+            .receive(StreamId::DUPLEX, &messages.answer, Time::ZERO);
+        received.expect("open");
+        while self.client.poll_event().is_some() {}
+        messages
+    }
+}
+
+/// Decodes and encodes both messages once.
+fn codec<R: RevisionTypes>(messages: &Messages, out: &mut Vec<u8>) {
+    once::<R::FromClient>(&messages.request, out);
+    once::<R::FromServer>(&messages.answer, out);
+}
+
+fn once<D: Direction>(text: &[u8], out: &mut Vec<u8>) {
+    let decoded = decode_message::<D>(black_box(text), &|_| Some("tools/call"));
+    out.clear();
+    encode_into(&decoded.expect("a message"), out);
+    black_box(out);
+}
+
+/// The smallest CPU time of one call, of two things that take turns.
+fn measure(calls: u32, mut a: impl FnMut(), mut b: impl FnMut()) -> (Duration, Duration) {
+    let mut best = (Duration::MAX, Duration::MAX);
+    let round = |f: &mut dyn FnMut()| {
+        let start = ProcessTime::now();
+        (0..calls).for_each(|_| f());
+        start.elapsed() / calls
+    };
+    for _ in 0..ROUNDS {
+        best.0 = best.0.min(round(&mut a));
+        best.1 = best.1.min(round(&mut b));
+    }
+    best
+}
+
+fn text(bytes: usize) -> String {
+    let line = "one line of source code, with \\\"quotes\\\" and more; ";
+    line.repeat(bytes.div_ceil(line.len()))
+}
+
+fn call(bytes: usize) -> (JsonObject, RawResult) {
+    let text = text(bytes);
+    let params =
+        format!(r#"{{"name":"write_file","arguments":{{"path":"src/main.rs","text":"{text}"}}}}"#);
+    let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}],"isError":false}}"#);
+    let object = |text: &str| -> JsonObject { text.parse().expect("an object") };
+    (object(&params), RawResult::from(object(&result)))
+}
+
+fn compare<R: RevisionTypes>(only: Option<(u32, bool)>) {
+    for (name, bytes, calls) in [
+        ("of 300 B", 150, 5_000),
+        ("of 2 kB", 1_800, 2_000),
+        ("of 20 kB", 20_000, 300),
+    ] {
+        let (params, result) = call(bytes);
+        let mut pair = Pair::new::<R>();
+        let messages = pair.messages(&params, &result);
+        let mut out = Vec::new();
+        match only {
+            Some((calls, true)) => (0..calls).for_each(|_| codec::<R>(&messages, &mut out)),
+            Some((calls, false)) => (0..calls).for_each(|_| pair.call(&params, &result)),
+            None => {
+                let codec = || codec::<R>(&messages, &mut out);
+                let (a, b) = measure(calls, codec, || pair.call(&params, &result));
+                let ratio = b.as_secs_f64() / a.as_secs_f64();
+                println!(
+                    "{:<11} tools/call {name:<9} {:>9.2} µs  codec {:>9.2} µs  ratio {ratio:>5.2}  demanded below {DEMANDED}",
+                    R::REVISION.as_str(),
+                    b.as_secs_f64() * 1e6,
+                    a.as_secs_f64() * 1e6,
+                );
+            }
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let codec = arguments.iter().any(|argument| argument == "--codec");
+    let calls = arguments.iter().position(|argument| argument == "--calls");
+    let calls = calls.and_then(|at| arguments.get(at + 1)?.parse().ok());
+    let only = calls.map(|calls| (calls, codec));
+    compare::<mcp_2025_11_25::V2025_11_25>(only);
+    compare::<mcp_2026_07_28::V2026_07_28>(only);
+}
