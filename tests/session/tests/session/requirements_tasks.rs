@@ -1,0 +1,210 @@
+//! The ledger's rows on the tasks of 2025-11-25 (`basic/utilities/tasks`, `basic/utilities/progress`).
+
+use mcp_exact_tests_session::*;
+
+use crate::requirements_flow::{call, client, content, progress, server};
+
+const TASKS: &str = "2025-11-25";
+
+fn task_client(tasks: Value) -> CheckedClient {
+    let capabilities = json!({ "tools": {}, "tasks": tasks });
+    CheckedClient::ready(client_config(&[TASKS]), TASKS, capabilities)
+}
+
+fn task_call() -> Value {
+    json!({ "name": "x", "task": { "ttl": 60000 } })
+}
+
+#[test]
+fn task_not_sent_undeclared() {
+    for tasks in [
+        json!({}),
+        json!({ "list": {} }),
+        json!({ "requests": { "tools": {} } }),
+        json!({ "requests": { "sampling": { "createMessage": {} } } }),
+    ] {
+        let mut client = task_client(tasks.clone());
+        let sent = client.try_request("tools/call", task_call());
+        assert!(
+            matches!(sent, Err(SendError::Capability { .. })),
+            "{tasks}: {sent:?}"
+        );
+        assert!(client.drain().is_empty());
+    }
+    let mut client = task_client(json!({ "requests": { "tools": { "call": {} } } }));
+    let (_, sent) = client.request("tools/call", task_call());
+    assert_eq!(sent["params"]["task"]["ttl"], 60000);
+    // A server asks for no task either.
+    let mut server = server(TASKS);
+    let key = server.serve(&call(TASKS, json!(1), json!("t"))).key;
+    let params = object(json!({ "messages": [], "maxTokens": 1, "task": {} }));
+    let asks = vec![(
+        "s".to_owned(),
+        Ask::new("sampling/createMessage", Some(params)),
+    )];
+    let sent = server
+        .machine
+        .reply(key, Reply::Ask { asks, state: None }, Time::ZERO);
+    assert!(
+        matches!(sent, Err(SendError::Capability { .. })),
+        "{sent:?}"
+    );
+}
+
+#[test]
+fn task_undeclared_ignored() {
+    let mut server = server(TASKS);
+    let key = server
+        .serve(&request_at(TASKS, 1, "tools/call", task_call(), json!({})))
+        .key;
+    let answer = server.reply(key, content()).remove(0);
+    assert_eq!(answer["result"], json!({ "content": [] }));
+    let mut client = client(TASKS);
+    let schema = json!({ "type": "object", "properties": {} });
+    for (method, params) in [
+        (
+            "sampling/createMessage",
+            json!({ "messages": [], "maxTokens": 1, "task": {} }),
+        ),
+        (
+            "elicitation/create",
+            json!({ "message": "m", "requestedSchema": schema, "task": {} }),
+        ),
+    ] {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        assert!(client.send(&message).is_empty(), "{method}");
+        let ask = client.asks().remove(0).0;
+        let answer = json!({ "action": "decline", "role": "assistant", "model": "m", "content": { "type": "text", "text": "t" } });
+        assert!(client.answer(ask, answer)[0]["result"].is_object());
+    }
+}
+
+#[test]
+fn task_capability_declared_by_nobody_who_has_none() {
+    // Neither side says that it has tasks, and neither has: requests for them are not there.
+    let mut server = CheckedServer::new(server_config(&[TASKS]), TASKS);
+    let answer = server.send(&initialize(TASKS, json!({}))).remove(0);
+    assert!(answer["result"]["capabilities"].get("tasks").is_none());
+    server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let mut client = CheckedClient::new(client_config(&[TASKS]), TASKS);
+    assert!(
+        client.drain()[0]["params"]["capabilities"]
+            .get("tasks")
+            .is_none()
+    );
+    let mut client = self::client(TASKS);
+    for method in ["tasks/list", "tasks/get", "tasks/result", "tasks/cancel"] {
+        let message =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "taskId": "t" } });
+        assert_eq!(
+            server.send(&message)[0]["error"]["code"],
+            -32601,
+            "{method}"
+        );
+        assert_eq!(
+            client.send(&message)[0]["error"]["code"],
+            -32601,
+            "{method}"
+        );
+    }
+}
+
+#[test]
+fn task_cancel_not_by_notification() {
+    let requests = json!({ "requests": { "tools": { "call": {} } }, "cancel": {} });
+    // Before there is a task to name, and after that.
+    for created in [false, true] {
+        let mut client = task_client(requests.clone());
+        let (key, sent) = client.request("tools/call", task_call());
+        if created {
+            let task = json!({ "taskId": "t", "status": "working", "createdAt": "2026-01-01T00:00:00Z",
+                "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 });
+            client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "task": task } }));
+            assert!(matches!(&client.outcomes()[..], [(done, Outcome::Result(_))] if *done == key));
+        }
+        let now = client.now;
+        client.machine.cancel(key, "enough", now);
+        assert!(client.drain().is_empty(), "no `cancelled`");
+        // The way to do it.
+        let (_, cancel) = client.request("tasks/cancel", json!({ "taskId": "t" }));
+        assert_eq!(cancel["method"], "tasks/cancel");
+        let (_, _) = client.request("tools/call", task_call());
+        let deadline = client.machine.poll_timeout().expect("a deadline");
+        client.machine.handle_timeout(deadline);
+        let sent = client.drain();
+        let cancelled: Vec<&Value> = sent
+            .iter()
+            .filter(|m| m["method"] == "notifications/cancelled")
+            .collect();
+        assert_eq!(cancelled.len(), 1, "the ordinary request: {sent:?}");
+        assert_eq!(cancelled[0]["params"]["requestId"], cancel["id"]);
+    }
+}
+
+fn task(status: &str) -> Value {
+    json!({ "taskId": "t", "status": status, "createdAt": "2026-01-01T00:00:00Z",
+        "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 })
+}
+
+#[test]
+fn prog_task_keeps_its_token_until_it_is_over() {
+    let requests = json!({ "requests": { "tools": { "call": {} } }, "cancel": {}, "list": {} });
+    for end in [
+        "tasks/get",
+        "tasks/cancel",
+        "tasks/result",
+        "notifications/tasks/status",
+    ] {
+        let mut client = task_client(requests.clone());
+        let (key, sent) = client.request("tools/call", task_call());
+        let token = sent["params"]["_meta"]["progressToken"].clone();
+        client.send(&progress(&token, json!(1)));
+        let created = json!({ "task": task("working") });
+        client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": created }));
+        client.events();
+        for (done, raised) in [
+            (json!(1), false),
+            (json!(2), true),
+            (json!(2), false),
+            (json!(3), true),
+        ] {
+            client.send(&progress(&token, done));
+            let events = client.events();
+            let told = matches!(&events[..], [ClientEvent::Progress(of, _)] if *of == key);
+            assert_eq!(told, raised, "{end}: {events:?}");
+        }
+        match end {
+            "notifications/tasks/status" => {
+                client.send(&json!({ "jsonrpc": "2.0", "method": end, "params": task("working") }));
+                client.send(&progress(&token, json!(4)));
+                assert!(
+                    matches!(client.events().last(), Some(ClientEvent::Progress(..))),
+                    "still working"
+                );
+                client.send(&json!({ "jsonrpc": "2.0", "method": end, "params": task("failed") }));
+            }
+            _ => {
+                let (_, asked) = client.request(end, json!({ "taskId": "t" }));
+                let body = if end == "tasks/result" {
+                    json!({ "content": [] })
+                } else {
+                    task("completed")
+                };
+                client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": body }));
+            }
+        }
+        client.events();
+        client.send(&progress(&token, json!(9)));
+        assert!(client.events().is_empty(), "{end}: it is over");
+    }
+    // A request that did not become a task ends with its result.
+    let mut client = task_client(requests);
+    let (_, sent) = client.request("tools/call", task_call());
+    client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "content": [] } }));
+    client.events();
+    client.send(&progress(
+        &sent["params"]["_meta"]["progressToken"],
+        json!(1),
+    ));
+    assert!(client.events().is_empty());
+}
