@@ -175,7 +175,11 @@ impl<T: Bridged> Sample<T> {
             r#"{{"before":true,"value":{exact},"list":[{exact},{exact}],"boxed":{exact}}}"#
         );
         let field: Field<T> = serde_json::from_str(&text).expect("fields");
-        self.same(field.value.as_ref().expect("it is there"));
+        match &field.value {
+            Some(value) => self.same(value),
+            // The null of a type that is open JSON is an absent value to serde.
+            None => assert_eq!(*exact, "null"),
+        }
         self.same(&field.boxed);
         field.list.iter().for_each(|value| self.same(value));
         assert_eq!(field.none, None);
