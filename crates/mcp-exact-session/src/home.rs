@@ -133,7 +133,7 @@ impl<C> Incoming<C> {
             sender: Role::Server,
         };
         let way = (H::KNOWN.revision(), self.revision());
-        let text = params.map(|params| to_string(params));
+        let text = params.map(to_string);
         let asked = converted(root, text.as_deref(), way, Context::new(), policy)?;
         asked.map(|text| {
             let params = text.map(|text| object(Some(text))).transpose()?;
@@ -301,7 +301,7 @@ impl Client {
             method: Q::METHOD,
             sender: Role::Client,
         };
-        let text = params.map(|params| to_string(params));
+        let text = params.map(to_string);
         let refused = |error: PeerError| SendError::Params {
             method: Q::METHOD.to_owned(),
             reason: error.message().to_owned(),

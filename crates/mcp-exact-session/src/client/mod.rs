@@ -74,6 +74,7 @@ pub struct Client {
     outbox: Outbox,
     events: VecDeque<ClientEvent>,
     rate: Rate,
+    request_rate: Rate,
     tools: Tools,
     parked: Vec<Parked>,
 }
@@ -137,6 +138,7 @@ impl Client {
             outbox: Outbox::default(),
             events: VecDeque::new(),
             rate: Rate::default(),
+            request_rate: Rate::default(),
             tools: Tools::default(),
             parked: Vec::new(),
         }

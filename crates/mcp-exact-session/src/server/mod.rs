@@ -86,6 +86,7 @@ pub struct Server<C> {
     outbox: Outbox,
     events: VecDeque<ServerEvent<C>>,
     rate: Rate,
+    request_rate: Rate,
     level: Option<Level>,
     subscriptions: BTreeSet<String>,
 }
@@ -140,6 +141,7 @@ impl<C> Server<C> {
             outbox: Outbox::default(),
             events: VecDeque::new(),
             rate: Rate::default(),
+            request_rate: Rate::default(),
             level: None,
             subscriptions: BTreeSet::new(),
         }

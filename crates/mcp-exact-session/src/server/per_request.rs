@@ -320,11 +320,11 @@ impl<C> Server<C> {
         };
         let filter = filter.honoured(&self.config);
         let theirs = &caller.agreed.capabilities;
-        let needed = filter.more.iter();
-        let needed = needed.filter_map(|(name, _)| extension_of(&self.config, &name));
-        let lacking = needed
-            .filter(|extension| !extension.declared(theirs))
-            .next();
+        let lacking = filter
+            .more
+            .iter()
+            .filter_map(|(name, _)| extension_of(&self.config, &name))
+            .find(|extension| !extension.declared(theirs));
         if let Some(extension) = lacking {
             let error = PeerError::missing_extension(&extension.id);
             return self.refuse(on, None, &id, &error);
