@@ -74,5 +74,11 @@ mod tests {
             "--package codec-bench -- --quick",
         );
         check(Bench::Compile, &[], "--package compile-bench --");
+        check(Bench::Convert, &[], "--package convert-bench --");
+        check(
+            Bench::Session,
+            &["--calls", "5"],
+            "--package session-bench -- --calls 5",
+        );
     }
 }

@@ -35,6 +35,7 @@ impl Pair {
         let offer = Offer::of([R::REVISION.as_str()]).expect("compiled in");
         let mut config = ServerConfig::new(Identity::new("server", "1"));
         config.offer = offer.clone();
+        config.limits.requests_per_second = u32::MAX;
         config.capabilities = r#"{"tools":{}}"#.parse().expect("an object");
         let server = Server::new(Arc::new(config), Binding::Duplex, Time::ZERO);
         let mut config = ClientConfig::new(Identity::new("client", "1"));

@@ -72,6 +72,18 @@
 //! - **Changes** go to everybody who wants to know, by one [`Server::publish`].
 //! - **Bounds** on everything that a peer can make grow: [`Limits`].
 //!
+//! # HTTP
+//!
+//! A client over Streamable HTTP mirrors tool parameters into headers by itself ([`HttpHints::params`]), leaves tools that break
+//! the rules of that out of the list ([`Violation::Tool`]), and asks for the list once more when a server refuses the headers of a
+//! call. With [`Binding::HttpSse`] every message of the server comes on one stream of events; its first event, `endpoint`, is the
+//! transport's.
+//!
+//! # Extensions
+//!
+//! [`Extension`] registers what an extension adds: the machine declares it, and lets its methods, notifications, filters and
+//! types of results pass where the other side has declared it too. Its types are those of its own crate.
+//!
 //! What they leave to the program: the parameters of requests are decoded when it asks ([`Incoming::typed`]), and an error of
 //! that is the error to reply with. Results are sent as they are given, in the shape of the revision that the request speaks.
 //!
@@ -84,6 +96,10 @@
 //! - A batch that a revision does not have is refused request by request, so that nobody waits for an answer.
 //! - `ping`, `logging/setLevel`, `server/discover` and `subscriptions/listen` are answered by the machine;
 //!   `resources/subscribe` goes to the program, and what it accepts is remembered for `publish`.
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 mod capability;
 mod client;

@@ -34,6 +34,9 @@ pub struct Limits {
     pub queued: usize,
     /// Bytes that wait to be sent.
     pub queued_bytes: usize,
+    /// Requests that are taken from the peer in each second, those that the machine answers by itself included; more are
+    /// refused.
+    pub requests_per_second: u32,
     /// Notifications that are taken from the peer in each second.
     pub notifications_per_second: u32,
     /// Resources that one peer subscribes to, and streams of notifications that it listens to.
@@ -63,6 +66,7 @@ impl Default for Limits {
             streams: 256,
             queued: 1024,
             queued_bytes: 64 << 20,
+            requests_per_second: 10_000,
             notifications_per_second: 1000,
             subscriptions: 1024,
             asks: 32,
@@ -95,6 +99,8 @@ pub enum Limit {
     Streams,
     /// [`Limits::queued`] or [`Limits::queued_bytes`].
     Queued,
+    /// [`Limits::requests_per_second`].
+    Requests,
     /// [`Limits::notifications_per_second`].
     Notifications,
     /// [`Limits::subscriptions`].
@@ -122,6 +128,7 @@ impl Limit {
             Self::Sent => "sent",
             Self::Streams => "streams",
             Self::Queued => "queued",
+            Self::Requests => "requests_per_second",
             Self::Notifications => "notifications_per_second",
             Self::Subscriptions => "subscriptions",
             Self::Asks => "asks",
@@ -160,7 +167,7 @@ impl Default for Patience {
     }
 }
 
-/// How many notifications were taken in the second that has begun at `since`.
+/// How many messages of a kind were taken in the second that has begun at `since`.
 #[derive(Debug, Default)]
 pub(crate) struct Rate {
     since: crate::Time,
@@ -168,7 +175,7 @@ pub(crate) struct Rate {
     told: bool,
 }
 
-/// What becomes of a notification.
+/// What becomes of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     Yes,

@@ -4,6 +4,7 @@
 //! the other.
 
 mod hostile;
+mod seen;
 mod session;
 
 pub use session::{explore, session};

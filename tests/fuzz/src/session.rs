@@ -12,6 +12,7 @@ use mcp_exact_session::*;
 use mcp_exact_wire::{Kind, from_slice};
 
 use crate::hostile::{Choices, frame};
+use crate::seen::{happened, heard};
 
 /// Runs the world that the bytes describe to its end.
 pub fn session(bytes: &[u8]) {
@@ -59,6 +60,7 @@ fn limits() -> Limits {
         streams: 12,
         queued: 16,
         queued_bytes: 16 << 10,
+        requests_per_second: 100,
         notifications_per_second: 20,
         subscriptions: 3,
         asks: 3,
@@ -599,50 +601,6 @@ fn headers(http: &HttpHints) -> Vec<(String, String)> {
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)));
     named.chain(http.params.iter().cloned()).collect()
-}
-
-fn ended(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Result(_) => "result",
-        Outcome::Error(_) => "error",
-        Outcome::TimedOut => "timed out",
-        Outcome::Cancelled => "cancelled",
-        Outcome::Lost => "lost",
-        Outcome::Closed => "closed",
-    }
-}
-
-fn heard(event: &ClientEvent) -> &'static str {
-    match event {
-        ClientEvent::Agreed(agreed, _) => agreed.revision.as_str(),
-        ClientEvent::Failed(_) => "no agreement",
-        ClientEvent::Restart => "restart",
-        ClientEvent::Done(_, outcome) => ended(outcome),
-        ClientEvent::Progress(..) => "progress",
-        ClientEvent::Ask { during, .. } if during.is_some() => "question during a request",
-        ClientEvent::Ask { .. } => "question",
-        ClientEvent::AskCancelled(_) => "question cancelled",
-        ClientEvent::Log(..) => "log",
-        ClientEvent::Listening(..) => "subscription",
-        ClientEvent::Changed(..) => "change",
-        ClientEvent::Violation(Violation::Limit(limit)) => limit.name(),
-        ClientEvent::Violation(Violation::Tool { .. }) => "bad tool",
-        ClientEvent::Violation(_) => "violation of a server",
-        _ => "other",
-    }
-}
-
-fn happened(event: &ServerEvent<()>) -> &'static str {
-    match event {
-        ServerEvent::Request(request) if request.round > 0 => "another round",
-        ServerEvent::Request(_) => "request",
-        ServerEvent::Cancelled { .. } => "request cancelled",
-        ServerEvent::Listen { .. } => "listen",
-        ServerEvent::Done(..) => "answer of a client",
-        ServerEvent::Violation(Violation::Limit(limit)) => limit.name(),
-        ServerEvent::Violation(_) => "violation of a client",
-        _ => "other",
-    }
 }
 
 /// What leaves is one JSON message, or several, on one line.

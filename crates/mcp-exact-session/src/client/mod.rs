@@ -80,6 +80,7 @@ pub struct Client {
     rate: Rate,
     elicited: Elicited,
     tasks: Tasks,
+    request_rate: Rate,
     tools: Tools,
     parked: Vec<Parked>,
 }
@@ -146,6 +147,7 @@ impl Client {
             rate: Rate::default(),
             elicited,
             tasks: Tasks::new(tombstones),
+            request_rate: Rate::default(),
             tools: Tools::default(),
             parked: Vec::new(),
         }

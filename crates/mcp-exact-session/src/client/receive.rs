@@ -132,6 +132,16 @@ impl Client {
     /// A request of the server.
     fn asked(&mut self, on: StreamId, batch: Option<u64>, request: WithId<Call>) {
         let WithId { id, request: call } = request;
+        let most = self.config.limits.requests_per_second;
+        match self.request_rate.take(self.now, most) {
+            Taken::Yes => {}
+            taken => {
+                if taken == Taken::NoLonger {
+                    self.violation(Violation::Limit(Limit::Requests));
+                }
+                return self.refuse(on, batch, &id, &PeerError::limit(Limit::Requests));
+            }
+        }
         let rules = self.rules();
         if rules.is_some_and(|rules| rules.era() == Era::PerRequest) {
             return self.violation(Violation::Method(call.method));

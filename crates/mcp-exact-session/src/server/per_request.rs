@@ -320,10 +320,11 @@ impl<C> Server<C> {
         };
         let filter = filter.honoured(&self.config);
         let theirs = &caller.agreed.capabilities;
-        let lacking = filter.more.iter().find_map(|(name, _)| {
-            let needed = extension_of(&self.config, &name);
-            needed.filter(|extension| !extension.declared(theirs))
-        });
+        let lacking = filter
+            .more
+            .iter()
+            .filter_map(|(name, _)| extension_of(&self.config, &name))
+            .find(|extension| !extension.declared(theirs));
         if let Some(extension) = lacking {
             let error = PeerError::missing_extension(&extension.id);
             return self.refuse(on, None, &id, &error);

@@ -158,6 +158,16 @@ impl<C> Server<C> {
         with: &Arc<Inbound<C>>,
     ) {
         let WithId { id, request: call } = request;
+        let most = self.config.limits.requests_per_second;
+        match self.request_rate.take(self.now, most) {
+            Taken::Yes => {}
+            taken => {
+                if taken == Taken::NoLonger {
+                    self.violation(Violation::Limit(Limit::Requests));
+                }
+                return self.refuse(on, batch, &id, &PeerError::limit(Limit::Requests));
+            }
+        }
         if self.is_per_request(&call, with) {
             return self.stateless_request(on, batch, id, call, with);
         }

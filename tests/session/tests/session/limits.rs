@@ -197,3 +197,26 @@ fn requests_between_two_rounds_count_too() {
         .request("tools/list", None, CallOptions::default(), client.now);
     assert_eq!(more, Err(SendError::Limit(Limit::Sent)));
 }
+
+#[test]
+fn requests_are_limited_in_each_second() {
+    let mut config = server_config(&["2025-06-18"]);
+    // `initialize` is the first one.
+    config.limits.requests_per_second = 3;
+    let mut raw = RawServer::begun(config, "2025-06-18", json!({}));
+    let ping = |raw: &mut RawServer, id: u64| {
+        let answer = raw.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
+        assert_eq!(answer.len(), 1, "every request is answered: {answer:?}");
+        answer[0]["error"]["data"]["limit"].clone()
+    };
+    let said: Vec<Value> = (1..=4).map(|id| ping(&mut raw, id)).collect();
+    assert_eq!(said[..2], [Value::Null, Value::Null]);
+    assert_eq!(
+        said[2..],
+        [json!("requests_per_second"), json!("requests_per_second")]
+    );
+    // Told once a second.
+    assert_eq!(raw.violations(), [Violation::Limit(Limit::Requests)]);
+    raw.now = Time::from_millis(1000);
+    assert_eq!(ping(&mut raw, 5), Value::Null);
+}

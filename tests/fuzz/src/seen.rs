@@ -1,0 +1,49 @@
+//! Names of what happens in a world, to know what a corpus reaches.
+//!
+//! Takes events; gives words. Changes nothing.
+
+use mcp_exact_session::*;
+
+fn ended(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Result(_) => "result",
+        Outcome::Error(_) => "error",
+        Outcome::TimedOut => "timed out",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Lost => "lost",
+        Outcome::Closed => "closed",
+    }
+}
+
+pub(crate) fn heard(event: &ClientEvent) -> &'static str {
+    match event {
+        ClientEvent::Agreed(agreed, _) => agreed.revision.as_str(),
+        ClientEvent::Failed(_) => "no agreement",
+        ClientEvent::Restart => "restart",
+        ClientEvent::Done(_, outcome) => ended(outcome),
+        ClientEvent::Progress(..) => "progress",
+        ClientEvent::Ask { during, .. } if during.is_some() => "question during a request",
+        ClientEvent::Ask { .. } => "question",
+        ClientEvent::AskCancelled(_) => "question cancelled",
+        ClientEvent::Log(..) => "log",
+        ClientEvent::Listening(..) => "subscription",
+        ClientEvent::Changed(..) => "change",
+        ClientEvent::Violation(Violation::Limit(limit)) => limit.name(),
+        ClientEvent::Violation(Violation::Tool { .. }) => "bad tool",
+        ClientEvent::Violation(_) => "violation of a server",
+        _ => "other",
+    }
+}
+
+pub(crate) fn happened(event: &ServerEvent<()>) -> &'static str {
+    match event {
+        ServerEvent::Request(request) if request.round > 0 => "another round",
+        ServerEvent::Request(_) => "request",
+        ServerEvent::Cancelled { .. } => "request cancelled",
+        ServerEvent::Listen { .. } => "listen",
+        ServerEvent::Done(..) => "answer of a client",
+        ServerEvent::Violation(Violation::Limit(limit)) => limit.name(),
+        ServerEvent::Violation(_) => "violation of a client",
+        _ => "other",
+    }
+}
