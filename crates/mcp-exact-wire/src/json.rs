@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use crate::error::{DecodeError, Read};
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::writer::Writer;
-use crate::{from_str, to_string};
+use crate::{from_str, leap, to_string};
 
 /// One JSON value as text.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -162,9 +163,31 @@ impl JsonObject {
 
     /// All members in order, with the text of their values. A name with a lone surrogate in it has U+FFFD in its place.
     pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
+        let text = self.text();
+        self.members()
+            .map(move |member| (member.name, &text[member.value]))
+    }
+
+    /// Whether the name stands somewhere in the text, or something that could be another spelling of it: a search that is
+    /// much faster than a walk through the members. Letters can only be spelt differently by `\u`.
+    fn may_have(&self, name: &str) -> bool {
+        let text = self.text().as_bytes();
+        let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !is_plain {
+            return true;
+        }
+        let mut found = memchr::memmem::find_iter(text, name.as_bytes());
+        let quoted = |at: usize| {
+            let end = at + name.len();
+            at > 0 && text[at - 1] == b'"' && text.get(end) == Some(&b'"')
+        };
+        found.any(quoted) || memchr::memmem::find(text, b"\\u").is_some()
+    }
+
+    fn members(&self) -> ObjectMembers<'_> {
         ObjectMembers {
-            r: Reader::new(self.text()),
-            first: None,
+            text: self.text(),
+            at: 1,
         }
     }
 
@@ -180,65 +203,112 @@ impl JsonObject {
 
     /// The value of a member.
     pub fn get(&self, name: &str) -> Option<Json> {
+        if !self.may_have(name) {
+            return None;
+        }
         self.iter()
             .filter(|(known, _)| known == name)
             .last()
             .map(|(_, text)| Json::from_checked(text))
     }
 
-    /// Sets a member: in its place when it is there already, otherwise at the end. Other members keep their text.
+    /// Sets a member: in its place when it is there already, otherwise at the end. Everything else keeps its text.
     pub fn insert(&mut self, name: &str, value: impl Into<Json>) {
         let value = value.into();
-        let mut out = Vec::with_capacity(self.text().len() + name.len() + value.text().len() + 4);
+        let text = self.text();
+        let same = self.may_have(name).then(|| self.members());
+        let mut same = same
+            .into_iter()
+            .flatten()
+            .filter(|member| member.name == name);
+        let (found, more) = (same.next(), same.next().is_some());
+        if more {
+            return self.insert_everywhere(name, &value);
+        }
+        let mut out = String::with_capacity(text.len() + name.len() + value.text().len() + 8);
+        match found {
+            Some(member) => {
+                out.push_str(&text[..member.value.start]);
+                out.push_str(value.text());
+                out.push_str(&text[member.value.end..]);
+            }
+            None => {
+                let before = &text[..text.len() - 1];
+                out.push_str(before);
+                if before.trim_end().len() > 1 {
+                    out.push(',');
+                }
+                out.push_str(Json::string(name).text());
+                out.push(':');
+                out.push_str(value.text());
+                out.push('}');
+            }
+        }
+        self.0 = Json(out.into());
+    }
+
+    /// A name that is there twice has the value in both places afterwards.
+    #[cold]
+    fn insert_everywhere(&mut self, name: &str, value: &Json) {
+        let mut out = Vec::with_capacity(self.text().len() + value.text().len());
         let mut w = Writer::new(&mut out);
-        let mut placed = false;
         w.put("{");
         for (known, text) in self.iter() {
             w.name(&known);
-            if known == name {
-                placed = true;
-                w.put(value.text());
-            } else {
-                w.put(text);
-            }
-        }
-        if !placed {
-            w.name(name);
-            w.put(value.text());
+            w.put(if known == name { value.text() } else { text });
         }
         w.put("}");
         self.0 = Json(String::from_utf8_lossy(&out).into());
     }
 }
 
+/// The members of an object whose text was checked when it came in: only their ends are looked for.
 struct ObjectMembers<'a> {
-    r: Reader<'a>,
-    first: Option<bool>,
+    text: &'a str,
+    at: usize,
+}
+
+/// A member: its name, and where its value stands.
+struct ObjectMember<'a> {
+    name: Cow<'a, str>,
+    value: Range<usize>,
+}
+
+impl ObjectMembers<'_> {
+    /// The next byte that is no white space and none of `but`.
+    fn skip(&mut self, but: u8) -> Option<u8> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r') || *byte == but;
+        let at = rest.iter().position(|byte| !blank(byte))?;
+        self.at += at;
+        Some(rest[at])
+    }
+
+    /// The value at this place.
+    fn value(&mut self) -> Option<Range<usize>> {
+        let start = self.at;
+        self.at = leap::value_end(self.text.as_bytes(), start)?;
+        Some(start..self.at)
+    }
 }
 
 impl<'a> Iterator for ObjectMembers<'a> {
-    type Item = (Cow<'a, str>, &'a str);
+    type Item = ObjectMember<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut first = match self.first {
-            Some(first) => first,
-            None => {
-                self.r.open_object().ok()?;
-                true
-            }
-        };
-        let member = self.r.next_member(&mut first).ok()?;
-        self.first = Some(first);
-        member?;
-        let quoted = self.r.raw().ok()?;
-        self.r.colon().ok()?;
-        let inside = &quoted[1..quoted.len() - 1];
+        if self.skip(b',')? != b'"' {
+            return None;
+        }
+        let name = self.value()?;
+        let inside = self.text.get(name.start + 1..name.end - 1)?;
+        self.skip(b':')?;
+        let value = self.value()?;
         let name = if inside.contains('\\') {
             Cow::Owned(crate::unescape::unescape_lossy(inside))
         } else {
             Cow::Borrowed(inside)
         };
-        Some((name, self.r.raw().ok()?))
+        Some(ObjectMember { name, value })
     }
 }
 
@@ -312,5 +382,50 @@ impl Encode for JsonObject {
     #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(self.text());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(text: &str) -> JsonObject {
+        text.parse().expect("an object")
+    }
+
+    fn check_get(text: &str, name: &str, expected: Option<&str>) {
+        let found = object(text).get(name);
+        assert_eq!(found.as_ref().map(Json::text), expected, "{text}");
+    }
+
+    #[test]
+    fn members_are_found_however_their_names_are_written() {
+        check_get(r#"{"a":1,"b" : [2, "a"] }"#, "b", Some(r#"[2, "a"]"#));
+        check_get(r#"{"\u0061":1}"#, "a", Some("1"));
+        check_get(r#"{"x":"\"a\"","a":{"a":3}}"#, "a", Some(r#"{"a":3}"#));
+        check_get(r#"{"x":{"a":3}}"#, "a", None);
+        check_get(r#"{"x":"a"}"#, "a", None);
+        check_get(r#"{"a":1,"a":2}"#, "a", Some("2"));
+        check_get(r#"{"a\/b":1}"#, "a/b", Some("1"));
+        check_get("{ }", "a", None);
+    }
+
+    fn check_insert(text: &str, name: &str, expected: &str) {
+        let mut object = object(text);
+        object.insert(name, true);
+        assert_eq!(object.text(), expected);
+        assert_eq!(object.get(name).as_ref().map(Json::text), Some("true"));
+    }
+
+    #[test]
+    fn a_member_is_set_and_the_others_keep_their_text() {
+        check_insert("{}", "a", r#"{"a":true}"#);
+        check_insert("{ }", "a", r#"{ "a":true}"#);
+        check_insert(r#"{"b" : 1e0 }"#, "a", r#"{"b" : 1e0 ,"a":true}"#);
+        check_insert(r#"{"a":1 , "b":2}"#, "a", r#"{"a":true , "b":2}"#);
+        check_insert(r#"{"x":{"a":1}}"#, "a", r#"{"x":{"a":1},"a":true}"#);
+        check_insert(r#"{"\u0061":1}"#, "a", r#"{"\u0061":true}"#);
+        check_insert(r#"{"a":1,"a":2}"#, "a", r#"{"a":true,"a":true}"#);
+        check_insert(r#"{"b":1}"#, "a\n", r#"{"b":1,"a\n":true}"#);
     }
 }

@@ -66,10 +66,10 @@ pub fn encode_into<T: Encode + ?Sized>(value: &T, out: &mut Vec<u8>) {
 /// nothing can smuggle a second message into a line.
 pub fn to_line<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
     let mut out = to_vec(value);
-    for byte in &mut out {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
+    let mut at = 0;
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', &out[at..]) {
+        at += found;
+        out[at] = b' ';
     }
     out
 }

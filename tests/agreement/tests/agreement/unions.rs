@@ -1,7 +1,7 @@
 //! Which member of a union a value is, by the rules that the documentation gives.
 //! Takes the corrected schema and a document; gives the index of a member. Written from the rules, not from the generator:
 //! first the kind of JSON value, then a constant, then required members, most specific first, then members that only one
-//! knows, schema order among equals.
+//! knows, schema order among equals. What may stand in another member too is told apart by what is inside it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,7 +119,8 @@ fn most_specific(schema: &Schema, candidates: &[&Form], doc: &Doc) -> Option<usi
         return Some(only.member);
     }
     let mut needs = apart(candidates.iter().map(|form| outside(form)).collect());
-    if needs.iter().collect::<BTreeSet<_>>().len() < needs.len() {
+    let has_equals = needs.iter().collect::<BTreeSet<_>>().len() < needs.len();
+    if has_equals || may_stand_elsewhere(candidates, &needs) {
         needs = apart(candidates.iter().map(|form| inside(schema, form)).collect());
     }
     let mut best: Option<(usize, usize)> = None;
@@ -152,6 +153,22 @@ fn most_specific(schema: &Schema, candidates: &[&Form], doc: &Doc) -> Option<usi
         }
     }
     best.map(|(_, member)| member)
+}
+
+/// Whether all that tells a form apart may stand in another one too.
+fn may_stand_elsewhere(candidates: &[&Form], needs: &[BTreeSet<Need>]) -> bool {
+    let others = |at: usize| {
+        let all = candidates.iter().zip(needs).enumerate();
+        all.filter(move |(other, _)| *other != at)
+            .map(|(_, other)| other)
+    };
+    needs.iter().enumerate().any(|(at, need)| {
+        let knows = |form: &Form, name: &str| form.at.schema["properties"].get(name).is_some();
+        !need.is_empty()
+            && others(at).any(|(form, theirs)| {
+                need.iter().all(|(name, _)| knows(form, name)) && !need.is_subset(theirs)
+            })
+    })
 }
 
 fn outside(form: &Form) -> BTreeSet<Need> {
