@@ -16,24 +16,16 @@ const INSTANCES: usize = 50;
 /// The schema of each revision, by its name.
 fn official() -> BTreeMap<String, Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
-    let mut schemas = BTreeMap::new();
-    for entry in folder
-        .read_dir()
-        .expect("the repository has a schema folder")
-    {
-        let path = entry.expect("the folder can be listed").path();
-        if let Ok(text) = std::fs::read_to_string(path.join("schema.json")) {
-            let revision = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            schemas.insert(
-                revision,
-                serde_json::from_str(&text).expect("a schema is JSON"),
-            );
-        }
-    }
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file of schema/");
+    let list = read("revisions.toml");
+    let ids = list.lines().filter_map(|line| line.strip_prefix("id = "));
+    let schemas: BTreeMap<String, Value> = ids
+        .map(|id| {
+            let id = id.trim_matches('"').to_owned();
+            let text = read(&format!("{id}/schema.json"));
+            (id, serde_json::from_str(&text).expect("a schema is JSON"))
+        })
+        .collect();
     assert!(!schemas.is_empty(), "no schema was found");
     schemas
 }
