@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, from_str};
 
-use crate::generated::{KnownRevision, METHODS, REVISIONS};
+use crate::generated::{KnownRevision, REVISIONS};
 use crate::loss::{Refused, Severity};
-use crate::rows::{EdgeRow, MethodIn, RevisionRow, TypeRow};
+use crate::rows::{EdgeRow, MethodIn, MethodRow, RevisionRow, TypeRow};
 use crate::step::Step;
 use crate::{Context, LossKind, error};
 
@@ -110,12 +110,12 @@ impl Found {
         to: KnownRevision,
         cx: &Context,
     ) -> Step<Option<Self>> {
-        let wanted = (root.method, root.kind != MessageKind::Notification);
-        let Ok(at) = METHODS.binary_search_by(|row| (row.method, row.request).cmp(&wanted)) else {
+        let is_request = root.kind != MessageKind::Notification;
+        let Some(row) = MethodRow::find(root.method, is_request) else {
             return Ok(None);
         };
         let (from_at, to_at) = (from.place(), to.place());
-        let all = METHODS[at].revisions;
+        let all = row.revisions;
         if all[from_at].is_none() && all[to_at].is_none() {
             return Ok(None);
         }
@@ -142,7 +142,7 @@ impl Found {
             return Ok(None);
         };
         Ok(Some(Self {
-            method: METHODS[at].method,
+            method: row.method,
             revisions: &all[from_at.min(to_at)..=from_at.max(to_at)],
             up: from_at < to_at,
             is_result,

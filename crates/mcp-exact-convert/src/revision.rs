@@ -8,7 +8,7 @@ use std::str::FromStr;
 use mcp_exact_wire::{Revision, RevisionTypes};
 
 use crate::generated::{KnownRevision, METHODS, REVISIONS};
-use crate::rows::RevisionRow;
+use crate::rows::{MethodRow, RevisionRow};
 
 /// How sessions begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,26 +74,19 @@ impl KnownRevision {
 
     /// Its methods, sorted.
     pub fn methods(self) -> impl Iterator<Item = MethodInfo> {
-        METHODS.iter().filter_map(move |row| {
-            let found = row.revisions[self.place()].as_ref()?;
-            Some(MethodInfo {
-                method: row.method,
-                request: row.request,
-                from_client: found.from_client,
-                from_server: found.from_server,
-            })
-        })
+        METHODS.iter().filter_map(move |row| self.info(row))
     }
 
     /// A method by its name.
     pub fn method(self, method: &str, request: bool) -> Option<MethodInfo> {
-        let found =
-            METHODS.binary_search_by(|row| (row.method, row.request).cmp(&(method, request)));
-        let row = &METHODS[found.ok()?];
+        self.info(MethodRow::find(method, request)?)
+    }
+
+    fn info(self, row: &MethodRow) -> Option<MethodInfo> {
         let found = row.revisions[self.place()].as_ref()?;
         Some(MethodInfo {
             method: row.method,
-            request,
+            request: row.request,
             from_client: found.from_client,
             from_server: found.from_server,
         })

@@ -4,7 +4,7 @@
 
 use mcp_exact_wire::{Decode, DecodeError, Encode, from_str, to_string};
 
-use crate::generated::KnownRevision;
+use crate::generated::{KnownRevision, METHODS};
 use crate::step::{Erased, Step, unboxed};
 use crate::{Context, ConvertTo, Refused};
 
@@ -46,6 +46,16 @@ pub struct MethodIn {
     pub result_same: bool,
     pub from_client: bool,
     pub from_server: bool,
+}
+
+impl MethodRow {
+    /// The row of a method. There are a few dozen, most of another length: fewer texts are compared than by bisection.
+    pub fn find(method: &str, request: bool) -> Option<&'static Self> {
+        let mut rows = METHODS
+            .iter()
+            .filter(|row| row.method.len() == method.len());
+        rows.find(|row| row.request == request && row.method == method)
+    }
 }
 
 /// A pair of definitions of neighbours, and the steps between them.
