@@ -8,6 +8,7 @@ mod plan;
 mod steps;
 mod table;
 mod tables;
+mod tokens;
 
 use std::cell::RefCell;
 

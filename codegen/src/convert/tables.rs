@@ -8,7 +8,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::plan::{Plan, Resolved, resolve};
-use super::steps::as_result;
+use super::tokens::as_result;
 use crate::emit::{ident, marker_name};
 use crate::ir::{Definition, Ir, Method, Type};
 
