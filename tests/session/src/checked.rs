@@ -280,6 +280,15 @@ fn known(revision: &str) -> &'static str {
     all.find(|known| *known == revision).expect("compiled in")
 }
 
+/// A client that is ready, at a server of a revision with tools, resources and prompts.
+///
+/// # Panics
+/// When it does not become ready.
+pub fn client_at(revision: &str) -> CheckedClient {
+    let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
+    CheckedClient::ready(client_config(&[revision]), revision, capabilities)
+}
+
 /// A request as a client of a revision sends it: with the capabilities in it where the revision wants them there.
 pub fn request_at(
     revision: &str,

@@ -9,24 +9,34 @@ mod pair;
 mod poster;
 mod posts;
 mod raw;
+mod replies;
 mod schema;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-pub use checked::{CheckedClient, CheckedServer, request_at};
+pub use checked::{CheckedClient, CheckedServer, client_at, request_at};
 pub use judge::Judge;
 pub use mcp_exact_session::*;
 pub use pair::{Pair, Step};
 pub use poster::{Headers, Poster, header};
-pub use posts::{Posts, agreed_on, http_request};
+pub use posts::{Posts, SESSIONS, agreed_on, call, http_request, posts};
 pub use raw::{RawClient, RawServer, initialize};
+pub use replies::{content, tools};
 pub use schema::{check_batchless, check_message, documents};
 pub use serde_json::{Value, json};
+
+/// The revision whose requests carry what a handshake said before.
+pub const NEW: &str = "2026-07-28";
 
 /// Every revision, oldest first.
 pub fn all() -> Vec<&'static str> {
     revisions().map(Revision::as_str).collect()
+}
+
+/// Every revision, newest first: as a peer that speaks all of them offers them.
+pub fn newest_first() -> Vec<&'static str> {
+    all().into_iter().rev().collect()
 }
 
 /// The revisions with a handshake, oldest first.
@@ -70,13 +80,21 @@ pub fn value(object: &JsonObject) -> Value {
     object.parse().expect("JSON")
 }
 
+/// An offer of these revisions, best first.
+///
+/// # Panics
+/// When one of them is not compiled in.
+pub fn offer(revisions: &[&str]) -> Offer {
+    Offer::of(revisions.iter().copied()).expect("known revisions")
+}
+
 /// A server of these revisions that declares everything.
 ///
 /// # Panics
 /// When one of them is not compiled in.
 pub fn server_config(revisions: &[&str]) -> ServerConfig {
     let mut config = ServerConfig::new(Identity::new("server", "1"));
-    config.offer = Offer::of(revisions.iter().copied()).expect("known revisions");
+    config.offer = offer(revisions);
     config.capabilities = object(json!({
         "tools": { "listChanged": true },
         "resources": { "listChanged": true, "subscribe": true },
@@ -117,7 +135,7 @@ impl Seal for Sealed {
 /// When one of them is not compiled in.
 pub fn client_config(revisions: &[&str]) -> ClientConfig {
     let mut config = ClientConfig::new(Identity::new("client", "1"));
-    config.offer = Offer::of(revisions.iter().copied()).expect("known revisions");
+    config.offer = offer(revisions);
     config.capabilities = object(json!({
         "roots": { "listChanged": true },
         "sampling": { "tools": {} },

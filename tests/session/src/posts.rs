@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use crate::*;
 
+/// The revisions that have sessions over Streamable HTTP.
+pub const SESSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
+
 /// A request with these headers.
 pub fn http_request(headers: &[(&str, &str)]) -> HttpRequest {
     let headers = headers.iter();
@@ -30,6 +33,30 @@ pub fn agreed_on(revision: &str, capabilities: Value) -> Agreed {
         info: None,
         instructions: None,
     }
+}
+
+/// A call of a tool, with more parameters, by a client that can be asked.
+pub fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
+    let mut params = json!({ "name": "x" });
+    more.as_object()
+        .into_iter()
+        .flatten()
+        .for_each(|(name, value)| params[name] = value.clone());
+    request_at(
+        revision,
+        id,
+        "tools/call",
+        params,
+        json!({ "elicitation": {} }),
+    )
+}
+
+/// A server of one revision that declares everything, whose client has roots.
+///
+/// # Panics
+/// When the revision is not compiled in.
+pub fn posts(revision: &str) -> Posts {
+    Posts::new(server_config(&[revision]), revision, json!({ "roots": {} }))
 }
 
 /// The machine, and what it was asked on which stream.

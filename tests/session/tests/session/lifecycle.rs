@@ -32,7 +32,7 @@ fn life_version_alternative_for_revisions_never_heard_of() {
 
 #[test]
 fn life_version_alternative_is_never_a_revision_without_handshake() {
-    let all: Vec<&str> = all().into_iter().rev().collect();
+    let all = newest_first();
     let mut server = RawServer::new(server_config(&all));
     let answers = server.send(&initialize("2026-07-28", json!({})));
     assert_eq!(answers[0]["result"]["protocolVersion"], "2025-11-25");

@@ -98,7 +98,7 @@ fn everything_works_on_every_revision_and_every_message_is_valid() {
 
 #[test]
 fn everything_works_between_peers_of_all_revisions() {
-    let all: Vec<&str> = all().into_iter().rev().collect();
+    let all = newest_first();
     for revision in &all {
         let mut pair = Pair::new(client_config(&all), server_config(&[revision]));
         use_everything(&mut pair, revision);
@@ -214,7 +214,7 @@ fn the_order_of_preference_decides_between_revisions() {
 
 #[test]
 fn a_client_is_not_talked_down_below_its_floor() {
-    let all: Vec<&str> = all().into_iter().rev().collect();
+    let all = newest_first();
     let mut config = client_config(&all);
     config.offer.floor = Offer::of(["2025-06-18"]).expect("known").revisions.pop();
     let mut pair = Pair::new(config, server_config(&["2025-03-26"]));

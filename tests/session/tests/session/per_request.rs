@@ -17,7 +17,7 @@ fn request(id: impl Into<Value>, method: &str, mut params: Value, capabilities: 
 }
 
 fn server() -> RawServer {
-    let all: Vec<&str> = all().into_iter().rev().collect();
+    let all = newest_first();
     RawServer::new(server_config(&all))
 }
 
@@ -74,7 +74,7 @@ fn ver_discover() {
         .send(&request("d", "server/discover", json!({}), json!({})))
         .remove(0);
     check_message(REVISION, false, Some("server/discover"), &answer);
-    let supported: Vec<&str> = all().into_iter().rev().collect();
+    let supported = newest_first();
     assert_eq!(answer["result"]["supportedVersions"], json!(supported));
     assert_eq!(
         answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],

@@ -4,7 +4,7 @@
 use mcp_exact_tests_session::*;
 
 fn client() -> (RawClient, Value) {
-    let all: Vec<&str> = all().into_iter().rev().collect();
+    let all = newest_first();
     let mut client = RawClient::new(client_config(&all));
     let probe = client.drain().remove(0);
     assert_eq!(probe["method"], "server/discover");
@@ -204,7 +204,7 @@ fn ver_a_server_that_leaves_after_a_probe_is_started_again() {
 
 #[test]
 fn ver_a_verdict_saves_the_probe() {
-    let all: Vec<&str> = all().into_iter().rev().collect();
+    let all = newest_first();
     let config = || std::sync::Arc::new(client_config(&all));
     for (verdict, method) in [
         ("2025-06-18", "initialize"),
@@ -248,7 +248,7 @@ fn a_client_without_handshake_fails_at_an_old_server_with_words() {
 }
 
 fn over_http() -> (Client, StreamId) {
-    let all: Vec<&str> = all().into_iter().rev().collect();
+    let all = newest_first();
     let config = std::sync::Arc::new(client_config(&all));
     let mut client =
         Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("a configuration");

@@ -6,7 +6,6 @@ use mcp_exact_tests_session::*;
 const ELICIT: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 const OLD: &str = "2025-11-25";
-const NEW: &str = "2026-07-28";
 
 fn form() -> Value {
     json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } })

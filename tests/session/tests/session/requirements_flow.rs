@@ -7,11 +7,6 @@ pub(crate) fn server(revision: &str) -> CheckedServer {
     CheckedServer::ready(server_config(&[revision]), revision, capabilities)
 }
 
-pub(crate) fn client(revision: &str) -> CheckedClient {
-    let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
-    CheckedClient::ready(client_config(&[revision]), revision, capabilities)
-}
-
 pub(crate) fn call(revision: &str, id: Value, token: Value) -> Value {
     let params = json!({ "name": "x", "_meta": { "progressToken": token } });
     request_at(revision, id, "tools/call", params, json!({}))
@@ -26,14 +21,10 @@ pub(crate) fn progress(token: &Value, done: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
 }
 
-pub(crate) fn content() -> Reply {
-    Reply::Result(result(json!({ "content": [] })))
-}
-
 #[test]
 fn canc_own_in_flight_only_in_any_revision() {
     for revision in all() {
-        let mut client = client(revision);
+        let mut client = client_at(revision);
         let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
         let now = client.now;
         client.machine.cancel(key, "enough", now);
@@ -61,7 +52,7 @@ fn canc_races_end_each_request_once() {
         for answered_first in [true, false] {
             for error in [true, false] {
                 let mut server = server(revision);
-                let mut client = client(revision);
+                let mut client = client_at(revision);
                 let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
                 let serving = server.serve(&sent).key;
                 let reply = if error {
@@ -100,7 +91,7 @@ fn canc_races_end_each_request_once() {
 #[test]
 fn canc_request_id_present() {
     let revision = "2025-11-25";
-    let mut client = client(revision);
+    let mut client = client_at(revision);
     let (first, sent) = client.request("tools/call", json!({ "name": "x" }));
     let now = client.now;
     client.machine.cancel(first, "enough", now);
@@ -122,7 +113,7 @@ fn canc_request_id_present() {
 #[test]
 fn canc_stdio_notification() {
     let revision = "2026-07-28";
-    let mut client = client(revision);
+    let mut client = client_at(revision);
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
     let now = client.now;
     client.machine.cancel(key, "enough", now);
@@ -190,7 +181,7 @@ fn canc_server_listen_only() {
         .collect();
     assert_eq!(named, [&json!("l")], "the subscription, and nothing else");
     // A client takes it for nothing else.
-    let mut client = client(revision);
+    let mut client = client_at(revision);
     let (_, call) = client.request("tools/call", json!({ "name": "x" }));
     client.send(&cancelled(&call["id"]));
     assert!(client.events().is_empty());
@@ -258,7 +249,7 @@ fn prog_token_type_in_any_revision() {
             );
             assert!(server.drain().is_empty(), "{revision} {token}");
         }
-        let (_, sent) = client(revision).request("tools/list", json!(null));
+        let (_, sent) = client_at(revision).request("tools/list", json!(null));
         let token = &sent["params"]["_meta"]["progressToken"];
         assert!(token.is_u64() || token.is_string());
     }
@@ -271,7 +262,7 @@ fn prog_token_type_in_any_revision() {
             (json!(1.5), 0),
             (json!({}), 0),
         ] {
-            let mut client = client(revision);
+            let mut client = client_at(revision);
             let params = json!({ "_meta": { "progressToken": token } });
             client.send(
                 &json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list", "params": params }),
@@ -289,7 +280,7 @@ fn prog_token_type_in_any_revision() {
 #[test]
 fn prog_unique_whatever_the_program_brings() {
     for revision in all() {
-        let mut client = client(revision);
+        let mut client = client_at(revision);
         let tokens: Vec<String> = (0..10)
             .map(|_| {
                 client.request("tools/list", json!(null)).1["params"]["_meta"]["progressToken"]
@@ -340,7 +331,7 @@ fn prog_increasing_in_any_revision() {
         .collect();
         assert_eq!(said, [true, false, false, true, true, false], "{revision}");
         assert_eq!(server.drain().len(), 3);
-        let mut client = client(revision);
+        let mut client = client_at(revision);
         let (_, sent) = client.request("tools/list", json!(null));
         let token = sent["params"]["_meta"]["progressToken"].clone();
         for (done, raised) in [
@@ -381,7 +372,7 @@ fn prog_active_only_and_stops_in_any_revision() {
         server.reply(key, content());
         assert!(server.machine.progress(key, &Progress::new(1.0)).is_err());
         assert!(server.drain().is_empty(), "{revision}");
-        let mut client = client(revision);
+        let mut client = client_at(revision);
         let (_, sent) = client.request("tools/list", json!(null));
         let token = sent["params"]["_meta"]["progressToken"].clone();
         client.send(&progress(&json!("other"), json!(1)));
@@ -412,7 +403,7 @@ fn page_opaque_cursors_come_back_as_they_came() {
         &"x".repeat(9000),
     ];
     for revision in all() {
-        let mut client = client(revision);
+        let mut client = client_at(revision);
         for (method, _) in LISTS {
             for cursor in cursors {
                 let (_, sent) = client.request(method, json!({ "cursor": cursor }));
@@ -425,7 +416,7 @@ fn page_opaque_cursors_come_back_as_they_came() {
 #[test]
 fn page_no_fixed_size_and_an_empty_cursor_is_one() {
     for revision in all() {
-        let mut client = client(revision);
+        let mut client = client_at(revision);
         for (method, items) in LISTS {
             let mut cursor: Option<String> = None;
             // The walk of a program: on and on while there is a next cursor, whatever a page holds.

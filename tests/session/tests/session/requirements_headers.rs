@@ -6,32 +6,6 @@ use std::sync::Arc;
 use mcp_exact_session::http::{Posted, classify, decode_value, encode_value};
 use mcp_exact_tests_session::*;
 
-const NEW: &str = "2026-07-28";
-const SESSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
-
-fn offer(ids: &[&str]) -> Offer {
-    Offer::of(ids.iter().copied()).expect("known")
-}
-
-fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
-    let mut params = json!({ "name": "x" });
-    more.as_object()
-        .into_iter()
-        .flatten()
-        .for_each(|(name, value)| params[name] = value.clone());
-    request_at(
-        revision,
-        id,
-        "tools/call",
-        params,
-        json!({ "elicitation": {} }),
-    )
-}
-
-fn posts(revision: &str) -> Posts {
-    Posts::new(server_config(&[revision]), revision, json!({ "roots": {} }))
-}
-
 #[test]
 fn hdr_version_after_init() {
     for revision in SESSIONS {
@@ -246,7 +220,7 @@ fn hdr_mismatch_is_refused_with_400_and_32020_before_anybody_sees_it() {
 
 #[test]
 fn hdr_version_mismatch_between_served_revisions() {
-    let all: Vec<&str> = all().into_iter().rev().collect();
+    let all = newest_first();
     let mut posts = Posts::new(server_config(&all), NEW, json!({}));
     let (status, body) = posts.answer(
         &named("2025-11-25", "tools/call", "x"),

@@ -9,36 +9,6 @@ use mcp_exact_session::http::{
 };
 use mcp_exact_tests_session::*;
 
-const NEW: &str = "2026-07-28";
-const SESSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
-
-fn offer(ids: &[&str]) -> Offer {
-    Offer::of(ids.iter().copied()).expect("known")
-}
-
-fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
-    let mut params = json!({ "name": "x" });
-    more.as_object()
-        .into_iter()
-        .flatten()
-        .for_each(|(name, value)| params[name] = value.clone());
-    request_at(
-        revision,
-        id,
-        "tools/call",
-        params,
-        json!({ "elicitation": {} }),
-    )
-}
-
-fn content() -> Reply {
-    Reply::Result(result(json!({ "content": [] })))
-}
-
-fn posts(revision: &str) -> Posts {
-    Posts::new(server_config(&[revision]), revision, json!({ "roots": {} }))
-}
-
 fn origin(values: &[&str]) -> Option<u16> {
     let headers: Vec<(&str, &str)> = values.iter().map(|value| ("oRiGiN", *value)).collect();
     let allowed = ["https://app.example", "http://localhost:3000"];

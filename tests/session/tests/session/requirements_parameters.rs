@@ -6,8 +6,6 @@ use mcp_exact_session::http::{
 };
 use mcp_exact_tests_session::*;
 
-const NEW: &str = "2026-07-28";
-
 #[test]
 fn hdr_base64_of_what_is_not_safe() {
     for (text, value) in [

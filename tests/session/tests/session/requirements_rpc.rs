@@ -6,17 +6,8 @@ fn server(revision: &str) -> CheckedServer {
     CheckedServer::ready(server_config(&[revision]), revision, json!({}))
 }
 
-fn client(revision: &str) -> CheckedClient {
-    let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
-    CheckedClient::ready(client_config(&[revision]), revision, capabilities)
-}
-
 fn list(revision: &str, id: Value) -> Value {
     request_at(revision, id, "tools/list", json!({}), json!({}))
-}
-
-fn tools() -> Reply {
-    Reply::Result(result(json!({ "tools": [] })))
 }
 
 /// Whether a revision has errors without id: then there is one, and no id in it.
@@ -42,7 +33,7 @@ fn rpc_id_not_null_in_any_revision() {
             "{revision}: {events:?}"
         );
         for _ in 0..20 {
-            let (_, sent) = client(revision).request("tools/list", json!(null));
+            let (_, sent) = client_at(revision).request("tools/list", json!(null));
             assert!(!sent["id"].is_null());
         }
     }
@@ -61,7 +52,7 @@ fn rpc_id_type_is_a_string_or_an_integer() {
                 "{revision} {id}: {events:?}"
             );
         }
-        let (_, sent) = client(revision).request("tools/list", json!(null));
+        let (_, sent) = client_at(revision).request("tools/list", json!(null));
         assert!(sent["id"].is_u64() || sent["id"].is_string());
     }
 }
@@ -69,7 +60,7 @@ fn rpc_id_type_is_a_string_or_an_integer() {
 #[test]
 fn rpc_id_unique_after_answers_cancels_and_timeouts() {
     for revision in all() {
-        let mut client = client(revision);
+        let mut client = client_at(revision);
         let mut ids = std::collections::BTreeSet::new();
         for round in 0..30_u64 {
             let (key, sent) = client.request("tools/list", json!(null));
@@ -109,7 +100,7 @@ fn rpc_id_unique_after_answers_cancels_and_timeouts() {
 #[test]
 fn rpc_id_unique_in_flight_across_rounds_and_subscriptions() {
     let revision = "2026-07-28";
-    let mut client = client(revision);
+    let mut client = client_at(revision);
     let mut ids = std::collections::BTreeSet::new();
     let (_, first) = client.request("tools/call", json!({ "name": "x" }));
     ids.insert(first["id"].to_string());
@@ -177,7 +168,7 @@ fn rpc_version_2_0_both_ways() {
                 "{revision}"
             );
             assert_eq!(server.violations().len(), 2);
-            let mut client = client(revision);
+            let mut client = client_at(revision);
             let (key, sent) = client.request("tools/list", json!(null));
             assert_eq!(sent["jsonrpc"], "2.0");
             let answer = json!({ "jsonrpc": version, "id": sent["id"], "result": { "tools": [] } });
@@ -193,7 +184,7 @@ fn rpc_version_2_0_both_ways() {
 
 /// How a request ends that is answered like this.
 fn ended(revision: &str, answer: &Value) -> Vec<Outcome> {
-    let mut client = client(revision);
+    let mut client = client_at(revision);
     let (_, sent) = client.request("tools/list", json!(null));
     let mut answer = answer.clone();
     answer["jsonrpc"] = json!("2.0");
@@ -234,7 +225,7 @@ fn rpc_result_xor_error_in_every_revision() {
 fn rpc_result_or_error_set() {
     // Neither of the two is no answer: nothing counts as one, and the request is still ended by its deadline.
     for revision in all() {
-        let mut client = client(revision);
+        let mut client = client_at(revision);
         let (key, sent) = client.request("tools/list", json!(null));
         client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"] }));
         let events = client.events();
@@ -324,7 +315,7 @@ fn rpc_notification_no_id_in_any_revision() {
                 "{revision} {method}"
             );
         }
-        let mut client = client(revision);
+        let mut client = client_at(revision);
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "notifications/message", "params": { "level": "info", "data": 1 } });
         let answers = client.send(&message);
         match era(revision) {
@@ -355,7 +346,7 @@ fn rpc_no_reply_to_notification_in_any_revision() {
     ];
     for revision in all() {
         let mut fresh = CheckedServer::new(server_config(&[revision]), revision);
-        let (mut server, mut client) = (server(revision), client(revision));
+        let (mut server, mut client) = (server(revision), client_at(revision));
         for notification in &notifications {
             let mut message = notification.clone();
             message["jsonrpc"] = json!("2.0");
@@ -372,7 +363,7 @@ fn rpc_utf8_both_ways() {
     let bad: [&[u8]; 4] = [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf5\x80\x80\x80"];
     for revision in all() {
         let mut server = server(revision);
-        let mut client = client(revision);
+        let mut client = client_at(revision);
         for bytes in bad {
             let frame = [b"{\"jsonrpc\":\"2.0\",\"method\":\"", bytes, b"\"}"].concat();
             let now = server.now;
@@ -475,7 +466,7 @@ fn rpc_legacy_codes_no_meaning() {
             matches!(&outcomes[..], [Outcome::Error(e)] if e.code() == Some(code) && !e.is_local())
         );
         // Nor do they say anything about the server's era: any error but the modern ones means the same.
-        let all: Vec<&str> = all().into_iter().rev().collect();
+        let all = newest_first();
         let mut client = RawClient::new(client_config(&all));
         let probe = client.drain().remove(0);
         let error = json!({ "code": code, "message": "m" });
@@ -516,7 +507,7 @@ fn rpc_no_server_requests() {
         assert_eq!(sent[0]["result"]["inputRequests"]["q"]["method"], method);
     }
     // A client answers none.
-    let mut client = client(revision);
+    let mut client = client_at(revision);
     for method in ["roots/list", "ping", "sampling/createMessage", "x"] {
         assert!(
             client

@@ -2,7 +2,7 @@
 
 use mcp_exact_tests_session::*;
 
-use crate::requirements_flow::{call, client, content, progress, server};
+use crate::requirements_flow::{call, progress, server};
 
 const TASKS: &str = "2025-11-25";
 
@@ -59,7 +59,7 @@ fn task_undeclared_ignored() {
         .key;
     let answer = server.reply(key, content()).remove(0);
     assert_eq!(answer["result"], json!({ "content": [] }));
-    let mut client = client(TASKS);
+    let mut client = client_at(TASKS);
     let schema = json!({ "type": "object", "properties": {} });
     for (method, params) in [
         (
@@ -92,7 +92,7 @@ fn task_capability_declared_by_nobody_who_has_none() {
             .get("tasks")
             .is_none()
     );
-    let mut client = self::client(TASKS);
+    let mut client = client_at(TASKS);
     for method in ["tasks/list", "tasks/get", "tasks/result", "tasks/cancel"] {
         let message =
             json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "taskId": "t" } });

@@ -10,10 +10,6 @@ fn list(id: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })
 }
 
-fn tools() -> Reply {
-    Reply::Result(result(json!({ "tools": [] })))
-}
-
 #[test]
 fn rpc_response_id_matches_as_it_came() {
     for id in [
