@@ -5,6 +5,7 @@
 
 mod checked;
 mod judge;
+pub mod modern;
 mod pair;
 mod poster;
 mod posts;
@@ -22,7 +23,7 @@ pub use pair::{Pair, Step};
 pub use poster::{Headers, Poster, header};
 pub use posts::{Posts, SESSIONS, agreed_on, call, http_request, posts};
 pub use raw::{RawClient, RawServer, initialize};
-pub use replies::{content, tools};
+pub use replies::{content, elicit, questions, tools};
 pub use schema::{check_batchless, check_message, documents};
 pub use serde_json::{Value, json};
 

@@ -13,3 +13,21 @@ pub fn content() -> Reply {
 pub fn tools() -> Reply {
     Reply::Result(result(json!({ "tools": [] })))
 }
+
+/// A question to the user, with an empty form.
+pub fn elicit() -> Ask {
+    let schema = json!({ "type": "object", "properties": {} });
+    Ask::new(
+        "elicitation/create",
+        Some(object(json!({ "message": "m", "requestedSchema": schema }))),
+    )
+}
+
+/// The reply that asks the user once for each of these names, with a state where there is one.
+pub fn questions(names: &[&str], state: Option<&str>) -> Reply {
+    let asks = names.iter().map(|name| ((*name).to_owned(), elicit()));
+    Reply::Ask {
+        asks: asks.collect(),
+        state: state.map(str::to_owned),
+    }
+}

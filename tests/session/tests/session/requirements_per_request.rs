@@ -3,86 +3,8 @@
 
 use std::sync::Arc;
 
+use mcp_exact_tests_session::modern::{answer, client, everything, methods, request, server};
 use mcp_exact_tests_session::*;
-
-const REVISION: &str = "2026-07-28";
-
-pub(crate) fn server() -> CheckedServer {
-    CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}))
-}
-
-pub(crate) fn everything() -> Value {
-    json!({ "tools": {}, "prompts": {}, "resources": {}, "completions": {} })
-}
-
-pub(crate) fn client() -> CheckedClient {
-    CheckedClient::ready(client_config(&[REVISION]), REVISION, everything())
-}
-
-pub(crate) fn request(
-    id: impl Into<Value>,
-    method: &str,
-    params: Value,
-    capabilities: Value,
-) -> Value {
-    request_at(REVISION, id, method, params, capabilities)
-}
-
-pub(crate) fn answer(client: &mut CheckedClient, to: &Value, body: Value) -> Vec<Value> {
-    client.send(&json!({ "jsonrpc": "2.0", "id": to["id"], "result": body }))
-}
-
-/// Requests of every method, and bodies of good results.
-pub(crate) fn methods() -> Vec<(&'static str, Value, Value)> {
-    let argument = json!({ "name": "a", "value": "" });
-    let complete = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });
-    vec![
-        ("tools/list", json!({}), json!({ "tools": [] })),
-        (
-            "tools/call",
-            json!({ "name": "x" }),
-            json!({ "content": [] }),
-        ),
-        ("prompts/list", json!({}), json!({ "prompts": [] })),
-        (
-            "prompts/get",
-            json!({ "name": "x" }),
-            json!({ "messages": [] }),
-        ),
-        ("resources/list", json!({}), json!({ "resources": [] })),
-        (
-            "resources/templates/list",
-            json!({}),
-            json!({ "resourceTemplates": [] }),
-        ),
-        (
-            "resources/read",
-            json!({ "uri": "a:b" }),
-            json!({ "contents": [] }),
-        ),
-        (
-            "completion/complete",
-            complete,
-            json!({ "completion": { "values": [] } }),
-        ),
-    ]
-}
-
-pub(crate) fn elicit() -> Ask {
-    let schema = json!({ "type": "object", "properties": {} });
-    Ask::new(
-        "elicitation/create",
-        Some(object(json!({ "message": "m", "requestedSchema": schema }))),
-    )
-}
-
-pub(crate) fn questions(names: &[&str], state: Option<&str>) -> Reply {
-    let asks = names.iter().map(|name| ((*name).to_owned(), elicit()));
-    Reply::Ask {
-        asks: asks.collect(),
-        state: state.map(str::to_owned),
-    }
-}
 
 #[test]
 fn meta_required_keys_in_every_request_of_a_client() {
@@ -90,7 +12,7 @@ fn meta_required_keys_in_every_request_of_a_client() {
     let check = |message: &Value| {
         let meta = &message["params"]["_meta"];
         assert_eq!(
-            meta["io.modelcontextprotocol/protocolVersion"], REVISION,
+            meta["io.modelcontextprotocol/protocolVersion"], NEW,
             "{message}"
         );
         assert!(
@@ -98,7 +20,7 @@ fn meta_required_keys_in_every_request_of_a_client() {
             "{message}"
         );
     };
-    let probe = RawClient::new(client_config(&[REVISION])).drain().remove(0);
+    let probe = RawClient::new(client_config(&[NEW])).drain().remove(0);
     check(&probe);
     let mut all = methods();
     all.push(("server/discover", json!({}), json!({})));
@@ -237,7 +159,7 @@ fn meta_keys_of_the_machines_obey_the_rules() {
 #[test]
 fn meta_reserved_keys_opaque() {
     let odd = json!({ "io.modelcontextprotocol/unknown": [null, 1.0, { "a": "\u{e9}" }], "mcp.dev/x": 5, "traceparent": {} });
-    for revision in ["2025-06-18", "2025-11-25", REVISION] {
+    for revision in ["2025-06-18", "2025-11-25", NEW] {
         let mut server = CheckedServer::new(server_config(&[revision]), revision);
         if era(revision) == Some(Era::Handshake) {
             server.send(&initialize(revision, json!({})));
@@ -355,7 +277,7 @@ fn meta_undeclared_capability_32021() {
             .remove(0);
         assert_eq!(sent["error"]["code"], -32021);
         assert_eq!(sent["error"]["data"]["requiredCapabilities"], required);
-        let oracle = mcp_exact_tests_support::Oracle::new(&documents()[REVISION]);
+        let oracle = mcp_exact_tests_support::Oracle::new(&documents()[NEW]);
         let errors = oracle.errors("MissingRequiredClientCapabilityError", &sent);
         assert!(errors.is_empty(), "{errors:?}");
     }
@@ -419,9 +341,9 @@ fn cache_hints_of_six_methods_and_of_no_other() {
 fn cache_scope_is_that_of_the_list_on_every_page() {
     for public in [false, true] {
         let scope = if public { "public" } else { "private" };
-        let mut config = server_config(&[REVISION]);
+        let mut config = server_config(&[NEW]);
         config.cache.public = public;
-        let mut server = CheckedServer::ready(config, REVISION, json!({}));
+        let mut server = CheckedServer::ready(config, NEW, json!({}));
         for (method, _, body) in methods()
             .into_iter()
             .filter(|(method, ..)| method.ends_with("/list"))
@@ -486,7 +408,7 @@ fn res_not_found_32602() {
     for (revision, code) in [
         ("2024-11-05", -32002),
         ("2025-11-25", -32002),
-        (REVISION, -32602),
+        (NEW, -32602),
     ] {
         let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
         let message = request_at(
@@ -559,7 +481,7 @@ impl CheckResult for HasNumber {
 
 #[test]
 fn tool_output_matches_schema() {
-    for revision in ["2025-06-18", "2025-11-25", REVISION] {
+    for revision in ["2025-06-18", "2025-11-25", NEW] {
         let mut config = server_config(&[revision]);
         config.results = Some(Arc::new(HasNumber));
         let mut server = CheckedServer::ready(config, revision, json!({}));
@@ -605,7 +527,7 @@ fn tool_output_matches_schema() {
 
 #[test]
 fn tool_schema_object() {
-    for revision in ["2025-11-25", REVISION] {
+    for revision in ["2025-11-25", NEW] {
         for schema in [
             json!(null),
             json!(true),

@@ -3,13 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use mcp_exact_tests_session::modern::{answer, client, methods, request, server};
 use mcp_exact_tests_session::*;
-
-use crate::requirements_per_request::{
-    answer, client, elicit, methods, questions, request, server,
-};
-
-const REVISION: &str = "2026-07-28";
 
 const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
@@ -191,11 +186,11 @@ fn mrtr_keys_unique() {
 
 #[test]
 fn mrtr_no_retry_assumed() {
-    let mut config = server_config(&[REVISION]);
+    let mut config = server_config(&[NEW]);
     config.limits.served = 1;
     config.limits.sent = 1;
     config.limits.tombstones = 1;
-    let mut server = CheckedServer::ready(config, REVISION, json!({}));
+    let mut server = CheckedServer::ready(config, NEW, json!({}));
     for id in 0..500_u64 {
         // Each is abandoned, and none takes the place of another one.
         let key = server
@@ -365,9 +360,9 @@ impl Seal for Once {
 
 #[test]
 fn mrtr_single_use() {
-    let mut config = server_config(&[REVISION]);
+    let mut config = server_config(&[NEW]);
     config.seal = Some(Arc::new(Once(Sealed(7), Mutex::default())));
-    let mut server = CheckedServer::ready(config, REVISION, json!({}));
+    let mut server = CheckedServer::ready(config, NEW, json!({}));
     let capabilities = json!({ "elicitation": {} });
     let key = server
         .serve(&request(

@@ -3,11 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use mcp_exact_tests_session::modern::{answer, client, everything, request, server};
 use mcp_exact_tests_session::*;
-
-use crate::requirements_per_request::{answer, client, everything, questions, request, server};
-
-const REVISION: &str = "2026-07-28";
 
 const CHANGES: [(&str, &str); 3] = [
     ("toolsListChanged", "notifications/tools/list_changed"),
@@ -131,7 +128,7 @@ fn sub_ack_first_for_each_of_several_and_everything_is_tagged() {
 #[test]
 fn sub_correlate() {
     let capabilities = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true, "listChanged": true } });
-    let mut client = CheckedClient::ready(client_config(&[REVISION]), REVISION, capabilities);
+    let mut client = CheckedClient::ready(client_config(&[NEW]), NEW, capabilities);
     let tag = |id: &Value| json!({ "io.modelcontextprotocol/subscriptionId": id });
     let mut listen = |filter: Value| {
         let (key, sent) =
@@ -171,7 +168,7 @@ fn sub_correlate() {
 
 #[test]
 fn ver_discover_is_answered_by_a_server_that_has_nothing() {
-    let mut server = CheckedServer::new(ServerConfig::new(Identity::new("n", "1")), REVISION);
+    let mut server = CheckedServer::new(ServerConfig::new(Identity::new("n", "1")), NEW);
     let answer = server
         .send(&request(1, "server/discover", json!({}), json!({})))
         .remove(0);
@@ -181,7 +178,7 @@ fn ver_discover_is_answered_by_a_server_that_has_nothing() {
     assert!(
         result["supportedVersions"]
             .as_array()
-            .is_some_and(|ids| ids.contains(&json!(REVISION)))
+            .is_some_and(|ids| ids.contains(&json!(NEW)))
     );
     assert!(result["ttlMs"].is_u64() && result["cacheScope"].is_string());
 }
@@ -197,7 +194,7 @@ fn ver_no_inference_a_fresh_machine_says_the_same() {
         ),
         request(2, "tools/call", json!({ "name": "x" }), json!({})),
         request_at(
-            REVISION,
+            NEW,
             3,
             "tools/list",
             json!({ "_meta": { "io.modelcontextprotocol/clientInfo": { "name": "c", "version": "1" } } }),
@@ -297,9 +294,9 @@ fn ver_extension_ids() {
 
 #[test]
 fn ver_unsupported_lists_exactly_what_is_served() {
-    for set in [vec![REVISION], vec![REVISION, "2025-11-25"], all()] {
+    for set in [vec![NEW], vec![NEW, "2025-11-25"], all()] {
         for asked in ["1900-01-01", "", "2025-03-26", "draft"] {
-            let mut server = CheckedServer::new(server_config(&set), REVISION);
+            let mut server = CheckedServer::new(server_config(&set), NEW);
             let mut message = request(1, "tools/list", json!({}), json!({}));
             message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(asked);
             let text = message.to_string();
