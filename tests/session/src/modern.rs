@@ -1,7 +1,7 @@
 //! What tests of [`NEW`] share, whose requests carry their revision: a server and a client of it alone, requests of every
 //! method, and answers.
 //!
-//! Takes and gives values; each message that a machine sends is checked by schema.
+//! Takes and gives values. Where a server speaks other revisions as well, its name says so.
 
 use crate::*;
 
@@ -11,6 +11,14 @@ use crate::*;
 /// When the revision is not compiled in.
 pub fn server() -> CheckedServer {
     CheckedServer::ready(server_config(&[NEW]), NEW, json!({}))
+}
+
+/// A server that declares everything and speaks every revision; what it sends is not checked.
+///
+/// # Panics
+/// Never: every revision is known.
+pub fn server_of_all() -> RawServer {
+    RawServer::new(server_config(&newest_first()))
 }
 
 /// The capabilities of a server that answers every request of [`methods`].

@@ -27,6 +27,8 @@ mod requirements_rounds;
 mod requirements_rpc;
 mod requirements_tasks;
 mod requirements_versions;
+mod rounds;
 mod rpc;
 mod server_requests;
+mod subscriptions;
 mod views;

@@ -1,0 +1,235 @@
+//! Requests that a server answers with questions (2026-07-28: `basic/patterns/mrtr`): the state between the rounds, who may
+//! ask, and how a client goes on.
+
+use mcp_exact_tests_session::modern::{request, server_of_all};
+use mcp_exact_tests_session::*;
+
+/// A call that the server has answered with a question: the result.
+fn questioned(server: &mut RawServer, id: u64) -> Value {
+    let params = json!({ "name": "x", "arguments": { "a": 1 } });
+    server.send(&request(
+        id,
+        "tools/call",
+        params,
+        json!({ "elicitation": {} }),
+    ));
+    let key = server.request().key;
+    server
+        .machine
+        .reply(key, questions(&["q"], Some("so far")), server.now)
+        .expect("it may ask");
+    let answer = server.drain().remove(0);
+    check_message(NEW, false, Some("tools/call"), &answer);
+    answer["result"].clone()
+}
+
+fn again(state: &Value, arguments: Value) -> Value {
+    let params = json!({ "name": "x", "arguments": arguments, "requestState": state,
+        "inputResponses": { "q": { "action": "accept", "content": {} } } });
+    request(2, "tools/call", params, json!({ "elicitation": {} }))
+}
+
+#[test]
+fn mrtr_the_server_keeps_nothing_between_rounds() {
+    let mut first = server_of_all();
+    let asked = questioned(&mut first, 1);
+    assert_eq!(asked["inputRequests"]["q"]["method"], "elicitation/create");
+    // Another machine of the same configuration goes on.
+    let mut other = server_of_all();
+    assert!(
+        other
+            .send(&again(&asked["requestState"], json!({ "a": 1 })))
+            .is_empty()
+    );
+    let request = other.request();
+    assert_eq!(
+        (request.round, request.state.as_deref()),
+        (1, Some("so far"))
+    );
+    assert!(request.answers.result("q").is_some());
+}
+
+#[test]
+fn mrtr_integrity_of_the_state() {
+    let mut server = server_of_all();
+    let state = questioned(&mut server, 1)["requestState"].clone();
+    let text = state.as_str().expect("a string").to_owned();
+    let refused = |server: &mut RawServer, message: &Value| {
+        let answers = server.send(message);
+        assert_eq!(answers[0]["error"]["code"], -32602, "{message}");
+        assert!(server.events().is_empty());
+    };
+    // Tampered with, foreign to the request, of another key, no state at all.
+    refused(
+        &mut server,
+        &again(&json!(text.replace("so far", "so fat")), json!({ "a": 1 })),
+    );
+    refused(&mut server, &again(&state, json!({ "a": 2 })));
+    refused(&mut server, &again(&json!(""), json!({ "a": 1 })));
+    refused(&mut server, &again(&json!(5), json!({ "a": 1 })));
+    let mut config = server_config(&[NEW]);
+    config.seal = Some(std::sync::Arc::new(Sealed(8)));
+    refused(
+        &mut RawServer::new(config),
+        &again(&state, json!({ "a": 1 })),
+    );
+    // Of another principal.
+    let message = again(&state, json!({ "a": 1 })).to_string();
+    let with = Inbound {
+        principal: Some(Principal("somebody".into())),
+        ..Inbound::new(())
+    };
+    server
+        .machine
+        .receive(StreamId::DUPLEX, message.as_bytes(), with, server.now)
+        .expect("open");
+    assert_eq!(server.drain()[0]["error"]["code"], -32602);
+    // Expired.
+    server.now = Time::from_millis(601_000);
+    refused(&mut server, &again(&state, json!({ "a": 1 })));
+}
+
+#[test]
+fn mrtr_declared_only_and_three_methods() {
+    let mut server = server_of_all();
+    server.send(&request(1, "tools/call", json!({ "name": "x" }), json!({})));
+    let key = server.request().key;
+    let sent = server
+        .machine
+        .reply(key, questions(&["q"], None), server.now);
+    assert!(
+        matches!(sent, Err(SendError::Capability { .. })),
+        "{sent:?}"
+    );
+    server.send(&request(
+        2,
+        "tools/list",
+        json!({}),
+        json!({ "elicitation": {} }),
+    ));
+    let key = server.request().key;
+    let sent = server
+        .machine
+        .reply(key, questions(&["q"], None), server.now);
+    assert!(matches!(sent, Err(SendError::Asks(_))), "{sent:?}");
+    assert!(server.drain().is_empty());
+}
+
+#[test]
+fn mrtr_a_state_needs_a_seal() {
+    let mut config = server_config(&[NEW]);
+    config.seal = None;
+    let mut server = RawServer::new(config);
+    server.send(&request(
+        1,
+        "tools/call",
+        json!({ "name": "x" }),
+        json!({ "elicitation": {} }),
+    ));
+    let key = server.request().key;
+    let sent = server
+        .machine
+        .reply(key, questions(&["q"], Some("s")), server.now);
+    assert!(matches!(sent, Err(SendError::Asks(_))), "{sent:?}");
+    assert_eq!(
+        server
+            .machine
+            .reply(key, questions(&["q"], None), server.now),
+        Ok(Sent::Queued)
+    );
+    assert!(server.drain()[0]["result"].get("requestState").is_none());
+}
+
+#[test]
+fn mrtr_state_echo_and_new_id_under_one_key() {
+    let mut client = RawClient::begun(client_config(&[NEW]), NEW, json!({ "tools": {} }));
+    let (key, sent) = client.request(
+        "tools/call",
+        json!({ "name": "x", "arguments": { "a": [1] } }),
+    );
+    let schema = json!({ "type": "object", "properties": {} });
+    let elicit = json!({ "method": "elicitation/create", "params": { "message": "m", "requestedSchema": schema } });
+    for state in [json!(" \u{e9}{\"a\""), json!(null)] {
+        let id = client_id(&mut client, &sent);
+        let mut body = json!({ "resultType": "input_required", "inputRequests": { "q": elicit, "r": elicit } });
+        if state.is_string() {
+            body["requestState"] = state.clone();
+        }
+        assert!(
+            client
+                .send(&json!({ "jsonrpc": "2.0", "id": id, "result": body }))
+                .is_empty()
+        );
+        let asks: Vec<AskKey> = client
+            .events()
+            .iter()
+            .filter_map(|event| match event {
+                ClientEvent::Ask {
+                    key: ask, during, ..
+                } if *during == Some(key) => Some(*ask),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(asks.len(), 2);
+        for ask in asks {
+            let answer = Ok(result(json!({ "action": "decline" })));
+            client
+                .machine
+                .answer(ask, answer, client.now)
+                .expect("it waits");
+        }
+        let retry = client.drain().remove(0);
+        check_message(NEW, true, None, &retry);
+        assert_ne!(retry["id"], id);
+        assert_eq!(retry["params"]["arguments"], json!({ "a": [1] }));
+        assert_eq!(
+            retry["params"].get("requestState"),
+            state.is_string().then_some(&state)
+        );
+        assert_eq!(retry["params"]["inputResponses"]["r"]["action"], "decline");
+        LAST.with(|last| last.replace(retry["id"].clone()));
+    }
+    let id = LAST.with(|last| last.borrow().clone());
+    client.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "resultType": "complete", "content": [] } }));
+    let outcomes = client.outcomes();
+    assert!(
+        matches!(&outcomes[..], [(done, Outcome::Result(_))] if *done == key),
+        "{outcomes:?}"
+    );
+}
+
+thread_local! {
+    static LAST: std::cell::RefCell<Value> = const { std::cell::RefCell::new(Value::Null) };
+}
+
+fn client_id(_: &mut RawClient, first: &Value) -> Value {
+    LAST.with(|last| match &*last.borrow() {
+        Value::Null => first["id"].clone(),
+        id => id.clone(),
+    })
+}
+
+#[test]
+fn mrtr_a_question_that_was_not_declared_ends_the_request() {
+    let mut config = client_config(&[NEW]);
+    config.capabilities = JsonObject::new();
+    config.limits.rounds = 1;
+    let mut client = RawClient::begun(config, NEW, json!({ "tools": {} }));
+    let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
+    let body = json!({ "resultType": "input_required", "inputRequests": { "q": { "method": "roots/list" } } });
+    assert!(
+        client
+            .send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }))
+            .is_empty()
+    );
+    assert!(matches!(&client.outcomes()[..], [(done, Outcome::Error(_))] if *done == key));
+    // A server that asks for ever is stopped.
+    let (key, mut sent) = client.request("tools/call", json!({ "name": "x" }));
+    for round in 0..2 {
+        let body = json!({ "resultType": "input_required", "requestState": "s" });
+        let next = client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
+        assert_eq!(next.len(), usize::from(round == 0));
+        sent = next.into_iter().next().unwrap_or_default();
+    }
+    assert!(matches!(&client.outcomes()[..], [(done, Outcome::Error(_))] if *done == key));
+}

@@ -1,0 +1,128 @@
+//! Subscriptions (2026-07-28: `basic/patterns/subscriptions`): what is acknowledged, what is heard, and how one ends.
+
+use mcp_exact_tests_session::modern::{request, server_of_all};
+use mcp_exact_tests_session::*;
+
+fn listen(filter: Value) -> Value {
+    request(
+        "l",
+        "subscriptions/listen",
+        json!({ "notifications": filter }),
+        json!({}),
+    )
+}
+
+#[test]
+fn sub_ack_first_tagged_and_opt_in() {
+    let mut server = server_of_all();
+    let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] });
+    let first = server.send(&listen(filter.clone()));
+    assert_eq!(
+        first[0]["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    assert_eq!(first[0]["params"]["notifications"], filter);
+    check_message(NEW, false, None, &first[0]);
+    let events = server.events();
+    let [ServerEvent::Listen { key, .. }] = events[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(server.machine.publish(&Change::Prompts), 0);
+    assert_eq!(server.machine.publish(&Change::Resource("c:d".into())), 0);
+    assert_eq!(server.machine.publish(&Change::Tools), 1);
+    assert_eq!(server.machine.publish(&Change::Resource("a:b".into())), 1);
+    for message in server.drain() {
+        check_message(NEW, false, None, &message);
+        assert_eq!(
+            message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+            "l"
+        );
+    }
+    server.machine.end_subscription(key);
+    let end = server.drain();
+    assert_eq!(
+        (&end[0]["method"], &end[0]["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &json!("l"))
+    );
+    assert_eq!(end[1]["id"], "l");
+    check_message(NEW, false, Some("subscriptions/listen"), &end[1]);
+    assert_eq!(server.machine.publish(&Change::Tools), 0);
+}
+
+#[test]
+fn sub_only_what_the_server_declares_is_honoured() {
+    let mut config = server_config(&[NEW]);
+    config.capabilities = object(json!({ "tools": {}, "resources": { "listChanged": true } }));
+    let mut server = RawServer::new(config);
+    let filter = json!({ "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["a:b"] });
+    let first = server.send(&listen(filter));
+    assert_eq!(
+        first[0]["params"]["notifications"],
+        json!({ "resourcesListChanged": true })
+    );
+    for bad in [
+        json!(5),
+        json!({ "toolsListChanged": 1 }),
+        json!({ "resourceSubscriptions": "a:b" }),
+    ] {
+        let mut server = RawServer::new(server_config(&[NEW]));
+        assert_eq!(server.send(&listen(bad))[0]["error"]["code"], -32602);
+    }
+}
+
+#[test]
+fn sub_a_client_hears_and_takes_every_kind_of_end() {
+    for end in ["result", "cancelled", "both"] {
+        let mut client = RawClient::begun(
+            client_config(&[NEW]),
+            NEW,
+            json!({ "tools": { "listChanged": true } }),
+        );
+        let (key, sent) = client.request(
+            "subscriptions/listen",
+            json!({ "notifications": { "toolsListChanged": true } }),
+        );
+        let id = &sent["id"];
+        let tagged = |method: &str, more: Value| {
+            let mut params = more;
+            params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": id });
+            json!({ "jsonrpc": "2.0", "method": method, "params": params })
+        };
+        let changed = tagged("notifications/tools/list_changed", json!({}));
+        client.send(&changed);
+        assert!(
+            matches!(client.violations()[..], [Violation::Subscription(_)]),
+            "before the acknowledgement"
+        );
+        let ack = tagged(
+            "notifications/subscriptions/acknowledged",
+            json!({ "notifications": { "toolsListChanged": true } }),
+        );
+        client.send(&ack);
+        assert!(
+            matches!(&client.events()[..], [ClientEvent::Listening(of, filter)] if *of == key && filter.tools)
+        );
+        assert_eq!(client.machine.poll_timeout(), None, "it lasts");
+        client.send(&changed);
+        assert!(
+            matches!(&client.events()[..], [ClientEvent::Changed(Some(of), Change::Tools)] if *of == key)
+        );
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+        assert!(
+            matches!(client.violations()[..], [Violation::Subscription(_)]),
+            "untagged"
+        );
+        if end != "result" {
+            client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }));
+        }
+        if end != "cancelled" {
+            let result = json!({ "resultType": "complete", "_meta": { "io.modelcontextprotocol/subscriptionId": id } });
+            client.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        }
+        let outcomes = client.outcomes();
+        assert!(
+            matches!(&outcomes[..], [(done, Outcome::Result(_))] if *done == key),
+            "{end}: {outcomes:?}"
+        );
+    }
+}
