@@ -25,6 +25,7 @@ mod requirements_parameters;
 mod requirements_per_request;
 mod requirements_rounds;
 mod requirements_rpc;
+mod requirements_streams;
 mod requirements_tasks;
 mod requirements_versions;
 mod rounds;
