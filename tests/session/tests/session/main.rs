@@ -33,3 +33,4 @@ mod rpc;
 mod server_requests;
 mod subscriptions;
 mod views;
+mod world;
