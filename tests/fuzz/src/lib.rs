@@ -6,6 +6,7 @@
 mod hostile;
 mod seen;
 mod session;
+mod sides;
 
 pub use session::{explore, session};
 

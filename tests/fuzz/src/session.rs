@@ -13,6 +13,7 @@ use mcp_exact_wire::{Kind, from_slice};
 
 use crate::hostile::{Choices, frame};
 use crate::seen::{happened, heard};
+use crate::sides::{client, limits, object, server};
 
 /// Runs the world that the bytes describe to its end.
 pub fn session(bytes: &[u8]) {
@@ -47,78 +48,6 @@ const METHODS: [&str; 14] = [
     "nothing",
 ];
 
-fn limits() -> Limits {
-    Limits {
-        message_bytes: 4096,
-        depth: 16,
-        batch_items: 4,
-        name_bytes: 64,
-        served: 6,
-        served_bytes: 4096,
-        sent: 6,
-        tombstones: 4,
-        streams: 12,
-        queued: 16,
-        queued_bytes: 16 << 10,
-        requests_per_second: 100,
-        notifications_per_second: 20,
-        subscriptions: 3,
-        asks: 3,
-        rounds: 3,
-        state_bytes: 256,
-        tool_bytes: 1024,
-    }
-}
-
-/// Puts a sum before a state: enough to find out what was changed.
-#[derive(Debug)]
-struct Sum;
-
-impl Seal for Sum {
-    fn seal(&self, payload: &str, context: &[u8]) -> String {
-        let add = |sum: u32, byte: &u8| sum.wrapping_mul(31).wrapping_add(u32::from(*byte));
-        let sum = payload.as_bytes().iter().chain(context).fold(7, add);
-        format!("{sum:08x}{payload}")
-    }
-
-    fn open(&self, sealed: &str, context: &[u8]) -> Option<String> {
-        let (_, payload) = sealed.split_at_checked(8)?;
-        (self.seal(payload, context) == sealed).then(|| payload.to_owned())
-    }
-}
-
-fn object(text: &str) -> JsonObject {
-    text.parse().unwrap_or_default()
-}
-
-fn offer(choices: &mut Choices<'_>) -> Offer {
-    let mask = usize::from(choices.next());
-    let mut chosen: Vec<Revision> = revisions()
-        .enumerate()
-        .filter(|(at, _)| mask >> at & 1 == 1)
-        .map(|(_, revision)| revision)
-        .collect();
-    if chosen.is_empty() {
-        chosen = revisions().collect();
-    }
-    if mask & 0x80 == 0 {
-        chosen.reverse();
-    }
-    Offer {
-        revisions: chosen,
-        floor: None,
-    }
-}
-
-fn extensions() -> Extensions {
-    Extensions {
-        requests: vec!["x/vendor".into()],
-        notifications: vec!["notifications/x".into()],
-        result_types: vec!["x".into()],
-        ..Extensions::default()
-    }
-}
-
 /// A frame of the client on its way: its stream, its bytes, its headers.
 type Posted = (StreamId, Vec<u8>, Vec<(String, String)>);
 
@@ -147,27 +76,8 @@ impl World {
             Binding::HttpSse,
             Binding::Duplex,
         ][usize::from(choices.next()) % 4];
-        let mut config = ClientConfig::new(Identity::new("client", "1"));
-        config.offer = offer(choices);
-        config.capabilities = object(
-            r#"{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}}"#,
-        );
-        config.extensions = extensions();
-        config.limits = limits();
-        config.patience.timeout = Duration::from_secs(3);
-        let mut server = ServerConfig::new(Identity::new("server", "1"));
-        server.offer = offer(choices);
-        server.capabilities = object(
-            r#"{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{},"logging":{},"completions":{}}"#,
-        );
-        server.extensions = extensions();
-        server.limits = limits();
-        server.patience.timeout = Duration::from_secs(2);
-        if choices.chance(200) {
-            server.seal = Some(Arc::new(Sum));
-        }
-        let client = Client::new(Arc::new(config), binding, None, Time::ZERO);
-        let server = Server::new(Arc::new(server), binding, Time::ZERO);
+        let client = Client::new(Arc::new(client(choices)), binding, None, Time::ZERO);
+        let server = Server::new(Arc::new(server(choices)), binding, Time::ZERO);
         let mut world = Self {
             client: client.expect("revisions are offered"),
             server: server.expect("revisions are offered"),

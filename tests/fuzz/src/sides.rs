@@ -1,0 +1,114 @@
+//! How the client and the server of a world are configured: the revisions that bytes choose, everything declared, limits
+//! that are soon reached, and a seal.
+//!
+//! Takes choices and gives configurations; never builds a machine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_session::*;
+
+use crate::hostile::Choices;
+
+/// A client of chosen revisions that declares everything.
+pub(crate) fn client(choices: &mut Choices<'_>) -> ClientConfig {
+    let mut config = ClientConfig::new(Identity::new("client", "1"));
+    config.offer = offer(choices);
+    config.capabilities = object(
+        r#"{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}}"#,
+    );
+    config.extensions = extensions();
+    config.limits = limits();
+    config.patience.timeout = Duration::from_secs(3);
+    config
+}
+
+/// A server of chosen revisions that declares everything, mostly with a seal.
+pub(crate) fn server(choices: &mut Choices<'_>) -> ServerConfig {
+    let mut config = ServerConfig::new(Identity::new("server", "1"));
+    config.offer = offer(choices);
+    config.capabilities = object(
+        r#"{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{},"logging":{},"completions":{}}"#,
+    );
+    config.extensions = extensions();
+    config.limits = limits();
+    config.patience.timeout = Duration::from_secs(2);
+    if choices.chance(200) {
+        config.seal = Some(Arc::new(Sum));
+    }
+    config
+}
+
+/// Limits that a short run reaches.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        message_bytes: 4096,
+        depth: 16,
+        batch_items: 4,
+        name_bytes: 64,
+        served: 6,
+        served_bytes: 4096,
+        sent: 6,
+        tombstones: 4,
+        streams: 12,
+        queued: 16,
+        queued_bytes: 16 << 10,
+        requests_per_second: 100,
+        notifications_per_second: 20,
+        subscriptions: 3,
+        asks: 3,
+        rounds: 3,
+        state_bytes: 256,
+        tool_bytes: 1024,
+    }
+}
+
+/// The object of a text; the empty one where the text is none.
+pub(crate) fn object(text: &str) -> JsonObject {
+    text.parse().unwrap_or_default()
+}
+
+/// Puts a sum before a state: enough to find out what was changed.
+#[derive(Debug)]
+struct Sum;
+
+impl Seal for Sum {
+    fn seal(&self, payload: &str, context: &[u8]) -> String {
+        let add = |sum: u32, byte: &u8| sum.wrapping_mul(31).wrapping_add(u32::from(*byte));
+        let sum = payload.as_bytes().iter().chain(context).fold(7, add);
+        format!("{sum:08x}{payload}")
+    }
+
+    fn open(&self, sealed: &str, context: &[u8]) -> Option<String> {
+        let (_, payload) = sealed.split_at_checked(8)?;
+        (self.seal(payload, context) == sealed).then(|| payload.to_owned())
+    }
+}
+
+fn offer(choices: &mut Choices<'_>) -> Offer {
+    let mask = usize::from(choices.next());
+    let mut chosen: Vec<Revision> = revisions()
+        .enumerate()
+        .filter(|(at, _)| mask >> at & 1 == 1)
+        .map(|(_, revision)| revision)
+        .collect();
+    if chosen.is_empty() {
+        chosen = revisions().collect();
+    }
+    if mask & 0x80 == 0 {
+        chosen.reverse();
+    }
+    Offer {
+        revisions: chosen,
+        floor: None,
+    }
+}
+
+fn extensions() -> Extensions {
+    Extensions {
+        requests: vec!["x/vendor".into()],
+        notifications: vec!["notifications/x".into()],
+        result_types: vec!["x".into()],
+        ..Extensions::default()
+    }
+}
