@@ -3,6 +3,7 @@
 //!
 //! Both take turns in one run; the smallest CPU time of a round counts. Prints a table; no exit code depends on a time.
 //! `--calls` makes that many calls (or, with `--codec`, decodes and encodes as often) and measures nothing: for callgrind.
+//! `--only` leaves out the lines without these words.
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
@@ -178,26 +179,38 @@ fn call(bytes: usize) -> (JsonObject, RawResult) {
     (object(&params), RawResult::from(object(&result)))
 }
 
-fn compare<R: RevisionTypes>(only: Option<(u32, bool)>) {
+/// What the command line wants.
+struct Wanted {
+    calls: Option<u32>,
+    codec: bool,
+    only: String,
+}
+
+fn compare<R: RevisionTypes>(wanted: &Wanted) {
     for (name, bytes, calls) in [
         ("of 300 B", 150, 5_000),
         ("of 2 kB", 1_800, 2_000),
         ("of 20 kB", 20_000, 300),
     ] {
+        let title = format!("{:<11} tools/call {name:<9}", R::REVISION.as_str());
+        if !title.contains(&wanted.only) {
+            continue;
+        }
         let (params, result) = call(bytes);
         let mut pair = Pair::new::<R>();
         let messages = pair.messages(&params, &result);
         let mut out = Vec::new();
-        match only {
-            Some((calls, true)) => (0..calls).for_each(|_| codec::<R>(&messages, &mut out)),
-            Some((calls, false)) => (0..calls).for_each(|_| pair.call(&params, &result)),
+        match wanted.calls {
+            Some(calls) if wanted.codec => {
+                (0..calls).for_each(|_| codec::<R>(&messages, &mut out));
+            }
+            Some(calls) => (0..calls).for_each(|_| pair.call(&params, &result)),
             None => {
                 let codec = || codec::<R>(&messages, &mut out);
                 let (a, b) = measure(calls, codec, || pair.call(&params, &result));
                 let ratio = b.as_secs_f64() / a.as_secs_f64();
                 println!(
-                    "{:<11} tools/call {name:<9} {:>9.2} µs  codec {:>9.2} µs  ratio {ratio:>5.2}  demanded below {DEMANDED}",
-                    R::REVISION.as_str(),
+                    "{title} {:>9.2} µs  codec {:>9.2} µs  ratio {ratio:>5.2}  demanded below {DEMANDED}",
                     b.as_secs_f64() * 1e6,
                     a.as_secs_f64() * 1e6,
                 );
@@ -208,10 +221,15 @@ fn compare<R: RevisionTypes>(only: Option<(u32, bool)>) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let codec = arguments.iter().any(|argument| argument == "--codec");
-    let calls = arguments.iter().position(|argument| argument == "--calls");
-    let calls = calls.and_then(|at| arguments.get(at + 1)?.parse().ok());
-    let only = calls.map(|calls| (calls, codec));
-    compare::<mcp_2025_11_25::V2025_11_25>(only);
-    compare::<mcp_2026_07_28::V2026_07_28>(only);
+    let after = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1)
+    };
+    let wanted = Wanted {
+        calls: after("--calls").and_then(|calls| calls.parse().ok()),
+        codec: arguments.iter().any(|argument| argument == "--codec"),
+        only: after("--only").cloned().unwrap_or_default(),
+    };
+    compare::<mcp_2025_11_25::V2025_11_25>(&wanted);
+    compare::<mcp_2026_07_28::V2026_07_28>(&wanted);
 }

@@ -3,7 +3,7 @@
 //! Takes methods and capability objects as JSON; gives what is lacking, with its code. The lists of methods of a revision
 //! are the generated ones; only the capability of each method is written here (`basic/lifecycle`, "Capability Negotiation").
 
-use mcp_exact_wire::{Json, JsonObject, Kind};
+use mcp_exact_wire::{Json, JsonObject, ObjectRef};
 
 use crate::error::code;
 use crate::revision::{Era, Rules};
@@ -95,13 +95,10 @@ fn of_params(
 
 /// What the receiver of a request that is to become a task lacks (2025-11-25, `basic/utilities/tasks`, "Capability
 /// Negotiation"). For senders only: who has not declared it serves the request as an ordinary one.
-pub(crate) fn of_task(
-    method: &str,
-    params: Option<&JsonObject>,
-    rules: &Rules,
-    receiver: &JsonObject,
-) -> Option<Lacking> {
-    params?.get("task").filter(|_| has_tasks(rules))?;
+pub(crate) fn of_task(method: &str, rules: &Rules, receiver: &JsonObject) -> Option<Lacking> {
+    if !rules.tasks {
+        return None;
+    }
     let path: &[&str] = match method {
         "tools/call" => &["tasks", "requests", "tools", "call"],
         "sampling/createMessage" => &["tasks", "requests", "sampling", "createMessage"],
@@ -109,11 +106,6 @@ pub(crate) fn of_task(
         _ => return None,
     };
     (!declared(receiver, path)).then(|| Lacking::of(path, code::METHOD_NOT_FOUND))
-}
-
-/// Whether requests can become tasks: in the revision whose clients ask for tasks, and no extension does.
-pub(crate) fn has_tasks(rules: &Rules) -> bool {
-    rules.client.request("tasks/get")
 }
 
 /// Whether elicitation has modes and sampling tools: from 2025-11-25 on.
@@ -137,16 +129,19 @@ pub(crate) fn of_notification(method: &str, sender: &JsonObject) -> Option<Lacki
 
 /// Whether a capability was declared: it is there, and neither `false` nor null.
 pub(crate) fn declared(capabilities: &JsonObject, path: &[&str]) -> bool {
+    declared_in(capabilities.view(), path)
+}
+
+fn declared_in(capabilities: ObjectRef<'_>, path: &[&str]) -> bool {
     let [name, rest @ ..] = path else {
         return true;
     };
-    let Some(value) = capabilities.get(name) else {
+    let Some(value) = capabilities.find(name) else {
         return false;
     };
-    match value.kind() {
-        Kind::Object => JsonObject::try_from(value).is_ok_and(|inner| declared(&inner, rest)),
-        Kind::Boolean => rest.is_empty() && value.text() == "true",
-        _ => false,
+    match value.object() {
+        Some(inner) => declared_in(inner, rest),
+        None => rest.is_empty() && value.text() == "true",
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Limits {
     pub served_bytes: usize,
     /// Own requests that wait for their answer.
     pub sent: usize,
-    /// Ended requests whose late messages are still recognised, in each direction.
+    /// Cancelled requests of the peer whose late replies are still recognised.
     pub tombstones: usize,
     /// Streams that are open at the same time.
     pub streams: usize,

@@ -26,7 +26,7 @@ pub struct Load {
     pub events: usize,
     /// Resources and streams of notifications that the client listens to; a client's machine has none.
     pub subscriptions: usize,
-    /// Ended requests that are remembered, both directions together.
+    /// Cancelled requests of the peer that are remembered.
     pub tombstones: usize,
     /// Tools whose header parameters are remembered; a server's machine has none.
     pub tools: usize,

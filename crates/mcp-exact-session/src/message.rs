@@ -4,9 +4,9 @@
 //! Writes the frames that leave, each on one line.
 
 use mcp_exact_wire::{
-    Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, JsonObject, Members, Message,
-    MessageError, Nullable, Path, Read, Reader, RequestId, ResultMessage, Shape, Validate,
-    Violations, WithId, Writer, decode_message, keys, to_line,
+    Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, JsonObject, JsonRef, Members,
+    Message, MessageError, Nullable, ObjectWith, Path, Read, Reader, RequestId, ResultMessage,
+    Shape, Validate, Violations, WithId, Writer, decode_message, keys, line_into, to_line,
 };
 
 use crate::error::PeerError;
@@ -61,14 +61,13 @@ impl Call {
     }
 
     /// The member of the parameters.
-    pub(crate) fn param(&self, name: &str) -> Option<mcp_exact_wire::Json> {
-        self.params.as_ref()?.get(name)
+    pub(crate) fn param(&self, name: &str) -> Option<JsonRef<'_>> {
+        self.params.as_ref()?.view().find(name)
     }
 
     /// The member of the parameters' `_meta`.
-    pub(crate) fn meta(&self, name: &str) -> Option<mcp_exact_wire::Json> {
-        let meta = JsonObject::try_from(self.param("_meta")?).ok()?;
-        meta.get(name)
+    pub(crate) fn meta(&self, name: &str) -> Option<JsonRef<'_>> {
+        self.param("_meta")?.object()?.find(name)
     }
 
     /// How much memory it takes, about.
@@ -205,14 +204,21 @@ fn one(text: &[u8], limits: &Limits) -> Result<Read1, (Limit, Option<RequestId>)
         Ok(Message::Error(error)) => (error.id.as_ref().and_then(Nullable::as_value), None),
         Err(error) => (error.id(), error.method()),
     };
-    let long = |id: &RequestId| id.to_string().len() > limits.name_bytes;
-    if id.is_some_and(long) {
+    if id.is_some_and(|id| length(id) > limits.name_bytes) {
         return Err((Limit::NameBytes, None));
     }
     if method.is_some_and(|method| method.len() > limits.name_bytes) {
         return Err((Limit::NameBytes, id.cloned()));
     }
     Ok(read)
+}
+
+/// How many bytes an id takes, without quotes.
+fn length(id: &RequestId) -> usize {
+    match id {
+        RequestId::String(text) => text.len(),
+        RequestId::Integer(value) => value.to_string().len(),
+    }
 }
 
 /// Whether objects and arrays are nested deeper than so many levels. Brackets are counted first: most messages have
@@ -248,11 +254,6 @@ fn deeper_than(text: &[u8], most: usize) -> bool {
     false
 }
 
-/// The key of an id among others: its JSON text, so that `1` and `"1"` differ.
-pub(crate) fn id_key(id: &RequestId) -> Box<str> {
-    mcp_exact_wire::to_string(id).into_boxed_str()
-}
-
 /// The own request that an id belongs to. Own ids are numbers, however the other side spells them.
 pub(crate) fn own_id(id: &RequestId) -> Option<u64> {
     match id {
@@ -261,22 +262,66 @@ pub(crate) fn own_id(id: &RequestId) -> Option<u64> {
     }
 }
 
-pub(crate) fn request(id: &RequestId, call: Call) -> Vec<u8> {
-    to_line(&Message::<Raw>::Request(WithId {
-        id: id.clone(),
-        request: call,
-    }))
+/// A request that leaves, written from what is there.
+struct Leaving<'a, P> {
+    method: &'a str,
+    params: Option<P>,
+}
+
+impl<P: Open> Encode for Leaving<'_, P> {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put("{\"method\":");
+        w.string(self.method);
+        if let Some(params) = &self.params {
+            w.key("\"params\":");
+            params.encode(w);
+        }
+        w.put("}");
+    }
+}
+
+/// An object that leaves in a message.
+pub(crate) trait Open: Encode {
+    /// How many bytes it takes at most, about.
+    fn size(&self) -> usize;
+}
+
+impl Open for &JsonObject {
+    fn size(&self) -> usize {
+        self.text().len()
+    }
+}
+
+impl<const N: usize> Open for ObjectWith<'_, N> {
+    fn size(&self) -> usize {
+        Self::size(self)
+    }
+}
+
+/// More than the envelope of a message takes.
+const ENVELOPE: usize = 64;
+
+fn line(size: usize, message: &impl Encode) -> Vec<u8> {
+    let mut out = Vec::with_capacity(size + ENVELOPE);
+    line_into(message, &mut out);
+    out
+}
+
+pub(crate) fn request(id: u64, method: &str, params: Option<impl Open>) -> Vec<u8> {
+    let size = method.len() + params.as_ref().map_or(0, Open::size);
+    let id = RequestId::from(id);
+    let request = Leaving { method, params };
+    line(size, &WithId { id, request })
 }
 
 pub(crate) fn notification(call: Call) -> Vec<u8> {
     to_line(&Message::<Raw>::Notification(call))
 }
 
-pub(crate) fn result(id: &RequestId, body: JsonObject) -> Vec<u8> {
-    to_line(&Message::<Raw>::Result(ResultMessage::new(
-        id.clone(),
-        Body(body),
-    )))
+pub(crate) fn result(id: &RequestId, result: impl Open) -> Vec<u8> {
+    let id = id.clone();
+    let extra = Extra::new();
+    line(result.size(), &ResultMessage { id, result, extra })
 }
 
 /// An error; without id where the id of what it answers could not be read.
@@ -291,7 +336,7 @@ pub(crate) fn error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
 /// The text of a request, as the types of a revision read it.
 pub(crate) fn request_text(id: &RequestId, call: &Call) -> Vec<u8> {
     let id = id.clone();
-    to_line(&WithId { id, request: call })
+    line(call.size(), &WithId { id, request: call })
 }
 
 #[cfg(test)]

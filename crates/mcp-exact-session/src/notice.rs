@@ -2,7 +2,7 @@
 //!
 //! Takes calls and gives what is in them; `None` for what does not fit the schema.
 
-use mcp_exact_wire::{Decode, Json, JsonObject, Number, ProgressToken, RequestId, from_str};
+use mcp_exact_wire::{Decode, Json, JsonObject, JsonRef, Number, ProgressToken, RequestId};
 
 use crate::error::SendError;
 use crate::message::Call;
@@ -10,14 +10,14 @@ use crate::revision::{self, Rules};
 use crate::types::Progress;
 
 fn member<T: Decode>(call: &Call, name: &str) -> Option<T> {
-    from_str(call.param(name)?.text()).ok()
+    call.param(name)?.decode_as().ok()
 }
 
 /// A member that may be absent; `None` when it is there and does not fit.
 fn optional<T: Decode>(call: &Call, name: &str) -> Option<Option<T>> {
     match call.param(name) {
         None => Some(None),
-        Some(value) => from_str(value.text()).ok().map(Some),
+        Some(value) => value.decode_as().ok().map(Some),
     }
 }
 
@@ -87,16 +87,15 @@ pub(crate) fn progress(rules: &Rules, token: &Json, progress: &Progress) -> Opti
 }
 
 /// A progress token is a string or an integer (`basic/utilities/progress`).
-pub(crate) fn is_token(token: &Json) -> bool {
-    from_str::<ProgressToken>(token.text()).is_ok()
+pub(crate) fn is_token(token: &JsonRef<'_>) -> bool {
+    token.decode_as::<ProgressToken>().is_ok()
 }
 
 /// Tokens have to differ among all active requests (`basic/utilities/progress`): the machine chooses them, so a program
 /// brings none of its own.
-pub(crate) fn no_own_token(method: &str, params: Option<&JsonObject>) -> Result<(), SendError> {
-    let meta = params.and_then(|params| params.get("_meta"));
-    let meta = meta.and_then(|meta| JsonObject::try_from(meta).ok());
-    match meta.and_then(|meta| meta.get("progressToken")) {
+pub(crate) fn no_own_token(method: &str, meta: Option<JsonRef<'_>>) -> Result<(), SendError> {
+    let meta = meta.and_then(JsonRef::object);
+    match meta.and_then(|meta| meta.find("progressToken")) {
         None => Ok(()),
         Some(_) => Err(SendError::Params {
             method: method.to_owned(),

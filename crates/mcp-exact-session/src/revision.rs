@@ -40,6 +40,23 @@ impl Methods {
     }
 }
 
+/// Whether a name is in a list.
+const fn has(names: &[&str], wanted: &str) -> bool {
+    let mut at = 0;
+    while at < names.len() {
+        let (name, wanted) = (names[at].as_bytes(), wanted.as_bytes());
+        let mut same = 0;
+        while same < name.len() && same < wanted.len() && name[same] == wanted[same] {
+            same += 1;
+        }
+        if same == name.len() && same == wanted.len() {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
 /// What the machines know of a revision.
 #[derive(Debug)]
 pub(crate) struct Rules {
@@ -52,6 +69,9 @@ pub(crate) struct Rules {
     pub(crate) batches: bool,
     /// Whether an error has to have an id.
     pub(crate) error_needs_id: bool,
+    /// Whether requests can become tasks: in the revision whose clients ask for tasks, and no extension does.
+    pub(crate) tasks: bool,
+    era: Era,
 }
 
 impl Rules {
@@ -62,16 +82,17 @@ impl Rules {
             server: Methods::of::<R::FromServer>(),
             batches: <R::FromClient as Direction>::BATCHES,
             error_needs_id: <R::FromServer as Direction>::ERROR_NEEDS_ID,
+            tasks: has(R::FromClient::REQUESTS, "tasks/get"),
+            era: match has(R::FromClient::REQUESTS, "initialize") {
+                true => Era::Handshake,
+                false => Era::PerRequest,
+            },
         }
     }
 
     /// A revision that defines `initialize` has a handshake.
     pub(crate) fn era(&self) -> Era {
-        if self.client.request("initialize") {
-            Era::Handshake
-        } else {
-            Era::PerRequest
-        }
+        self.era
     }
 
     pub(crate) fn is(&self, id: &str) -> bool {
@@ -175,13 +196,10 @@ pub(crate) fn find(id: &str) -> Option<&'static Rules> {
     COMPILED.iter().find(|rules| rules.is(id))
 }
 
-/// Whether a revision came out no earlier than another one. Only for revisions that are in the list.
+/// Whether a revision came out no earlier than another one. Revisions are named by dates; the names of drafts are words,
+/// which come after them.
 pub(crate) fn at_least(rules: &Rules, floor: &str) -> bool {
-    let place = |id: &str| COMPILED.iter().position(|rules| rules.is(id));
-    match (place(rules.revision.as_str()), place(floor)) {
-        (Some(place), Some(floor)) => place >= floor,
-        _ => false,
-    }
+    rules.revision.as_str() >= floor
 }
 
 /// Every revision that is compiled in, oldest first.

@@ -1,9 +1,9 @@
-//! Requests of this side that wait for their answer: ids, progress tokens, deadlines, and those that ended early.
+//! Requests of this side that wait for their answer: ids, progress tokens, deadlines.
 //!
 //! Takes what the machines send and what comes back; says which request is meant and when one has waited too long. Knows no
 //! revision, no method and no role.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Time;
 use crate::limits::Patience;
@@ -51,42 +51,6 @@ pub(crate) enum ProgressOf {
     Nothing,
 }
 
-/// A bounded memory of numbers.
-#[derive(Debug)]
-pub(crate) struct Tombstones {
-    order: VecDeque<u64>,
-    known: BTreeSet<u64>,
-    most: usize,
-}
-
-impl Tombstones {
-    pub(crate) fn new(most: usize) -> Self {
-        Self {
-            order: VecDeque::new(),
-            known: BTreeSet::new(),
-            most,
-        }
-    }
-
-    pub(crate) fn insert(&mut self, number: u64) {
-        if self.most > 0 && self.known.insert(number) {
-            if self.order.len() == self.most {
-                let oldest = self.order.pop_front();
-                oldest.map(|oldest| self.known.remove(&oldest));
-            }
-            self.order.push_back(number);
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.order.len()
-    }
-
-    pub(crate) fn contains(&self, number: u64) -> bool {
-        self.known.contains(&number)
-    }
-}
-
 /// All of them. Ids are numbers that are never used twice; the progress token of a request is its id.
 #[derive(Debug)]
 pub(crate) struct SentRequests<P> {
@@ -94,18 +58,21 @@ pub(crate) struct SentRequests<P> {
     waiting: BTreeMap<u64, SentRequest<P>>,
     deadlines: BTreeSet<(Time, u64)>,
     by_key: BTreeMap<RequestKey, u64>,
-    ended: Tombstones,
 }
 
 impl<P> SentRequests<P> {
-    pub(crate) fn new(tombstones: usize) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             last_id: 0,
             waiting: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             by_key: BTreeMap::new(),
-            ended: Tombstones::new(tombstones),
         }
+    }
+
+    /// The id of the next request.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.last_id + 1
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -114,8 +81,8 @@ impl<P> SentRequests<P> {
 
     /// Notes a request that leaves now and gives its id.
     pub(crate) fn open(&mut self, opening: Opening<P>, now: Time) -> u64 {
-        self.last_id += 1;
-        let id = self.last_id;
+        let id = self.next_id();
+        self.last_id = id;
         let cap = now.plus(opening.patience.at_most);
         let deadline = now.plus(opening.patience.timeout).min(cap);
         self.deadlines.insert((deadline, id));
@@ -151,19 +118,12 @@ impl<P> SentRequests<P> {
         let request = self.waiting.remove(&id)?;
         self.deadlines.remove(&(request.deadline, id));
         self.by_key.remove(&request.key);
-        // Progress that was on its way is late, not wrong.
-        self.ended.insert(id);
         Some(request)
     }
 
-    /// How many ended ones are remembered.
-    pub(crate) fn tombstones(&self) -> usize {
-        self.ended.len()
-    }
-
-    /// Whether a request of this id has ended, as far as that is remembered.
+    /// Whether a request of this id has ended: what still comes for it is late, not wrong.
     pub(crate) fn has_ended(&self, id: u64) -> bool {
-        self.ended.contains(id)
+        (1..=self.last_id).contains(&id) && !self.waiting.contains_key(&id)
     }
 
     /// Finds the request of a progress token and starts its timeout again.
@@ -228,7 +188,7 @@ mod tests {
     use super::*;
 
     fn opened(patience: Patience, progress: bool) -> SentRequests<()> {
-        let mut sent = SentRequests::new(2);
+        let mut sent = SentRequests::new();
         let opening = Opening {
             key: RequestKey(7),
             method: "x".into(),
@@ -276,15 +236,5 @@ mod tests {
         assert!(sent.take_expired(Time::from_millis(14_999)).is_none());
         assert!(sent.take_expired(Time::from_millis(15_000)).is_some());
         assert_eq!(sent.next_deadline(), None);
-    }
-
-    #[test]
-    fn tombstones_are_bounded() {
-        let mut stones = Tombstones::new(2);
-        (1..=3).for_each(|number| stones.insert(number));
-        assert_eq!(
-            (1..=3).map(|n| stones.contains(n)).collect::<Vec<_>>(),
-            [false, true, true]
-        );
     }
 }

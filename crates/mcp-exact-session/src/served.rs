@@ -3,13 +3,47 @@
 //! Takes what came in and which of it was answered; says which request an id means and when a batch is complete. Knows no
 //! revision, no method and no role.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use mcp_exact_wire::RequestId;
 
-use crate::message::id_key;
-use crate::sent::Tombstones;
 use crate::types::{RequestKey, StreamId};
+
+/// A bounded memory of numbers.
+#[derive(Debug)]
+struct Tombstones {
+    order: VecDeque<u64>,
+    known: BTreeSet<u64>,
+    most: usize,
+}
+
+impl Tombstones {
+    fn new(most: usize) -> Self {
+        Self {
+            order: VecDeque::new(),
+            known: BTreeSet::new(),
+            most,
+        }
+    }
+
+    fn insert(&mut self, number: u64) {
+        if self.most > 0 && self.known.insert(number) {
+            if self.order.len() == self.most {
+                let oldest = self.order.pop_front();
+                oldest.map(|oldest| self.known.remove(&oldest));
+            }
+            self.order.push_back(number);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    fn contains(&self, number: u64) -> bool {
+        self.known.contains(&number)
+    }
+}
 
 /// A request that is being served; `T` is what the role needs beside.
 #[derive(Debug)]
@@ -27,7 +61,7 @@ pub(crate) struct Serving<T> {
 #[derive(Debug)]
 pub(crate) struct Served<T> {
     by_key: BTreeMap<RequestKey, Serving<T>>,
-    by_id: BTreeMap<(Option<StreamId>, Box<str>), RequestKey>,
+    by_id: BTreeMap<(Option<StreamId>, RequestId), RequestKey>,
     cancelled: Tombstones,
     bytes: usize,
 }
@@ -52,13 +86,16 @@ impl<T> Served<T> {
 
     pub(crate) fn insert(&mut self, key: RequestKey, serving: Serving<T>) {
         self.bytes += serving.size;
-        let id = (serving.scope, id_key(&serving.id));
+        let id = (serving.scope, serving.id.clone());
         self.by_id.insert(id, key);
         self.by_key.insert(key, serving);
     }
 
     pub(crate) fn find(&self, scope: Option<StreamId>, id: &RequestId) -> Option<RequestKey> {
-        self.by_id.get(&(scope, id_key(id))).copied()
+        if self.by_id.is_empty() {
+            return None;
+        }
+        self.by_id.get(&(scope, id.clone())).copied()
     }
 
     pub(crate) fn get(&self, key: RequestKey) -> Option<&Serving<T>> {
@@ -76,7 +113,7 @@ impl<T> Served<T> {
     pub(crate) fn take(&mut self, key: RequestKey) -> Option<Serving<T>> {
         let serving = self.by_key.remove(&key)?;
         self.bytes -= serving.size;
-        self.by_id.remove(&(serving.scope, id_key(&serving.id)));
+        self.by_id.remove(&(serving.scope, serving.id.clone()));
         Some(serving)
     }
 
@@ -219,5 +256,15 @@ mod tests {
         let batch = batches.begin(StreamId::DUPLEX);
         let gathered = batches.end(batch).expect("complete");
         assert_eq!(gathered.bytes, None);
+    }
+
+    #[test]
+    fn tombstones_are_bounded() {
+        let mut stones = Tombstones::new(2);
+        (1..=3).for_each(|number| stones.insert(number));
+        assert_eq!(
+            (1..=3).map(|n| stones.contains(n)).collect::<Vec<_>>(),
+            [false, true, true]
+        );
     }
 }

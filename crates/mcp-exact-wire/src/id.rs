@@ -1,5 +1,6 @@
 //! Request ids and progress tokens: a string or an integer, echoed exactly as it came.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use crate::Integer;
@@ -34,6 +35,24 @@ macro_rules! string_or_integer {
                     Self::String(text) => f.write_str(text),
                     Self::Integer(value) => fmt::Display::fmt(value, f),
                 }
+            }
+        }
+
+        impl Ord for $name {
+            /// For maps: an order that agrees with equality and means nothing.
+            fn cmp(&self, other: &Self) -> Ordering {
+                match (self, other) {
+                    (Self::Integer(one), Self::Integer(other)) => one.order(other),
+                    (Self::String(one), Self::String(other)) => one.cmp(other),
+                    (Self::Integer(_), Self::String(_)) => Ordering::Less,
+                    (Self::String(_), Self::Integer(_)) => Ordering::Greater,
+                }
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
             }
         }
 

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -12,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{DecodeError, Read};
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
+use crate::view::{JsonRef, ObjectRef};
 use crate::writer::Writer;
-use crate::{from_str, leap, to_string};
+use crate::{from_str, to_string};
 
 /// One JSON value as text.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -66,9 +66,14 @@ impl Json {
         &self.0
     }
 
+    /// The value, borrowed.
+    pub fn view(&self) -> JsonRef<'_> {
+        JsonRef::from_checked(&self.0)
+    }
+
     /// What kind of value it is.
     pub fn kind(&self) -> Kind {
-        Reader::new(&self.0).kind().unwrap_or(Kind::Null)
+        self.view().kind()
     }
 
     /// Text that a scanner has found to be one JSON value, without white space around it.
@@ -140,7 +145,17 @@ pub struct JsonObject(Json);
 impl JsonObject {
     /// The empty object.
     pub fn new() -> Self {
-        Self(Json("{}".into()))
+        Self::from_checked("{}")
+    }
+
+    /// Text that a scanner has found to be one JSON object, without white space around it.
+    pub(crate) fn from_checked(text: &str) -> Self {
+        Self(Json::from_checked(text))
+    }
+
+    /// The same text, owned already.
+    pub(crate) fn from_checked_text(text: String) -> Self {
+        Self(Json(text.into()))
     }
 
     /// The text.
@@ -161,34 +176,14 @@ impl JsonObject {
         self.0.parse()
     }
 
+    /// The object, borrowed.
+    pub fn view(&self) -> ObjectRef<'_> {
+        ObjectRef::from_checked(self.text())
+    }
+
     /// All members in order, with the text of their values. A name with a lone surrogate in it has U+FFFD in its place.
     pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
-        let text = self.text();
-        self.members()
-            .map(move |member| (member.name, &text[member.value]))
-    }
-
-    /// Whether the name stands somewhere in the text, or something that could be another spelling of it: a search that is
-    /// much faster than a walk through the members. Letters can only be spelt differently by `\u`.
-    fn may_have(&self, name: &str) -> bool {
-        let text = self.text().as_bytes();
-        let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        if !is_plain {
-            return true;
-        }
-        let mut found = memchr::memmem::find_iter(text, name.as_bytes());
-        let quoted = |at: usize| {
-            let end = at + name.len();
-            at > 0 && text[at - 1] == b'"' && text.get(end) == Some(&b'"')
-        };
-        found.any(quoted) || memchr::memmem::find(text, b"\\u").is_some()
-    }
-
-    fn members(&self) -> ObjectMembers<'_> {
-        ObjectMembers {
-            text: self.text(),
-            at: 1,
-        }
+        self.view().iter().map(|(name, value)| (name, value.text()))
     }
 
     /// How many members there are.
@@ -203,112 +198,14 @@ impl JsonObject {
 
     /// The value of a member.
     pub fn get(&self, name: &str) -> Option<Json> {
-        if !self.may_have(name) {
-            return None;
-        }
-        self.iter()
-            .filter(|(known, _)| known == name)
-            .last()
-            .map(|(_, text)| Json::from_checked(text))
+        self.view().find(name).map(JsonRef::to_json)
     }
 
-    /// Sets a member: in its place when it is there already, otherwise at the end. Everything else keeps its text.
+    /// Sets a member: in its place when it is there already, otherwise at the end. Everything else keeps its text. A name
+    /// that is there twice has the value in both places afterwards.
     pub fn insert(&mut self, name: &str, value: impl Into<Json>) {
         let value = value.into();
-        let text = self.text();
-        let same = self.may_have(name).then(|| self.members());
-        let mut same = same
-            .into_iter()
-            .flatten()
-            .filter(|member| member.name == name);
-        let (found, more) = (same.next(), same.next().is_some());
-        if more {
-            return self.insert_everywhere(name, &value);
-        }
-        let mut out = String::with_capacity(text.len() + name.len() + value.text().len() + 8);
-        match found {
-            Some(member) => {
-                out.push_str(&text[..member.value.start]);
-                out.push_str(value.text());
-                out.push_str(&text[member.value.end..]);
-            }
-            None => {
-                let before = &text[..text.len() - 1];
-                out.push_str(before);
-                if before.trim_end().len() > 1 {
-                    out.push(',');
-                }
-                out.push_str(Json::string(name).text());
-                out.push(':');
-                out.push_str(value.text());
-                out.push('}');
-            }
-        }
-        self.0 = Json(out.into());
-    }
-
-    /// A name that is there twice has the value in both places afterwards.
-    #[cold]
-    fn insert_everywhere(&mut self, name: &str, value: &Json) {
-        let mut out = Vec::with_capacity(self.text().len() + value.text().len());
-        let mut w = Writer::new(&mut out);
-        w.put("{");
-        for (known, text) in self.iter() {
-            w.name(&known);
-            w.put(if known == name { value.text() } else { text });
-        }
-        w.put("}");
-        self.0 = Json(String::from_utf8_lossy(&out).into());
-    }
-}
-
-/// The members of an object whose text was checked when it came in: only their ends are looked for.
-struct ObjectMembers<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-/// A member: its name, and where its value stands.
-struct ObjectMember<'a> {
-    name: Cow<'a, str>,
-    value: Range<usize>,
-}
-
-impl ObjectMembers<'_> {
-    /// The next byte that is no white space and none of `but`.
-    fn skip(&mut self, but: u8) -> Option<u8> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r') || *byte == but;
-        let at = rest.iter().position(|byte| !blank(byte))?;
-        self.at += at;
-        Some(rest[at])
-    }
-
-    /// The value at this place.
-    fn value(&mut self) -> Option<Range<usize>> {
-        let start = self.at;
-        self.at = leap::value_end(self.text.as_bytes(), start)?;
-        Some(start..self.at)
-    }
-}
-
-impl<'a> Iterator for ObjectMembers<'a> {
-    type Item = ObjectMember<'a>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.skip(b',')? != b'"' {
-            return None;
-        }
-        let name = self.value()?;
-        let inside = self.text.get(name.start + 1..name.end - 1)?;
-        self.skip(b':')?;
-        let value = self.value()?;
-        let name = if inside.contains('\\') {
-            Cow::Owned(crate::unescape::unescape_lossy(inside))
-        } else {
-            Cow::Borrowed(inside)
-        };
-        Some(ObjectMember { name, value })
+        *self = self.view().with([(name, Some(value.view()))]).into();
     }
 }
 
@@ -427,5 +324,56 @@ mod tests {
         check_insert(r#"{"\u0061":1}"#, "a", r#"{"\u0061":true}"#);
         check_insert(r#"{"a":1,"a":2}"#, "a", r#"{"a":true,"a":true}"#);
         check_insert(r#"{"b":1}"#, "a\n", r#"{"b":1,"a\n":true}"#);
+    }
+
+    #[test]
+    fn long_objects_are_searched_as_short_ones_are_walked() {
+        let long = "x".repeat(5000);
+        for (name, spelt) in [("a", "a"), ("a", "\\u0061"), ("a/b", "a\\/b")] {
+            check_get(
+                &format!(r#"{{"l":"{long}","{spelt}":[1]}}"#),
+                name,
+                Some("[1]"),
+            );
+            check_get(
+                &format!(r#"{{"l":"\"{name}\"{long}","b":{{"{spelt}":1}}}}"#),
+                name,
+                None,
+            );
+        }
+    }
+
+    #[test]
+    fn several_members_are_found_in_one_walk() {
+        let object = object(r#"{"b":1, "\u0061" : {"c":2},"b":3 }"#);
+        let found = object.view().find_each(["a", "b", "c"]);
+        assert_eq!(
+            found.map(|found| found.map(JsonRef::text)),
+            [Some(r#"{"c":2}"#), Some("3"), None]
+        );
+        let inner = found[0].and_then(JsonRef::object).expect("an object");
+        assert_eq!(inner.find("c").map(JsonRef::text), Some("2"));
+        assert_eq!(inner.to_object().text(), r#"{"c":2}"#);
+    }
+
+    #[test]
+    fn an_object_is_written_with_members_that_are_set() {
+        let check = |text: &str, set: [(&str, Option<&str>); 3], expected: &str| {
+            let object = object(text);
+            let set = set.map(|(name, value)| (name, value.map(JsonRef::from_checked)));
+            let with = object.view().with(set);
+            assert_eq!(to_string(&with), expected);
+            assert!(with.size() >= expected.len());
+        };
+        let set = [("a", Some("1")), ("b", None), ("c", Some("[]"))];
+        check("{}", set, r#"{"a":1,"c":[]}"#);
+        check(r#"{ "b" : 2 }"#, set, r#"{ "b" : 2 ,"a":1,"c":[]}"#);
+        check(r#"{"c":{},"b":2}"#, set, r#"{"c":[],"b":2,"a":1}"#);
+        check(r#"{"a":0,"a":0,"c":0 }"#, set, r#"{"a":1,"a":1,"c":[] }"#);
+        check(
+            r#"{"b":2}"#,
+            [("a", None), ("b", None), ("c", None)],
+            r#"{"b":2}"#,
+        );
     }
 }

@@ -62,6 +62,7 @@ mod traits;
 mod unescape;
 mod unknown;
 mod validate;
+mod view;
 mod writer;
 
 #[cfg(feature = "schemars1")]
@@ -95,11 +96,12 @@ pub use registry::{Definition, Inspected};
 pub use traits::private;
 pub use traits::{
     Decode, Encode, Never, Notification, Request, Revision, RevisionTypes, encode_into, from_slice,
-    from_str, to_line, to_string, to_vec, to_writer,
+    from_str, line_into, to_line, to_string, to_vec, to_writer,
 };
 pub use unknown::{UnknownName, UnknownVariant};
 pub use validate::{
     MAX_LISTED, Path, Validate, Violation, ViolationKind, Violations, check_format,
     check_max_items, check_maximum, check_min_items, check_minimum,
 };
+pub use view::{JsonRef, ObjectRef, ObjectWith, Set};
 pub use writer::Writer;

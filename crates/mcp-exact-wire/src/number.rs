@@ -18,7 +18,7 @@ use crate::writer::Writer;
 pub struct Number(Text);
 
 /// Invariant: a text that `i64` writes in the same way is `Int`; the others are `Short` where they fit.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Text {
     Int(i64),
     Short(u8, [u8; 14]),
@@ -277,6 +277,11 @@ impl Integer {
     /// The value, within `u64`.
     pub fn as_u64(&self) -> Option<u64> {
         self.0.as_u64()
+    }
+
+    /// Some order that agrees with equality, which is of text.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
+        self.0.0.cmp(&other.0.0)
     }
 
     /// The integer as a number.

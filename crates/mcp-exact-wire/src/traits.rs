@@ -65,13 +65,19 @@ pub fn encode_into<T: Encode + ?Sized>(value: &T, out: &mut Vec<u8>) {
 /// A raw CR or LF can only stand between the tokens of open JSON, as white space; each leaves as a space, so that
 /// nothing can smuggle a second message into a line.
 pub fn to_line<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
-    let mut out = to_vec(value);
-    let mut at = 0;
+    let mut out = Vec::with_capacity(256);
+    line_into(value, &mut out);
+    out
+}
+
+/// Appends what [`to_line`] gives to a buffer that the caller keeps.
+pub fn line_into<T: Encode + ?Sized>(value: &T, out: &mut Vec<u8>) {
+    let mut at = out.len();
+    encode_into(value, out);
     while let Some(found) = memchr::memchr2(b'\n', b'\r', &out[at..]) {
         at += found;
         out[at] = b' ';
     }
-    out
 }
 
 /// Encodes a value straight to a writer, in pieces of some kilobytes.

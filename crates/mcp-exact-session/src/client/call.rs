@@ -3,9 +3,10 @@
 //! Takes what the program wants; checks that the server may be told so, by revision, capability and bounds, before anything
 //! leaves.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Encode, Json, JsonObject, Request};
+use mcp_exact_wire::{Encode, Json, JsonObject, JsonRef, Request};
 
 use super::heard::AskKey;
 use super::negotiate::{Spoken, State};
@@ -47,17 +48,28 @@ pub(super) struct Own {
     pub(super) more: Option<JsonObject>,
     /// Whether a subscription was acknowledged.
     pub(super) listening: bool,
+    /// Whether the server was asked to make a task of it (2025-11-25).
+    pub(super) task: bool,
     /// Whether the tools were listed again because its headers were refused.
     pub(super) relisted: bool,
     /// Whether it was sent again because the server changed its revision.
     pub(super) moved: bool,
 }
 
-impl Own {
-    /// Whether the server was asked to make a task of it (2025-11-25).
-    pub(super) fn is_task(&self) -> bool {
-        let params = self.params.as_ref();
-        params.is_some_and(|params| params.get("task").is_some())
+/// What the machine looks for in the parameters of a request that is to leave.
+pub(super) struct Looked<'a> {
+    meta: Option<JsonRef<'a>>,
+    task: bool,
+}
+
+impl<'a> Looked<'a> {
+    pub(super) fn at(params: Option<&'a JsonObject>) -> Self {
+        let names = ["_meta", "task"];
+        let [meta, task] = params.map_or([None; 2], |params| params.view().find_each(names));
+        Self {
+            meta,
+            task: task.is_some(),
+        }
     }
 }
 
@@ -77,7 +89,9 @@ impl Client {
     ) -> Result<RequestKey, SendError> {
         self.advance(now);
         let spoken = self.spoken()?;
-        self.may_send(&spoken, method, params.as_ref())?;
+        let looked = Looked::at(params.as_ref());
+        self.may_send(&spoken, method, params.as_ref(), &looked)?;
+        let task = looked.task;
         self.mirrored_headers(spoken.rules, method, params.as_ref())?;
         if self.sent.len() + self.rounds.len() + self.parked.len() >= self.config.limits.sent {
             return Err(SendError::Limit(Limit::Sent));
@@ -93,6 +107,7 @@ impl Client {
             round: 0,
             more: None,
             listening: false,
+            task,
             relisted: false,
             moved: false,
         };
@@ -130,6 +145,7 @@ impl Client {
         spoken: &Spoken,
         method: &str,
         params: Option<&JsonObject>,
+        looked: &Looked<'_>,
     ) -> Result<(), SendError> {
         let rules = spoken.rules;
         let ours = self
@@ -153,10 +169,13 @@ impl Client {
                 revision: rules.revision,
             });
         }
-        notice::no_own_token(method, params)?;
+        notice::no_own_token(method, looked.meta)?;
         let theirs = &spoken.agreed.capabilities;
-        let lacking = capability::of_request(method, params, rules, theirs);
-        match lacking.or_else(|| capability::of_task(method, params, rules, theirs)) {
+        let of_task = || match looked.task {
+            true => capability::of_task(method, rules, theirs),
+            false => None,
+        };
+        match capability::of_request(method, params, rules, theirs).or_else(of_task) {
             Some(lacking) => Err(SendError::Capability {
                 method: method.to_owned(),
                 capability: lacking.capability,
@@ -167,60 +186,29 @@ impl Client {
 
     /// Sends a request, or sends it again with what was asked for: under a new id and the same key.
     pub(super) fn send_round(&mut self, key: RequestKey, method: &str, own: Own, spoken: &Spoken) {
-        let own = Own {
-            rules: spoken.rules,
-            ..own
-        };
-        let stream = self.outgoing();
-        let options = own.options;
-        let mut params = own.params.clone();
-        let more = own.more.clone();
-        let opening = Opening {
-            key,
-            method: method.to_owned(),
-            stream,
-            patience: options.patience.unwrap_or(self.config.patience),
-            progress: options.progress,
-            purpose: Purpose::Own(Box::new(own)),
-        };
-        let id = self.sent.open(opening, self.now);
-        for (name, value) in more.iter().flat_map(JsonObject::iter) {
-            let value = value.parse().unwrap_or(Json::null());
-            params.get_or_insert_default().insert(&name, value);
+        let rules = spoken.rules;
+        let mut own = Own { rules, ..own };
+        let (stream, options) = (self.outgoing(), own.options);
+        let id = self.sent.next_id();
+        let bytes = round(id, method, &own, spoken);
+        let to = Address::on(stream).about(key);
+        let to = self.with_hints(to, rules, method, own.params.as_ref());
+        // In a session nothing is sent twice, and only a task's id is looked for again.
+        if rules.era() == Era::Handshake && method != "tasks/result" {
+            own.params = None;
         }
-        let params = self.with_meta(params, options, id, spoken.rules);
-        let call = Call::new(method, params);
-        self.send_request(id, call, Address::on(stream).about(key), spoken.rules);
-    }
-
-    /// Adds what the options and the revision want to `_meta`. The progress token of a request is its id.
-    fn with_meta(
-        &self,
-        params: Option<JsonObject>,
-        options: CallOptions,
-        id: u64,
-        rules: &Rules,
-    ) -> Option<JsonObject> {
-        let modern = rules.era() == Era::PerRequest;
-        if !modern && !options.progress {
-            return params;
-        }
-        let mut params = params.unwrap_or_default();
-        let meta = params
-            .get("_meta")
-            .and_then(|meta| JsonObject::try_from(meta).ok());
-        let mut meta = match modern {
-            true => self.request_meta(rules, meta),
-            false => meta.unwrap_or_default(),
-        };
-        if options.progress {
-            meta.insert("progressToken", id);
-        }
-        if let Some(level) = options.log_level.filter(|_| modern) {
-            meta.insert(meta::LOG_LEVEL, Json::string(level.name()));
-        }
-        params.insert("_meta", meta);
-        Some(params)
+        self.sent.open(
+            Opening {
+                key,
+                method: method.to_owned(),
+                stream,
+                patience: options.patience.unwrap_or(self.config.patience),
+                progress: options.progress,
+                purpose: Purpose::Own(Box::new(own)),
+            },
+            self.now,
+        );
+        self.outbox.frame(to, bytes);
     }
 
     /// Cancels a request: [`Outcome::Cancelled`] follows, and an answer that still comes is ignored. Nothing happens when
@@ -262,7 +250,7 @@ impl Client {
         }
         let serving = self.served.take(key).ok_or(SendError::UnknownRequest)?;
         let bytes = match answer {
-            Ok(result) => message::result(&serving.id, result.into_object()),
+            Ok(result) => message::result(&serving.id, result.object()),
             Err(error) => message::error(Some(&serving.id), &error),
         };
         match serving.batch {
@@ -343,4 +331,41 @@ impl Client {
         self.send_notification(Call::new(method, params));
         Ok(Sent::Queued)
     }
+}
+
+/// The message of one round: the program's parameters, and what the round, the options and the revision add to them. The
+/// progress token of a request is its id.
+fn round(id: u64, method: &str, own: &Own, spoken: &Spoken) -> Vec<u8> {
+    let options = own.options;
+    let params = own.params.as_ref().map(JsonObject::view);
+    let sender = spoken.sender.as_ref();
+    if sender.is_none() && own.more.is_none() && !options.progress {
+        return message::request(id, method, own.params.as_ref());
+    }
+    let token = options.progress.then(|| Json::from(id));
+    let level = options.log_level.filter(|_| sender.is_some());
+    let level = level.map(|level| Json::string(level.name()));
+    let said = params.and_then(|params| params.find("_meta")?.object());
+    let said = match (sender, said) {
+        (None, said) => Cow::Owned(said.unwrap_or_default().to_object()),
+        (Some(sender), None) => Cow::Borrowed(sender.meta()),
+        (Some(sender), Some(said)) => Cow::Owned(JsonObject::from(sender.beside(said))),
+    };
+    let more = [
+        ("progressToken", token.as_ref().map(Json::view)),
+        (meta::LOG_LEVEL, level.as_ref().map(Json::view)),
+    ];
+    let said = match more {
+        [(_, None), (_, None)] => said,
+        more => Cow::Owned(JsonObject::from(said.view().with(more))),
+    };
+    let names = ["inputResponses", "requestState"];
+    let more = own.more.as_ref().map(JsonObject::view);
+    let [responses, state] = more.map_or([None; 2], |more| more.find_each(names));
+    let params = params.unwrap_or_default().with([
+        ("_meta", Some(said.as_json().view())),
+        (names[0], responses),
+        (names[1], state),
+    ]);
+    message::request(id, method, Some(params))
 }

@@ -14,13 +14,12 @@ mod tools;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use mcp_exact_wire::{Json, RequestId};
+use mcp_exact_wire::{Json, JsonObject};
 
 pub use call::CallOptions;
 pub use heard::{AskKey, Asked, ClientEvent, Failure, Heard, Logged, Verdict};
 
 use crate::Time;
-use crate::capability;
 use crate::config::ClientConfig;
 use crate::elicited::Elicited;
 use crate::error::{ConfigError, ReceiveError, Violation};
@@ -118,10 +117,7 @@ impl Client {
         let id = known.revision.as_str();
         let unknown = || ConfigError::UnknownRevision(id.to_owned());
         let rules = config.offer.find(id).ok_or_else(unknown)?;
-        let state = State::Operating(Arc::new(Spoken {
-            rules,
-            agreed: known,
-        }));
+        let state = State::Operating(Arc::new(Spoken::new(rules, known, &config)));
         Ok(Self::with_state(config, binding, state, now))
     }
 
@@ -137,7 +133,7 @@ impl Client {
             last_key: 0,
             last_stream: 0,
             streams: duplex.into_iter().collect(),
-            sent: SentRequests::new(tombstones),
+            sent: SentRequests::new(),
             rounds: BTreeMap::new(),
             asks: BTreeMap::new(),
             served: Served::new(tombstones),
@@ -253,7 +249,7 @@ impl Client {
             queued: self.outbox.len(),
             queued_bytes: self.outbox.bytes(),
             events: self.events.len(),
-            tombstones: self.served.tombstones() + self.sent.tombstones(),
+            tombstones: self.served.tombstones(),
             tools: self.tools.len(),
             ..Load::default()
         }
@@ -346,13 +342,13 @@ impl Client {
     /// never cancelled (`basic/utilities/cancellation`), and a probe may have met a server that knows no notification.
     fn tell_cancelled(&mut self, id: u64, request: &SentRequest<Purpose>, reason: &str) {
         let is_task = match &request.purpose {
-            Purpose::Own(own) => own.is_task(),
+            Purpose::Own(own) => own.task,
             Purpose::Relist(_) => false,
             _ => return,
         };
         // "For task-augmented requests, the `tasks/cancel` request MUST be used instead" (2025-11-25,
         // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
-        if is_task && self.rules().is_some_and(capability::has_tasks) {
+        if is_task && self.rules().is_some_and(|rules| rules.tasks) {
             return;
         }
         let modern = self
@@ -412,20 +408,23 @@ impl Client {
         address
     }
 
-    fn send_request(&mut self, id: u64, call: Call, address: Address, rules: &Rules) {
+    /// What an HTTP transport adds to a request.
+    fn with_hints(
+        &self,
+        address: Address,
+        rules: &Rules,
+        method: &str,
+        params: Option<&JsonObject>,
+    ) -> Address {
         let mut address = self.with_revision(address);
-        if rules.era() == Era::PerRequest {
+        if rules.era() == Era::PerRequest && self.binding != Binding::Duplex {
             address.http.revision = Some(rules.revision);
-            address.http.name = {
-                let extensions = &self.config.extensions;
-                crate::http::name_of(&call.method, call.params.as_ref(), extensions)
-            };
-            address.http.method = Some(call.method.clone());
-            let params = self.mirrored_headers(rules, &call.method, call.params.as_ref());
+            address.http.name = crate::http::name_of(method, params, &self.config.extensions);
+            address.http.method = Some(method.to_owned());
+            let params = self.mirrored_headers(rules, method, params);
             address.http.params = params.unwrap_or_default();
         }
-        let bytes = message::request(&RequestId::from(id), call);
-        self.outbox.frame(address, bytes);
+        address
     }
 
     fn rules(&self) -> Option<&'static Rules> {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::call::Own;
+use super::call::{Looked, Own};
 use super::negotiate::{Found, Spoken, State, supported};
 use super::{Client, ClientEvent};
 use crate::error::PeerError;
@@ -71,13 +71,11 @@ impl Client {
         if current.rules == rules {
             return Arc::clone(current);
         }
-        self.agree(Spoken {
-            rules,
-            agreed: Agreed {
-                revision: rules.revision,
-                ..current.agreed.clone()
-            },
-        });
+        let agreed = Agreed {
+            revision: rules.revision,
+            ..current.agreed.clone()
+        };
+        self.agree(Spoken::new(rules, agreed, &self.config));
         let now = self.state.spoken().map(Arc::clone);
         now.unwrap_or_else(|| Arc::clone(current))
     }
@@ -114,7 +112,8 @@ impl Client {
         spoken: &Spoken,
         error: PeerError,
     ) {
-        match self.may_send(spoken, method, own.params.as_ref()) {
+        let looked = Looked::at(own.params.as_ref());
+        match self.may_send(spoken, method, own.params.as_ref(), &looked) {
             Ok(()) => self.send_round(key, method, own, spoken),
             Err(_) => {
                 let outcome = Outcome::Error(error);

@@ -7,15 +7,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Json, JsonObject, from_str};
+use mcp_exact_wire::{Json, JsonObject, ObjectRef, ObjectWith, from_str};
 
 use super::heard::{ClientEvent, Failure, Verdict};
 use super::{Client, Purpose};
 use crate::Time;
 use crate::capability::understood;
+use crate::config::ClientConfig;
 use crate::error::{NegotiationError, PeerError, code};
 use crate::limits::Patience;
-use crate::message::Call;
+use crate::message::{self, Call};
 use crate::meta;
 use crate::negotiated::ServerResults;
 use crate::outbox::Address;
@@ -41,6 +42,70 @@ pub(super) enum State {
 pub(super) struct Spoken {
     pub(super) rules: &'static Rules,
     pub(super) agreed: Agreed,
+    /// What requests say in a revision where each one says it.
+    pub(super) sender: Option<Sender>,
+}
+
+impl Spoken {
+    pub(super) fn new(rules: &'static Rules, agreed: Agreed, config: &ClientConfig) -> Self {
+        let modern = rules.era() == Era::PerRequest;
+        Self {
+            rules,
+            agreed,
+            sender: modern.then(|| Sender::of(config, rules)),
+        }
+    }
+}
+
+/// What every request says of its sender (2026-07-28: `basic`, "_meta").
+#[derive(Debug)]
+pub(super) struct Sender {
+    version: Json,
+    capabilities: JsonObject,
+    info: JsonObject,
+    /// All of it.
+    meta: JsonObject,
+}
+
+impl Sender {
+    fn of(config: &ClientConfig, rules: &Rules) -> Self {
+        let version = Json::string(rules.revision.as_str());
+        let capabilities = config.towards(rules);
+        let info = config.identity.towards(rules);
+        let meta = JsonObject::from_iter([
+            (meta::PROTOCOL_VERSION, version.clone()),
+            (meta::CLIENT_CAPABILITIES, capabilities.clone().into()),
+            (meta::CLIENT_INFO, info.clone().into()),
+        ]);
+        Self {
+            version,
+            capabilities,
+            info,
+            meta,
+        }
+    }
+
+    /// The `_meta` of a request that says no more.
+    pub(super) fn meta(&self) -> &JsonObject {
+        &self.meta
+    }
+
+    /// The `_meta` of a request in which the program says something too: who it is, perhaps, but neither what it speaks nor
+    /// what it can do.
+    pub(super) fn beside<'a>(&'a self, said: ObjectRef<'a>) -> ObjectWith<'a, 3> {
+        let info = said.find(meta::CLIENT_INFO);
+        said.with([
+            (meta::PROTOCOL_VERSION, Some(self.version.view())),
+            (
+                meta::CLIENT_CAPABILITIES,
+                Some(self.capabilities.as_json().view()),
+            ),
+            (
+                meta::CLIENT_INFO,
+                info.is_none().then_some(self.info.as_json().view()),
+            ),
+        ])
+    }
 }
 
 /// What a client has found out on its way.
@@ -155,14 +220,14 @@ impl Client {
         found.probes += 1;
         found.offered.insert(rules.revision.as_str());
         self.state = State::ExpectDiscovery(found);
-        let params = JsonObject::from_iter([("_meta", self.request_meta(rules, None))]);
+        let sender = Sender::of(&self.config, rules);
+        let params = JsonObject::from_iter([("_meta", sender.meta)]);
         // Silence only tells an old server from a slow one where there is something to fall back to.
         let patience = match self.config.offer.of_era(Era::Handshake).next() {
             Some(_) => self.once(self.config.probe),
             None => self.once(self.config.handshake),
         };
-        let call = Call::new("server/discover", Some(params));
-        self.send_own(call, patience, Purpose::Probe(rules), rules);
+        self.send_own("server/discover", &params, patience, Purpose::Probe(rules));
     }
 
     pub(super) fn initialize(&mut self, rules: &'static Rules, mut found: Found) {
@@ -174,8 +239,7 @@ impl Client {
             ("clientInfo", self.config.identity.towards(rules).into()),
         ]);
         let patience = self.once(self.config.handshake);
-        let call = Call::new("initialize", Some(params));
-        self.send_own(call, patience, Purpose::Initialize, rules);
+        self.send_own("initialize", &params, patience, Purpose::Initialize);
     }
 
     fn once(&self, timeout: std::time::Duration) -> Patience {
@@ -188,36 +252,27 @@ impl Client {
 
     fn send_own(
         &mut self,
-        call: Call,
+        method: &str,
+        params: &JsonObject,
         patience: Patience,
         purpose: Purpose,
-        rules: &'static Rules,
     ) {
         let stream = self.outgoing();
+        let mut to = self.with_revision(Address::on(stream));
+        if let Purpose::Probe(rules) = purpose {
+            to = self.with_hints(to, rules, method, Some(params));
+        }
         let opening = Opening {
             key: self.key(),
-            method: call.method.clone(),
+            method: method.to_owned(),
             stream,
             patience,
             progress: false,
             purpose,
         };
         let id = self.sent.open(opening, self.now);
-        self.send_request(id, call, Address::on(stream), rules);
-    }
-
-    /// What every request says of its sender (2026-07-28: `basic`, "_meta").
-    pub(super) fn request_meta(&self, rules: &Rules, meta: Option<JsonObject>) -> JsonObject {
-        let mut said = meta.unwrap_or_default();
-        said.insert(
-            meta::PROTOCOL_VERSION,
-            Json::string(rules.revision.as_str()),
-        );
-        said.insert(meta::CLIENT_CAPABILITIES, self.config.towards(rules));
-        if said.get(meta::CLIENT_INFO).is_none() {
-            said.insert(meta::CLIENT_INFO, self.config.identity.towards(rules));
-        }
-        said
+        let bytes = message::request(id, method, Some(params));
+        self.outbox.frame(to, bytes);
     }
 
     /// The probe has ended.
@@ -274,13 +329,11 @@ impl Client {
         let Some(rules) = modern else {
             return self.choose_handshake(&discovered.supported);
         };
-        self.agree(Spoken {
-            rules,
-            agreed: Agreed {
-                revision: rules.revision,
-                ..discovered.agreed
-            },
-        });
+        let agreed = Agreed {
+            revision: rules.revision,
+            ..discovered.agreed
+        };
+        self.agree(Spoken::new(rules, agreed, &self.config));
         self.send_parked();
     }
 
@@ -390,15 +443,13 @@ impl Client {
             .map_err(|error| unreadable(error.message()))?;
         let member = |name: &str| object.get(name).and_then(|v| JsonObject::try_from(v).ok());
         let instructions = object.get("instructions");
-        Ok(Spoken {
-            rules,
-            agreed: Agreed {
-                revision: rules.revision,
-                capabilities: understood(rules, member("capabilities").unwrap_or_default()),
-                info: member("serverInfo"),
-                instructions: instructions.and_then(|text| from_str(text.text()).ok()),
-            },
-        })
+        let agreed = Agreed {
+            revision: rules.revision,
+            capabilities: understood(rules, member("capabilities").unwrap_or_default()),
+            info: member("serverInfo"),
+            instructions: instructions.and_then(|text| from_str(text.text()).ok()),
+        };
+        Ok(Spoken::new(rules, agreed, &self.config))
     }
 
     pub(super) fn agree(&mut self, spoken: Spoken) {

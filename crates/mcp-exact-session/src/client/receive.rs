@@ -3,8 +3,8 @@
 //! Takes parsed frames; ends requests, raises questions and notifications, answers what the machine answers by itself.
 
 use mcp_exact_wire::{
-    ErrorMessage, JsonObject, Message, MessageError, MessageErrorKind, Nullable, RequestId,
-    ResultMessage, WithId, from_str,
+    ErrorMessage, JsonObject, JsonRef, Message, MessageError, MessageErrorKind, Nullable,
+    RequestId, ResultMessage, WithId, from_str,
 };
 
 use super::call::Own;
@@ -152,7 +152,7 @@ impl Client {
             return self.violation(Violation::IdInUse(id));
         }
         if call.method == "ping" {
-            return self.respond(on, batch, message::result(&id, JsonObject::new()));
+            return self.respond(on, batch, message::result(&id, &JsonObject::new()));
         }
         let Some(rules) = rules else {
             let words = "the session is not initialized yet";
@@ -212,7 +212,10 @@ impl Client {
             size: call.size(),
             scope: None,
             rest: Rest {
-                token: call.meta("progressToken").filter(is_token),
+                token: call
+                    .meta("progressToken")
+                    .filter(is_token)
+                    .map(JsonRef::to_json),
                 progress: None,
             },
         };
@@ -250,7 +253,7 @@ impl Client {
 
     /// What an answer tells of tasks (2025-11-25).
     fn note_task(&mut self, id: Option<u64>, request: &SentRequest<Purpose>, outcome: &Outcome) {
-        let tasks = self.rules().is_some_and(capability::has_tasks);
+        let tasks = self.rules().is_some_and(|rules| rules.tasks);
         let (Purpose::Own(own), true) = (&request.purpose, tasks) else {
             return;
         };
@@ -259,7 +262,7 @@ impl Client {
                 self.tasks.told(result.object());
             }
             ("tasks/result", ..) => self.tasks.result_of(own.params.as_ref()),
-            (_, Outcome::Result(result), Some(id)) if own.is_task() && own.options.progress => {
+            (_, Outcome::Result(result), Some(id)) if own.task && own.options.progress => {
                 let progress = request.last_progress();
                 self.tasks
                     .created(id, request.key, progress, result.object());
@@ -442,7 +445,7 @@ impl Client {
         let logged = Logged {
             level,
             logger,
-            data,
+            data: data.to_json(),
         };
         self.events.push_back(ClientEvent::Log(about, logged));
     }
@@ -519,10 +522,8 @@ impl Client {
     }
 
     fn acknowledged(&mut self, key: Option<RequestKey>, call: &Call) {
-        let filter = call
-            .param("notifications")
-            .and_then(|n| JsonObject::try_from(n).ok());
-        let (Some(filter), Some(key)) = (filter.as_ref().and_then(Filter::of), key) else {
+        let filter = call.param("notifications").and_then(JsonRef::object);
+        let (Some(filter), Some(key)) = (filter.and_then(Filter::of), key) else {
             return self.violation(Violation::Notification(call.method.clone()));
         };
         if let Some(id) = self.sent.id_of(key)

@@ -14,7 +14,7 @@ use super::{Client, ClientEvent, Purpose};
 use crate::error::{PeerError, SendError, Violation};
 use crate::http::{Mirrored, mirrored, param_headers};
 use crate::limits::Limit;
-use crate::message::Call;
+use crate::message;
 use crate::outbox::Address;
 use crate::revision::{Era, Rules};
 use crate::sent::Opening;
@@ -217,21 +217,26 @@ impl Client {
     ) {
         let stream = self.outgoing();
         let patience = relist.own.options.patience.unwrap_or(self.config.patience);
-        let mut params = JsonObject::from_iter([("_meta", self.request_meta(spoken.rules, None))]);
+        let mut params = JsonObject::new();
+        if let Some(sender) = &spoken.sender {
+            params.insert("_meta", sender.meta().clone());
+        }
         if let Some(cursor) = cursor {
             params.insert("cursor", cursor);
         }
+        let (method, to) = ("tools/list", Address::on(stream).about(key));
+        let to = self.with_hints(to, spoken.rules, method, Some(&params));
         let opening = Opening {
             key,
-            method: "tools/list".to_owned(),
+            method: method.to_owned(),
             stream,
             patience,
             progress: false,
             purpose: Purpose::Relist(Box::new(relist)),
         };
         let id = self.sent.open(opening, self.now);
-        let call = Call::new("tools/list", Some(params));
-        self.send_request(id, call, Address::on(stream).about(key), spoken.rules);
+        let bytes = message::request(id, method, Some(&params));
+        self.outbox.frame(to, bytes);
     }
 
     /// A page of the list is there: the call is sent again when its tool is on it.

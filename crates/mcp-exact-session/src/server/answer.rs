@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcp_exact_wire::{JsonObject, from_str};
+use mcp_exact_wire::JsonObject;
 
 use super::incoming::{Caller, Reply};
 use super::{Asking, Purpose, Server, per_request};
@@ -46,24 +46,24 @@ impl<C> Server<C> {
             return Err(SendError::Asking);
         }
         match reply.into() {
-            Reply::Result(result) => self.result(to, result.into_object()),
+            Reply::Result(result) => self.result(to, result.object()),
             Reply::Error(error) => self.error(to, &error),
             Reply::Ask { asks, state } => self.ask(to, asks, state),
         }
     }
 
-    fn result(&mut self, to: RequestKey, mut result: JsonObject) -> Result<Sent, SendError> {
+    fn result(&mut self, to: RequestKey, result: &JsonObject) -> Result<Sent, SendError> {
         let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
         let (caller, origin) = (&serving.rest.caller, &serving.rest.origin);
         if let Some(check) = &self.config.results {
             let (method, params) = (&*origin.call.method, origin.call.params.as_ref());
-            if let Err(reason) = check.check(method, params, &result) {
+            if let Err(reason) = check.check(method, params, result) {
                 return self.error(to, &PeerError::internal(reason));
             }
         }
-        if caller.rules.era() == Era::PerRequest {
-            let kind = result.get("resultType");
-            let kind: Option<String> = kind.and_then(|kind| from_str(kind.text()).ok());
+        let bytes = if caller.rules.era() == Era::PerRequest {
+            let kind = result.view().find("resultType");
+            let kind: Option<String> = kind.and_then(|kind| kind.decode_as().ok());
             let extension = kind.and_then(|kind| self.config.extensions.of_result_type(&kind));
             if let Some(extension) =
                 extension.filter(|known| !known.declared(&caller.agreed.capabilities))
@@ -74,12 +74,14 @@ impl<C> Server<C> {
                 });
             }
             let method = &origin.call.method;
-            per_request::check_hints(method, &result)?;
-            per_request::complete(&mut result, &self.config, caller.rules, method);
-        }
+            per_request::check_hints(method, result)?;
+            let hints = self.config.cache.hints(method);
+            let (id, rules) = (serving.id.clone(), caller.rules);
+            per_request::completed(&id, result, &self.info(rules), hints.as_ref())
+        } else {
+            message::result(&serving.id, result)
+        };
         self.note_subscription(to);
-        let id = &self.served.get(to).ok_or(SendError::UnknownRequest)?.id;
-        let bytes = message::result(id, result);
         Ok(self.answer(to, bytes, 200))
     }
 
@@ -129,18 +131,19 @@ impl<C> Server<C> {
             return;
         };
         let call = &serving.rest.origin.call;
-        let uri = call
-            .param("uri")
-            .and_then(|uri| from_str::<String>(uri.text()).ok());
-        match (call.method.as_str(), uri) {
-            ("resources/subscribe", Some(uri)) => {
-                self.subscriptions.insert(uri);
-            }
-            ("resources/unsubscribe", Some(uri)) => {
-                self.subscriptions.remove(&uri);
-            }
-            _ => {}
-        }
+        let subscribes = match call.method.as_str() {
+            "resources/subscribe" => true,
+            "resources/unsubscribe" => false,
+            _ => return,
+        };
+        let uri = call.param("uri");
+        let Some(uri) = uri.and_then(|uri| uri.decode_as::<String>().ok()) else {
+            return;
+        };
+        match subscribes {
+            true => self.subscriptions.insert(uri),
+            false => self.subscriptions.remove(&uri),
+        };
     }
 
     fn ask(
@@ -230,11 +233,14 @@ impl<C> Server<C> {
                 revision: rules.revision,
             });
         }
-        notice::no_own_token(&ask.method, ask.params.as_ref())?;
-        let theirs = &caller.agreed.capabilities;
         let params = ask.params.as_ref();
+        let names = ["_meta", "task"];
+        let [meta, task] = params.map_or([None; 2], |params| params.view().find_each(names));
+        notice::no_own_token(&ask.method, meta)?;
+        let theirs = &caller.agreed.capabilities;
         let lacking = capability::of_request(&ask.method, params, rules, theirs);
-        match lacking.or_else(|| capability::of_task(&ask.method, params, rules, theirs)) {
+        let of_task = |_| capability::of_task(&ask.method, rules, theirs);
+        match lacking.or_else(|| task.and_then(of_task)) {
             Some(lacking) => Err(SendError::Capability {
                 method: ask.method.clone(),
                 capability: lacking.capability,

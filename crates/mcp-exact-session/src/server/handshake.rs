@@ -102,7 +102,7 @@ fn agree(config: &ServerConfig, id: &RequestId, call: &Call) -> Result<Caller, P
     // The parameters have to be those of the revision that is agreed on.
     let text = message::request_text(id, call);
     Negotiated::<ClientRequests>::decode(rules, text.as_slice())?;
-    let object = |name: &str| call.param(name).and_then(|v| JsonObject::try_from(v).ok());
+    let object = |name: &str| Some(call.param(name)?.object()?.to_object());
     Ok(Caller {
         rules,
         agreed: Agreed {

@@ -13,7 +13,7 @@ mod request;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use mcp_exact_wire::{Json, JsonObject, RequestId};
+use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
 pub use incoming::{
     HttpRequest, Inbound, Incoming, Notified, Principal, Reply, Scope, ServerEvent,
@@ -91,6 +91,8 @@ pub struct Server<C> {
     level: Option<Level>,
     subscriptions: BTreeSet<String>,
     elicited: Elicited,
+    /// Who this server says that it is, and towards which revision.
+    info: Option<(&'static Rules, Arc<Json>)>,
 }
 
 impl<C> Server<C> {
@@ -140,7 +142,7 @@ impl<C> Server<C> {
             streams: duplex.into_iter().collect(),
             served: Served::new(tombstones),
             batches: Batches::default(),
-            sent: SentRequests::new(tombstones),
+            sent: SentRequests::new(),
             outbox: Outbox::default(),
             events: VecDeque::new(),
             rate: Rate::default(),
@@ -148,6 +150,7 @@ impl<C> Server<C> {
             level: None,
             subscriptions: BTreeSet::new(),
             elicited,
+            info: None,
         }
     }
 
@@ -288,7 +291,7 @@ impl<C> Server<C> {
             queued_bytes: self.outbox.bytes(),
             events: self.events.len(),
             subscriptions: self.listeners(),
-            tombstones: self.served.tombstones() + self.sent.tombstones(),
+            tombstones: self.served.tombstones(),
             ..Load::default()
         }
     }
@@ -398,16 +401,14 @@ impl<C> Server<C> {
 
     /// Sends a request of this side; held back until `initialized` unless it is a ping.
     fn send_request(&mut self, opening: Opening<Purpose>, params: Option<JsonObject>, to: Address) {
-        let method = opening.method.clone();
-        let progress = opening.progress;
-        let id = self.sent.open(opening, self.now);
-        let params = if progress {
-            with_token(params, id)
-        } else {
-            params
+        let id = self.sent.next_id();
+        let params = match opening.progress {
+            true => Some(with_token(params, id)),
+            false => params,
         };
-        let early = !self.state.is_operating() && method != "ping";
-        let bytes = message::request(&RequestId::from(id), Call::new(method, params));
+        let early = !self.state.is_operating() && opening.method != "ping";
+        let bytes = message::request(id, &opening.method, params.as_ref());
+        self.sent.open(opening, self.now);
         if early {
             self.outbox.hold(id, to, bytes);
         } else {
@@ -488,13 +489,12 @@ impl<C> Server<C> {
 }
 
 /// The parameters of a request of this side whose progress is wanted: its token is its id.
-fn with_token(params: Option<JsonObject>, id: u64) -> Option<JsonObject> {
+fn with_token(params: Option<JsonObject>, id: u64) -> JsonObject {
     let mut params = params.unwrap_or_default();
-    let meta = params
-        .get("_meta")
-        .and_then(|meta| JsonObject::try_from(meta).ok());
-    let mut meta = meta.unwrap_or_default();
-    meta.insert("progressToken", id);
+    let meta = params.view().find("_meta").and_then(JsonRef::object);
+    let token = Json::from(id);
+    let token = [("progressToken", Some(token.view()))];
+    let meta = JsonObject::from(meta.unwrap_or_default().with(token));
     params.insert("_meta", meta);
-    Some(params)
+    params
 }

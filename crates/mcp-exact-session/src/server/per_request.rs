@@ -3,19 +3,22 @@
 //!
 //! Takes one request at a time and infers nothing from earlier ones. What is kept lives as long as the request.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Json, JsonObject, RequestId, from_str};
+use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef, RequestId};
 
 use super::Server;
 use super::handshake::unsupported;
-use super::incoming::{Caller, Inbound, Incoming, ServerEvent};
+use super::incoming::{Caller, Inbound, ServerEvent};
+use super::receive::Received;
 use crate::capability;
-use crate::config::{Extension, ServerConfig};
+use crate::config::{CacheHint, Extension, ServerConfig};
 use crate::error::{PeerError, SendError, code};
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::meta;
+use crate::notice::is_token;
 use crate::outbox::Address;
 use crate::revision::{self, Era, Rules};
 use crate::seal::{self, Payload};
@@ -39,13 +42,13 @@ pub struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn of(notifications: &JsonObject) -> Option<Self> {
-        let flag = |name: &str| match notifications.get(name) {
+    pub(crate) fn of(notifications: ObjectRef<'_>) -> Option<Self> {
+        let flag = |name: &str| match notifications.find(name) {
             None => Some(false),
-            Some(value) => from_str(value.text()).ok(),
+            Some(value) => value.decode_as().ok(),
         };
-        let uris = notifications.get("resourceSubscriptions");
-        let uris = uris.map(|uris| from_str(uris.text())).transpose().ok()?;
+        let uris = notifications.find("resourceSubscriptions");
+        let uris = uris.map(JsonRef::decode_as).transpose().ok()?;
         Some(Self {
             tools: flag("toolsListChanged")?,
             prompts: flag("promptsListChanged")?,
@@ -54,7 +57,7 @@ impl Filter {
             more: notifications
                 .iter()
                 .filter(|(name, _)| !FILTERS.contains(&&**name))
-                .map(|(name, value)| (name, value.parse().unwrap_or(Json::null())))
+                .map(|(name, value)| (name, value.to_json()))
                 .collect(),
         })
     }
@@ -127,7 +130,7 @@ pub(super) struct Listening {
 
 impl<C> Server<C> {
     /// Whether a request names its revision itself. A mere `_meta` says nothing: older clients send it too.
-    pub(super) fn is_per_request(&self, call: &Call, with: &Inbound<C>) -> bool {
+    pub(super) fn is_per_request(&self, call: &Call, said: &Said<'_>, with: &Inbound<C>) -> bool {
         let mut modern = self.config.offer.of_era(Era::PerRequest);
         // HTTP with SSE is a transport of sessions (2024-11-05).
         if modern.next().is_none() || self.binding == Binding::HttpSse {
@@ -140,47 +143,48 @@ impl<C> Server<C> {
         let named = header.is_some_and(|id| revision::era(id) == Some(Era::PerRequest));
         let no_handshake = self.config.offer.of_era(Era::Handshake).next().is_none();
         let alone = no_handshake && call.method != "initialize";
-        alone || named || call.meta(meta::PROTOCOL_VERSION).is_some()
+        alone || named || said.version.is_some()
     }
 
     pub(super) fn stateless_request(
         &mut self,
-        on: StreamId,
-        batch: Option<u64>,
-        id: RequestId,
-        call: Call,
+        request: Received,
+        admitted: Result<(Arc<Caller>, Resumed), PeerError>,
         with: &Arc<Inbound<C>>,
     ) {
-        let scope = (self.binding != Binding::Duplex).then_some(on);
-        let admitted = self.admit_stateless(scope, &id, &call, with);
-        let caller = match admitted {
-            Ok(caller) => caller,
-            Err(error) => return self.refuse(on, batch, &id, &error),
+        let (on, batch) = (request.on, request.batch);
+        let (caller, resumed) = match admitted {
+            Ok(admitted) => admitted,
+            Err(error) => return self.refuse(on, batch, &request.id, &error),
         };
-        match call.method.as_str() {
+        match request.call.method.as_str() {
             "server/discover" => {
-                let result = discovered(&self.config, caller.rules);
-                self.respond(on, batch, message::result(&id, result), 200);
+                let bytes = self.discovered(&request.id, caller.rules);
+                self.respond(on, batch, bytes, 200);
             }
-            "subscriptions/listen" => self.listen(on, scope, id, call, caller, with),
-            _ => self.serve_stateless(on, batch, scope, id, call, caller, with),
+            "subscriptions/listen" => self.listen(request, caller, with),
+            _ => {
+                self.serve(request, caller, with, resumed);
+            }
         }
     }
 
-    /// The checks in the order of PROTOCOL.md: required members, header, revision, method, headers, capabilities.
-    fn admit_stateless(
+    /// The checks in the order of PROTOCOL.md: required members, header, revision, method, headers, capabilities. Then what
+    /// a repeated request brings.
+    pub(super) fn admit_stateless(
         &self,
         scope: Option<StreamId>,
         id: &RequestId,
         call: &Call,
+        said: &Said<'_>,
         with: &Inbound<C>,
-    ) -> Result<Arc<Caller>, PeerError> {
+    ) -> Result<(Arc<Caller>, Resumed), PeerError> {
         if self.served.find(scope, id).is_some() {
             return Err(PeerError::invalid_request(
                 "the id belongs to another request in flight",
             ));
         }
-        let version = required_version(call)?;
+        let version = said.required_version()?;
         let http = with.http.as_ref();
         if let Some(http) = http {
             crate::http::check_version(http, &version)?;
@@ -191,48 +195,17 @@ impl<C> Server<C> {
             .of_era(Era::PerRequest)
             .find(|rules| rules.is(&version));
         let rules = rules.ok_or_else(|| unsupported(&self.config, &version))?;
-        let caller = Arc::new(caller(call, rules)?);
+        let caller = Arc::new(said.caller(rules)?);
         self.admit(&caller, &call.method, call.params.as_ref(), call.size())?;
         if let Some(http) = http {
             let extensions = &self.config.extensions;
             crate::http::check_names(http, &call.method, call.params.as_ref(), extensions)?;
         }
-        Ok(caller)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "what a request consists of")]
-    fn serve_stateless(
-        &mut self,
-        on: StreamId,
-        batch: Option<u64>,
-        scope: Option<StreamId>,
-        id: RequestId,
-        call: Call,
-        caller: Arc<Caller>,
-        with: &Arc<Inbound<C>>,
-    ) {
         let resumed = match meta::may_ask(&call.method) {
-            true => self.resumed(&call, with),
-            false => Ok((0, None, Answers::default())),
+            true => self.resumed(call, said, with)?,
+            false => Resumed::default(),
         };
-        let (round, state, answers) = match resumed {
-            Ok(resumed) => resumed,
-            Err(error) => return self.refuse(on, batch, &id, &error),
-        };
-        let key = self.serve(on, batch, scope, id, call, caller, with);
-        if let Some(serving) = self.served.get_mut(key) {
-            serving.rest.round = round;
-        }
-        if let Some(ServerEvent::Request(incoming)) = self.events.back_mut() {
-            *incoming = Incoming {
-                round,
-                state,
-                answers,
-                caller: Arc::clone(&incoming.caller),
-                origin: Arc::clone(&incoming.origin),
-                ..*incoming
-            };
-        }
+        Ok((caller, resumed))
     }
 
     /// The round, the state and the answers that a repeated request brings. A state that this server has not sealed for
@@ -240,14 +213,19 @@ impl<C> Server<C> {
     fn resumed(
         &self,
         call: &Call,
+        said: &Said<'_>,
         with: &Inbound<C>,
-    ) -> Result<(u32, Option<String>, Answers), PeerError> {
-        let answers = answers(call)?;
-        let Some(sealed) = call.param("requestState") else {
-            return Ok((u32::from(!answers.is_empty()), None, answers));
+    ) -> Result<Resumed, PeerError> {
+        let answers = said.answers()?;
+        let Some(sealed) = said.state else {
+            return Ok(Resumed {
+                round: u32::from(!answers.is_empty()),
+                state: None,
+                answers,
+            });
         };
         let refused = || PeerError::invalid_params("the request state is not valid; start again");
-        let sealed: String = from_str(sealed.text()).map_err(|_| refused())?;
+        let sealed: String = sealed.decode_as().map_err(|_| refused())?;
         let seal = self.config.seal.as_ref().ok_or_else(refused)?;
         let context = context(call, with);
         let payload = seal
@@ -256,7 +234,11 @@ impl<C> Server<C> {
         let payload = payload
             .filter(|payload| payload.expires > self.now)
             .ok_or_else(refused)?;
-        Ok((payload.round, payload.state, answers))
+        Ok(Resumed {
+            round: payload.round,
+            state: payload.state,
+            answers,
+        })
     }
 
     /// Answers with questions: the request ends here, and comes again as another one.
@@ -296,25 +278,17 @@ impl<C> Server<C> {
             }
             None => {}
         }
-        said_by(&mut result, &self.config, serving.rest.caller.rules);
-        let bytes = message::result(&serving.id, result);
+        let (id, rules) = (serving.id.clone(), serving.rest.caller.rules);
+        let info = self.info(rules);
+        let bytes = completed(&id, &result, &info, None);
         Ok(self.answer(to, bytes, 200))
     }
 
     /// `subscriptions/listen`: acknowledged first, then answered by notifications until it ends.
-    fn listen(
-        &mut self,
-        on: StreamId,
-        scope: Option<StreamId>,
-        id: RequestId,
-        call: Call,
-        caller: Arc<Caller>,
-        with: &Arc<Inbound<C>>,
-    ) {
-        let wanted = call
-            .param("notifications")
-            .and_then(|n| JsonObject::try_from(n).ok());
-        let Some(filter) = wanted.as_ref().and_then(Filter::of) else {
+    fn listen(&mut self, request: Received, caller: Arc<Caller>, with: &Arc<Inbound<C>>) {
+        let (on, id) = (request.on, request.id.clone());
+        let wanted = request.call.param("notifications");
+        let Some(filter) = wanted.and_then(JsonRef::object).and_then(Filter::of) else {
             let error = PeerError::invalid_params("`notifications` has to be a filter");
             return self.refuse(on, None, &id, &error);
         };
@@ -330,7 +304,11 @@ impl<C> Server<C> {
             return self.refuse(on, None, &id, &error);
         }
         let meta = subscription(&id);
-        let key = self.serve(on, None, scope, id, call, caller, with);
+        let request = Received {
+            batch: None,
+            ..request
+        };
+        let key = self.serve(request, caller, with, Resumed::default());
         // The program has nothing to reply to; it is told of the filter instead.
         self.events.pop_back();
         let params = JsonObject::from_iter([
@@ -405,12 +383,44 @@ impl<C> Server<C> {
             let call = crate::notice::Cancel::call(id, "the subscription has ended");
             self.say(Address::on(on).about(key), call);
         }
-        let mut result = JsonObject::from_iter([
+        let result = JsonObject::from_iter([
             ("resultType", Json::string("complete")),
             ("_meta", subscription(&id).into()),
         ]);
-        said_by(&mut result, &self.config, rules);
-        self.answer(key, message::result(&id, result), 200);
+        let info = self.info(rules);
+        self.answer(key, completed(&id, &result, &info, None), 200);
+    }
+
+    /// Who this server says that it is, as JSON. It is spelt once for a revision.
+    pub(super) fn info(&mut self, rules: &'static Rules) -> Arc<Json> {
+        match &self.info {
+            Some((of, info)) if *of == rules => Arc::clone(info),
+            _ => {
+                let info = Arc::new(Json::from(self.config.identity.towards(rules)));
+                self.info = Some((rules, Arc::clone(&info)));
+                info
+            }
+        }
+    }
+
+    /// The answer to `server/discover`.
+    fn discovered(&mut self, id: &RequestId, rules: &'static Rules) -> Vec<u8> {
+        let config = &self.config;
+        let supported: Vec<String> = config
+            .offer
+            .rules()
+            .map(|r| r.revision.to_string())
+            .collect();
+        let mut result = JsonObject::from_iter([
+            ("supportedVersions", Json::from_encode(&supported)),
+            ("capabilities", config.towards(rules).into()),
+        ]);
+        if let Some(instructions) = &config.instructions {
+            result.insert("instructions", Json::string(instructions));
+        }
+        let hints = config.cache.hints("server/discover");
+        let info = self.info(rules);
+        completed(id, &result, &info, hints.as_ref())
     }
 
     /// The end of a stream cancels the requests that were sent without a session.
@@ -423,54 +433,107 @@ impl<C> Server<C> {
     }
 }
 
-fn required_version(call: &Call) -> Result<String, PeerError> {
-    let missing = |name: &str| PeerError::invalid_params(format!("`_meta` needs `{name}`"));
-    let version = call.meta(meta::PROTOCOL_VERSION);
-    let version = version.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
-    from_str(version.text()).map_err(|_| missing(meta::PROTOCOL_VERSION))
+/// What a request says in the members that the machine reads: in its parameters, and in their `_meta`.
+#[derive(Debug, Default)]
+pub(super) struct Said<'a> {
+    version: Option<JsonRef<'a>>,
+    capabilities: Option<JsonRef<'a>>,
+    info: Option<JsonRef<'a>>,
+    level: Option<JsonRef<'a>>,
+    token: Option<JsonRef<'a>>,
+    responses: Option<JsonRef<'a>>,
+    state: Option<JsonRef<'a>>,
 }
 
-/// Who sends a request, as it says itself.
-fn caller(call: &Call, rules: &'static Rules) -> Result<Caller, PeerError> {
-    let object = |name: &str| {
-        let value = call.meta(name).map(JsonObject::try_from).transpose();
-        value.map_err(|_| PeerError::invalid_params(format!("`{name}` has to be an object")))
-    };
-    let capabilities = object(meta::CLIENT_CAPABILITIES)?.ok_or_else(|| {
-        PeerError::invalid_params(format!("`_meta` needs `{}`", meta::CLIENT_CAPABILITIES))
-    })?;
-    let level = call.meta(meta::LOG_LEVEL).map(|level| {
-        let name: Option<String> = from_str(level.text()).ok();
-        let level: Result<Level, _> = name.unwrap_or_default().parse();
-        level.map_err(|error| PeerError::invalid_params(error.to_string()))
-    });
-    Ok(Caller {
-        rules,
-        agreed: Agreed {
-            revision: rules.revision,
+/// What a repeated request brings.
+#[derive(Debug, Default)]
+pub(super) struct Resumed {
+    pub(super) round: u32,
+    pub(super) state: Option<String>,
+    pub(super) answers: Answers,
+}
+
+impl<'a> Said<'a> {
+    pub(super) fn of(call: &'a Call) -> Self {
+        let Some(params) = &call.params else {
+            return Self::default();
+        };
+        let names = ["_meta", "inputResponses", "requestState"];
+        let [said, responses, state] = params.view().find_each(names);
+        let said = said.and_then(JsonRef::object).unwrap_or_default();
+        let [version, capabilities, info, level, token] = said.find_each([
+            meta::PROTOCOL_VERSION,
+            meta::CLIENT_CAPABILITIES,
+            meta::CLIENT_INFO,
+            meta::LOG_LEVEL,
+            "progressToken",
+        ]);
+        Self {
+            version,
             capabilities,
-            info: object(meta::CLIENT_INFO)?,
-            instructions: None,
-        },
-        level: level.transpose()?,
-    })
+            info,
+            level,
+            token,
+            responses,
+            state,
+        }
+    }
+
+    /// The progress token, when it is one.
+    pub(super) fn token(&self) -> Option<Json> {
+        self.token.filter(is_token).map(JsonRef::to_json)
+    }
+
+    fn required_version(&self) -> Result<String, PeerError> {
+        let version = self.version.and_then(|version| version.decode_as().ok());
+        version.ok_or_else(|| needed(meta::PROTOCOL_VERSION))
+    }
+
+    /// Who sends the request, as it says itself.
+    fn caller(&self, rules: &'static Rules) -> Result<Caller, PeerError> {
+        let object = |name: &str, value: Option<JsonRef<'_>>| {
+            let words = || PeerError::invalid_params(format!("`{name}` has to be an object"));
+            let object = value.map(|value| value.object().ok_or_else(words));
+            object.transpose().map(|object| Some(object?.to_object()))
+        };
+        let capabilities = object(meta::CLIENT_CAPABILITIES, self.capabilities)?;
+        let level = self.level.map(|level| {
+            let name: Option<String> = level.decode_as().ok();
+            let level: Result<Level, _> = name.unwrap_or_default().parse();
+            level.map_err(|error| PeerError::invalid_params(error.to_string()))
+        });
+        Ok(Caller {
+            rules,
+            agreed: Agreed {
+                revision: rules.revision,
+                capabilities: capabilities.ok_or_else(|| needed(meta::CLIENT_CAPABILITIES))?,
+                info: object(meta::CLIENT_INFO, self.info)?,
+                instructions: None,
+            },
+            level: level.transpose()?,
+        })
+    }
+
+    fn answers(&self) -> Result<Answers, PeerError> {
+        let Some(responses) = self.responses else {
+            return Ok(Answers::default());
+        };
+        let wrong = || PeerError::invalid_params("`inputResponses` has to be an object of objects");
+        let responses = responses.object().ok_or_else(wrong)?;
+        let answer = |(name, value): (Cow<'_, str>, JsonRef<'_>)| {
+            let object = value.object().ok_or_else(wrong)?.to_object();
+            Ok((name.into_owned(), Outcome::Result(RawResult::from(object))))
+        };
+        responses
+            .iter()
+            .map(answer)
+            .collect::<Result<_, _>>()
+            .map(Answers)
+    }
 }
 
-fn answers(call: &Call) -> Result<Answers, PeerError> {
-    let Some(responses) = call.param("inputResponses") else {
-        return Ok(Answers::default());
-    };
-    let wrong = || PeerError::invalid_params("`inputResponses` has to be an object of objects");
-    let responses = JsonObject::try_from(responses).map_err(|_| wrong())?;
-    let answer = |(name, text): (std::borrow::Cow<'_, str>, &str)| {
-        let object: JsonObject = from_str(text).map_err(|_| wrong())?;
-        Ok((name.into_owned(), Outcome::Result(RawResult::from(object))))
-    };
-    responses
-        .iter()
-        .map(answer)
-        .collect::<Result<_, _>>()
-        .map(Answers)
+fn needed(name: &str) -> PeerError {
+    PeerError::invalid_params(format!("`_meta` needs `{name}`"))
 }
 
 fn context<C>(call: &Call, with: &Inbound<C>) -> Vec<u8> {
@@ -490,78 +553,68 @@ fn subscription(id: &RequestId) -> JsonObject {
     JsonObject::from_iter([(meta::SUBSCRIPTION_ID, Json::from_encode(id))])
 }
 
-fn discovered(config: &ServerConfig, rules: &Rules) -> JsonObject {
-    let supported: Vec<String> = config
-        .offer
-        .rules()
-        .map(|r| r.revision.to_string())
-        .collect();
-    let mut result = JsonObject::from_iter([
-        ("supportedVersions", Json::from_encode(&supported)),
-        ("capabilities", config.towards(rules).into()),
+/// A result with what every result says in this era, where it does not say so itself. `hints` are those of its method.
+pub(super) fn completed(
+    id: &RequestId,
+    result: &JsonObject,
+    info: &Json,
+    hints: Option<&Hints>,
+) -> Vec<u8> {
+    let names = ["resultType", "_meta", "ttlMs", "cacheScope"];
+    let [kind, said, ttl, scope] = result.view().find_each(names);
+    let complete = Json::string("complete");
+    let said = match said.map(JsonRef::object) {
+        None => Some(ObjectRef::default()),
+        Some(said) => said.filter(|said| said.find(meta::SERVER_INFO).is_none()),
+    };
+    let said =
+        said.map(|said| JsonObject::from(said.with([(meta::SERVER_INFO, Some(info.view()))])));
+    let ttl = hints.filter(|_| ttl.is_none());
+    // All pages of a list say the same, and this machine remembers none of them.
+    let scope = hints.filter(|hints| hints.same || scope.is_none());
+    let result = result.view().with([
+        (names[0], kind.is_none().then_some(complete.view())),
+        (names[2], ttl.map(|hints| hints.ttl.view())),
+        (names[3], scope.map(|hints| hints.scope.view())),
+        (names[1], said.as_ref().map(|said| said.as_json().view())),
     ]);
-    if let Some(instructions) = &config.instructions {
-        result.insert("instructions", Json::string(instructions));
-    }
-    complete(&mut result, config, rules, "server/discover");
-    result
+    message::result(id, result)
 }
 
-/// What every result says in this era, where it does not say so itself.
-pub(super) fn complete(
-    result: &mut JsonObject,
-    config: &ServerConfig,
-    rules: &Rules,
-    method: &str,
-) {
-    let mut default = |name: &str, value: Json| {
-        if result.get(name).is_none() {
-            result.insert(name, value);
-        }
-    };
-    default("resultType", Json::string("complete"));
-    if meta::is_cached(method) {
-        let scope = if config.cache.public {
-            "public"
-        } else {
-            "private"
-        };
-        default("ttlMs", config.cache.ttl_ms.into());
-        default("cacheScope", Json::string(scope));
-        // All pages of a list say the same, and this machine remembers none of them.
-        if method.ends_with("/list") {
-            result.insert("cacheScope", Json::string(scope));
-        }
+/// How long a result may be kept, and by whom, unless it says so itself (`server/utilities/caching`).
+pub(super) struct Hints {
+    ttl: Json,
+    scope: Json,
+    /// Whether all results of the method have the same scope.
+    same: bool,
+}
+
+impl CacheHint {
+    /// What results of a method say; `None` where they say nothing.
+    pub(super) fn hints(&self, method: &str) -> Option<Hints> {
+        meta::is_cached(method).then(|| Hints {
+            ttl: self.ttl_ms.into(),
+            scope: Json::string(if self.public { "public" } else { "private" }),
+            same: method.ends_with("/list"),
+        })
     }
-    said_by(result, config, rules);
 }
 
 /// What a program says itself of how long a result may be kept: no less than nothing (`server/utilities/caching`).
 pub(super) fn check_hints(method: &str, result: &JsonObject) -> Result<(), SendError> {
-    let ttl = result.get("ttlMs").filter(|_| meta::is_cached(method));
-    let fits = |ttl: &Json| {
-        let ttl: Option<mcp_exact_wire::Integer> = from_str(ttl.text()).ok();
+    if !meta::is_cached(method) {
+        return Ok(());
+    }
+    let fits = |ttl: JsonRef<'_>| {
+        let ttl: Option<mcp_exact_wire::Integer> = ttl.decode_as().ok();
         ttl.is_some_and(|ttl| !ttl.to_string().starts_with('-'))
     };
-    match ttl {
-        Some(ttl) if !fits(&ttl) => Err(SendError::Params {
+    match result.view().find("ttlMs") {
+        Some(ttl) if !fits(ttl) => Err(SendError::Params {
             method: method.to_owned(),
             reason: "`ttlMs` has to be zero or more".to_owned(),
         }),
         _ => Ok(()),
-    }
-}
-
-/// Says who has made a result.
-fn said_by(result: &mut JsonObject, config: &ServerConfig, rules: &Rules) {
-    let meta = result
-        .get("_meta")
-        .map_or(Ok(JsonObject::new()), JsonObject::try_from);
-    if let Ok(mut meta) = meta
-        && meta.get(meta::SERVER_INFO).is_none()
-    {
-        meta.insert(meta::SERVER_INFO, config.identity.towards(rules));
-        result.insert("_meta", meta);
     }
 }
 

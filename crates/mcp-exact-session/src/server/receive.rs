@@ -5,23 +5,36 @@
 use std::sync::Arc;
 
 use mcp_exact_wire::{
-    ErrorMessage, JsonObject, Message, MessageError, MessageErrorKind, Nullable, RequestId,
+    ErrorMessage, Json, JsonObject, Message, MessageError, MessageErrorKind, Nullable, RequestId,
     ResultMessage, WithId, from_str,
 };
 
 use super::handshake::{self, State};
 use super::incoming::{Caller, Inbound, Incoming, Notified, Origin};
+use super::per_request::{Resumed, Said};
 use super::{Purpose, Rest, Server, ServerEvent};
 use crate::capability;
 use crate::error::{PeerError, Violation};
 use crate::limits::{Limit, Taken};
 use crate::log::Level;
 use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id};
-use crate::notice::{Cancel, ProgressNotice, is_token};
+use crate::notice::{Cancel, ProgressNotice};
 use crate::revision::{Era, Rules};
 use crate::sent::ProgressOf;
 use crate::served::Serving;
-use crate::types::{Answers, Outcome, RawResult, RequestKey, StreamId, Transmit};
+use crate::types::{Binding, Outcome, RawResult, RequestKey, StreamId, Transmit};
+
+/// A request that has come in.
+pub(super) struct Received {
+    pub(super) on: StreamId,
+    pub(super) batch: Option<u64>,
+    /// The stream whose ids its own competes with, where it has ids of its own.
+    pub(super) scope: Option<StreamId>,
+    pub(super) id: RequestId,
+    pub(super) call: Call,
+    /// The progress token, as it came.
+    pub(super) token: Option<Json>,
+}
 
 impl<C> Server<C> {
     pub(super) fn frame(&mut self, on: StreamId, parsed: Parsed, with: Arc<Inbound<C>>) {
@@ -168,8 +181,20 @@ impl<C> Server<C> {
                 return self.refuse(on, batch, &id, &PeerError::limit(Limit::Requests));
             }
         }
-        if self.is_per_request(&call, with) {
-            return self.stateless_request(on, batch, id, call, with);
+        let said = Said::of(&call);
+        let token = said.token();
+        if self.is_per_request(&call, &said, with) {
+            let scope = (self.binding != Binding::Duplex).then_some(on);
+            let admitted = self.admit_stateless(scope, &id, &call, &said, with);
+            let request = Received {
+                on,
+                batch,
+                scope,
+                id,
+                call,
+                token,
+            };
+            return self.stateless_request(request, admitted, with);
         }
         if call.method == "initialize" {
             return self.initialize(on, batch, &id, &call);
@@ -188,7 +213,15 @@ impl<C> Server<C> {
                 let params = call.params.as_ref();
                 match self.admit(&caller, &call.method, params, call.size()) {
                     Ok(()) => {
-                        self.serve(on, batch, None, id, call, caller, with);
+                        let request = Received {
+                            on,
+                            batch,
+                            scope: None,
+                            id,
+                            call,
+                            token,
+                        };
+                        self.serve(request, caller, with, Resumed::default());
                     }
                     Err(error) => self.refuse_in_session(on, batch, &id, &error),
                 }
@@ -209,7 +242,7 @@ impl<C> Server<C> {
             State::ExpectInitialize(state) => match state.initialize(&self.config, id, call) {
                 Ok((next, result)) => {
                     self.state = State::ExpectInitialized(next);
-                    self.respond(on, batch, message::result(id, result), 200);
+                    self.respond(on, batch, message::result(id, &result), 200);
                     let agreed = self.agreed().cloned();
                     self.events.extend(agreed.map(ServerEvent::Agreed));
                 }
@@ -255,7 +288,7 @@ impl<C> Server<C> {
     }
 
     fn pong(&mut self, on: StreamId, batch: Option<u64>, id: &RequestId) {
-        self.respond(on, batch, message::result(id, JsonObject::new()), 200);
+        self.respond(on, batch, message::result(id, &JsonObject::new()), 200);
     }
 
     fn set_level(&mut self, caller: &Caller, call: &Call) -> Result<(), PeerError> {
@@ -318,52 +351,47 @@ impl<C> Server<C> {
     }
 
     /// Serves a request: the program is given it.
-    #[expect(clippy::too_many_arguments, reason = "what a request consists of")]
     pub(super) fn serve(
         &mut self,
-        on: StreamId,
-        batch: Option<u64>,
-        scope: Option<StreamId>,
-        id: RequestId,
-        call: Call,
+        request: Received,
         caller: Arc<Caller>,
         with: &Arc<Inbound<C>>,
+        resumed: Resumed,
     ) -> RequestKey {
         let key = self.key();
-        let token = call.meta("progressToken");
-        let size = call.size();
+        let size = request.call.size();
         let origin = Arc::new(Origin {
-            id: id.clone(),
-            call,
+            id: request.id.clone(),
+            call: request.call,
             with: Arc::clone(with),
         });
-        if let Some(batch) = batch {
+        if let Some(batch) = request.batch {
             self.batches.serve(batch);
         }
         let rest = Rest {
             origin: Arc::clone(&origin),
             caller: Arc::clone(&caller),
-            token: token.filter(is_token),
+            token: request.token,
             progress: None,
-            round: 0,
+            round: resumed.round,
             asking: None,
             listening: None,
         };
         let serving = Serving {
-            id,
-            stream: on,
-            batch,
+            id: request.id,
+            stream: request.on,
+            batch: request.batch,
             size,
-            scope,
+            scope: request.scope,
             rest,
         };
         self.served.insert(key, serving);
         let incoming = Incoming {
             key,
-            round: 0,
-            answers: Answers::default(),
-            state: None,
-            stream: on,
+            round: resumed.round,
+            answers: resumed.answers,
+            state: resumed.state,
+            stream: request.on,
             caller,
             origin,
         };

@@ -1,0 +1,281 @@
+//! Open JSON that is borrowed: one value, one object, and an object with other members in it.
+//!
+//! Takes text that was checked when it came in, so that only the ends of names and values are looked for. Gives parts of it
+//! without copies; never builds what is merely written.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::error::DecodeError;
+use crate::reader::{Kind, Reader};
+use crate::traits::{Decode, Encode};
+use crate::unescape::unescape_lossy;
+use crate::writer::Writer;
+use crate::{Json, JsonObject, encode_into, from_str, leap};
+
+/// One JSON value, as a part of a larger text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct JsonRef<'a>(&'a str);
+
+impl<'a> JsonRef<'a> {
+    /// Text that is one JSON value, without white space around it.
+    pub(crate) fn from_checked(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    pub fn text(self) -> &'a str {
+        self.0
+    }
+
+    /// What kind of value it is.
+    pub fn kind(self) -> Kind {
+        Reader::new(self.0).kind().unwrap_or(Kind::Null)
+    }
+
+    /// The object that it is; `None` for a value of another kind.
+    pub fn object(self) -> Option<ObjectRef<'a>> {
+        self.0.starts_with('{').then_some(ObjectRef(self.0))
+    }
+
+    /// A copy that is owned.
+    pub fn to_json(self) -> Json {
+        Json::from_checked(self.0)
+    }
+
+    /// Decodes the value as a generated type, exactly.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the value is not of that type; its pointer starts at this value.
+    pub fn decode_as<T: Decode>(self) -> Result<T, DecodeError> {
+        from_str(self.0)
+    }
+}
+
+impl Encode for JsonRef<'_> {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put(self.0);
+    }
+}
+
+/// One JSON object, as a part of a larger text.
+///
+/// Where a name is there twice, which open JSON allows, the last one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ObjectRef<'a>(&'a str);
+
+/// From so many bytes on, a search for the name is worth its preparation.
+const LONG: usize = 1024;
+
+impl<'a> ObjectRef<'a> {
+    /// Text that is one JSON object, without white space around it.
+    pub(crate) fn from_checked(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    pub fn text(self) -> &'a str {
+        self.0
+    }
+
+    /// A copy that is owned.
+    pub fn to_object(self) -> JsonObject {
+        JsonObject::from_checked(self.0)
+    }
+
+    /// All members in order. A name with a lone surrogate in it has U+FFFD in its place.
+    pub fn iter(self) -> impl Iterator<Item = (Cow<'a, str>, JsonRef<'a>)> {
+        let value = move |member: &Member<'a>| JsonRef(&self.0[member.value.clone()]);
+        self.members().map(move |member| {
+            let value = value(&member);
+            (member.name, value)
+        })
+    }
+
+    /// The value of a member.
+    pub fn find(self, name: &str) -> Option<JsonRef<'a>> {
+        if self.0.len() >= LONG && !self.may_have(name) {
+            return None;
+        }
+        let [found] = self.find_each([name]);
+        found
+    }
+
+    /// The values of several members, found in one walk.
+    pub fn find_each<const N: usize>(self, names: [&str; N]) -> [Option<JsonRef<'a>>; N] {
+        let mut found = [None; N];
+        for member in self.members() {
+            if let Some(index) = names.iter().position(|name| *name == member.name) {
+                found[index] = Some(JsonRef(&self.0[member.value]));
+            }
+        }
+        found
+    }
+
+    /// The object with members set as [`JsonObject::insert`] sets them, for encoding. Those that are set to `None` stay as
+    /// they are.
+    pub fn with<const N: usize>(self, set: [Set<'a>; N]) -> ObjectWith<'a, N> {
+        ObjectWith { object: self, set }
+    }
+
+    /// Whether the name stands somewhere in the text, or something that could be another spelling of it: in long text a
+    /// search that is much faster than a walk through the members. Letters can only be spelt differently by `\u`.
+    fn may_have(self, name: &str) -> bool {
+        let text = self.0.as_bytes();
+        let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !is_plain {
+            return true;
+        }
+        let mut found = memchr::memmem::find_iter(text, name.as_bytes());
+        let quoted = |at: usize| {
+            let end = at + name.len();
+            at > 0 && text[at - 1] == b'"' && text.get(end) == Some(&b'"')
+        };
+        found.any(quoted) || memchr::memmem::find(text, b"\\u").is_some()
+    }
+
+    fn members(self) -> Members<'a> {
+        Members {
+            text: self.0,
+            at: 1,
+        }
+    }
+}
+
+impl Default for ObjectRef<'_> {
+    /// The empty object.
+    fn default() -> Self {
+        Self("{}")
+    }
+}
+
+impl Encode for ObjectRef<'_> {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.put(self.0);
+    }
+}
+
+/// A member's name, and the value that it is set to.
+pub type Set<'a> = (&'a str, Option<JsonRef<'a>>);
+
+/// An object with some members set, which is written without being built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectWith<'a, const N: usize> {
+    object: ObjectRef<'a>,
+    set: [Set<'a>; N],
+}
+
+impl<const N: usize> ObjectWith<'_, N> {
+    /// The most bytes that it takes, where no name needs to be escaped.
+    pub fn size(&self) -> usize {
+        let set = self.set.iter();
+        let set = set.filter_map(|(name, value)| Some(name.len() + (*value)?.0.len() + 4));
+        self.object.0.len() + set.sum::<usize>()
+    }
+}
+
+impl<const N: usize> Encode for ObjectWith<'_, N> {
+    fn encode(&self, w: &mut Writer<'_>) {
+        let text = self.object.0;
+        let (mut left, mut at, mut empty) = (self.set, 0, true);
+        let some = left.iter().any(|(_, value)| value.is_some());
+        for member in self.object.members().take_while(|_| some) {
+            empty = false;
+            let of = |set: &[Set<'_>; N]| set.iter().position(|(name, _)| *name == member.name);
+            if let Some(index) = of(&self.set)
+                && let Some(value) = self.set[index].1
+            {
+                w.put(&text[at..member.value.start]);
+                w.put(value.0);
+                at = member.value.end;
+                left[index].1 = None;
+            }
+        }
+        let mut left = left
+            .iter()
+            .filter_map(|(name, value)| Some((name, (*value)?)));
+        let Some((name, value)) = left.next() else {
+            return w.put(&text[at..]);
+        };
+        w.put(&text[at..text.len() - 1]);
+        for (name, value) in std::iter::once((name, value)).chain(left) {
+            if !std::mem::take(&mut empty) {
+                w.put(",");
+            }
+            w.string(name);
+            w.put(":");
+            w.put(value.0);
+        }
+        w.put("}");
+    }
+}
+
+impl<const N: usize> From<ObjectWith<'_, N>> for JsonObject {
+    /// The object that is written.
+    fn from(object: ObjectWith<'_, N>) -> Self {
+        let mut out = Vec::with_capacity(object.size());
+        encode_into(&object, &mut out);
+        Self::from_checked_text(String::from_utf8(out).unwrap_or_default())
+    }
+}
+
+/// The members of an object: only their ends are looked for.
+struct Members<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// A member: its name, and where its value stands.
+struct Member<'a> {
+    name: Cow<'a, str>,
+    value: Range<usize>,
+}
+
+impl<'a> Members<'a> {
+    /// The next byte that is no white space and none of `but`.
+    fn skip(&mut self, but: u8) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        loop {
+            let byte = *bytes.get(self.at)?;
+            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') && byte != but {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+    }
+
+    /// The name at this place; owned only when it is written with escape sequences.
+    fn name(&mut self) -> Option<Cow<'a, str>> {
+        let (bytes, start) = (self.text.as_bytes(), self.at + 1);
+        // Names are short: a search would cost more than it saves.
+        let special = bytes
+            .get(start..)?
+            .iter()
+            .position(|b| matches!(b, b'"' | b'\\'));
+        let mut end = start + special?;
+        if bytes[end] == b'"' {
+            self.at = end + 1;
+            return Some(Cow::Borrowed(self.text.get(start..end)?));
+        }
+        end = leap::string_end(bytes, end)?;
+        self.at = end;
+        let inside = self.text.get(start..end - 1)?;
+        Some(Cow::Owned(unescape_lossy(inside)))
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Member<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.skip(b',')? != b'"' {
+            return None;
+        }
+        let name = self.name()?;
+        self.skip(b':')?;
+        let start = self.at;
+        self.at = leap::value_end(self.text.as_bytes(), start)?;
+        let value = start..self.at;
+        Some(Member { name, value })
+    }
+}
