@@ -34,8 +34,8 @@ pub(crate) fn of_request(
     receiver: &JsonObject,
 ) -> Option<Lacking> {
     // The extension of the same name has methods of the same name (2026-07-28), and is declared elsewhere.
-    let core = rules.client.request(method) || rules.server.request(method);
-    if method.starts_with("tasks/") && !core {
+    let core = |method| rules.client.request(method) || rules.server.request(method);
+    if method.starts_with("tasks/") && !core(method) {
         return None;
     }
     let path: &[&str] = match method {

@@ -3,6 +3,8 @@
 //! Takes frames and the limits; gives requests, notifications and responses with ids, or the error that a frame deserves.
 //! Writes the frames that leave, each on one line.
 
+use std::fmt::{self, Write as _};
+
 use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, JsonObject, JsonRef, Members,
     Message, MessageError, Nullable, ObjectWith, Path, Read, Reader, RequestId, ResultMessage,
@@ -215,9 +217,17 @@ fn one(text: &[u8], limits: &Limits) -> Result<Read1, (Limit, Option<RequestId>)
 
 /// How many bytes an id takes, without quotes.
 fn length(id: &RequestId) -> usize {
-    match id {
-        RequestId::String(text) => text.len(),
-        RequestId::Integer(value) => value.to_string().len(),
+    struct Count(usize);
+    impl fmt::Write for Count {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 += text.len();
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    match write!(count, "{id}") {
+        Ok(()) => count.0,
+        Err(fmt::Error) => usize::MAX,
     }
 }
 

@@ -11,6 +11,8 @@ use crate::scan;
 pub(crate) fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at) {
         Some(b'"') => string_end(bytes, special_end(bytes, at + 1)),
+        // Empty ones are frequent, such as capabilities.
+        Some(b'{' | b'[') if matches!(bytes.get(at + 1), Some(b'}' | b']')) => Some(at + 2),
         Some(b'{' | b'[') => container_end(bytes, at),
         _ => scan::scalar_end(bytes, at).ok(),
     }

@@ -115,7 +115,22 @@ impl<'a> ObjectRef<'a> {
     /// The object with members set as [`JsonObject::insert`] sets them, for encoding. Those that are set to `None` stay as
     /// they are.
     pub fn with<const N: usize>(self, set: [Set<'a>; N]) -> ObjectWith<'a, N> {
-        ObjectWith { object: self, set }
+        let is_new = set.iter().all(|(_, value)| value.is_none());
+        ObjectWith {
+            object: self,
+            set,
+            is_new,
+        }
+    }
+
+    /// The object and members that are known not to be in it, such as by [`find_each`](Self::find_each), for encoding: they
+    /// are not looked for.
+    pub fn and<const N: usize>(self, set: [Set<'a>; N]) -> ObjectWith<'a, N> {
+        ObjectWith {
+            object: self,
+            set,
+            is_new: true,
+        }
     }
 
     /// Whether the name stands somewhere in the text, or something that could be another spelling of it: in long text a
@@ -163,6 +178,8 @@ pub type Set<'a> = (&'a str, Option<JsonRef<'a>>);
 pub struct ObjectWith<'a, const N: usize> {
     object: ObjectRef<'a>,
     set: [Set<'a>; N],
+    /// Whether none of them is in the object.
+    is_new: bool,
 }
 
 impl<const N: usize> ObjectWith<'_, N> {
@@ -177,10 +194,10 @@ impl<const N: usize> ObjectWith<'_, N> {
 impl<const N: usize> Encode for ObjectWith<'_, N> {
     fn encode(&self, w: &mut Writer<'_>) {
         let text = self.object.0;
-        let (mut left, mut at, mut empty) = (self.set, 0, true);
-        let some = left.iter().any(|(_, value)| value.is_some());
-        for member in self.object.members().take_while(|_| some) {
-            empty = false;
+        let (mut left, mut at) = (self.set, 0);
+        let mut empty = text.as_bytes()[1..].trim_ascii_start() == b"}";
+        let mut members = (!self.is_new).then(|| self.object.members());
+        for member in members.iter_mut().flatten() {
             let of = |set: &[Set<'_>; N]| set.iter().position(|(name, _)| *name == member.name);
             if let Some(index) = of(&self.set)
                 && let Some(value) = self.set[index].1

@@ -345,7 +345,9 @@ fn round(id: u64, method: &str, own: &Own, spoken: &Spoken) -> Vec<u8> {
     let token = options.progress.then(|| Json::from(id));
     let level = options.log_level.filter(|_| sender.is_some());
     let level = level.map(|level| Json::string(level.name()));
-    let said = params.and_then(|params| params.find("_meta")?.object());
+    let names = ["_meta", "inputResponses", "requestState"];
+    let there = params.map_or([None; 3], |params| params.find_each(names));
+    let said = there[0].and_then(JsonRef::object);
     let said = match (sender, said) {
         (None, said) => Cow::Owned(said.unwrap_or_default().to_object()),
         (Some(sender), None) => Cow::Borrowed(sender.meta()),
@@ -359,13 +361,17 @@ fn round(id: u64, method: &str, own: &Own, spoken: &Spoken) -> Vec<u8> {
         [(_, None), (_, None)] => said,
         more => Cow::Owned(JsonObject::from(said.view().with(more))),
     };
-    let names = ["inputResponses", "requestState"];
     let more = own.more.as_ref().map(JsonObject::view);
-    let [responses, state] = more.map_or([None; 2], |more| more.find_each(names));
-    let params = params.unwrap_or_default().with([
-        ("_meta", Some(said.as_json().view())),
-        (names[0], responses),
-        (names[1], state),
-    ]);
+    let [_, responses, state] = more.map_or([None; 3], |more| more.find_each(names));
+    let more = [
+        (names[0], Some(said.as_json().view())),
+        (names[1], responses),
+        (names[2], state),
+    ];
+    let params = params.unwrap_or_default();
+    let params = match there {
+        [None, None, None] => params.and(more),
+        _ => params.with(more),
+    };
     message::request(id, method, Some(params))
 }

@@ -40,13 +40,13 @@ pub(super) enum ResultType {
 impl ResultType {
     /// "Clients MUST treat an absent `resultType` as `complete`."
     pub(super) fn of(result: &RawResult) -> Self {
-        let Some(value) = result.object().get("resultType") else {
+        let Some(value) = result.object().view().find("resultType") else {
             return Self::Complete;
         };
         match value.text() {
             "\"complete\"" => Self::Complete,
             "\"input_required\"" => Self::InputRequired,
-            other => Self::Unknown(from_str(other).unwrap_or_else(|_| other.to_owned())),
+            other => Self::Unknown(value.decode_as().unwrap_or_else(|_| other.to_owned())),
         }
     }
 }

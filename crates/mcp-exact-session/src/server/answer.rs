@@ -11,6 +11,7 @@ use super::incoming::{Caller, Reply};
 use super::{Asking, Purpose, Server, per_request};
 use crate::Time;
 use crate::capability;
+use crate::config::Extension;
 use crate::elicited;
 use crate::error::{PeerError, SendError, code};
 use crate::limits::Limit;
@@ -62,9 +63,7 @@ impl<C> Server<C> {
             }
         }
         let bytes = if caller.rules.era() == Era::PerRequest {
-            let kind = result.view().find("resultType");
-            let kind: Option<String> = kind.and_then(|kind| kind.decode_as().ok());
-            let extension = kind.and_then(|kind| self.config.extensions.of_result_type(&kind));
+            let extension = self.of_result_type(result);
             if let Some(extension) =
                 extension.filter(|known| !known.declared(&caller.agreed.capabilities))
             {
@@ -75,14 +74,24 @@ impl<C> Server<C> {
             }
             let method = &origin.call.method;
             per_request::check_hints(method, result)?;
-            let hints = self.config.cache.hints(method);
-            let (id, rules) = (serving.id.clone(), caller.rules);
-            per_request::completed(&id, result, &self.info(rules), hints.as_ref())
+            let origin = Arc::clone(origin);
+            let words = self.words(caller.rules);
+            words.beside(&origin.id, result, Some(&origin.call.method))
         } else {
             message::result(&serving.id, result)
         };
         self.note_subscription(to);
         Ok(self.answer(to, bytes, 200))
+    }
+
+    /// The extension that a result belongs to, by its type.
+    fn of_result_type(&self, result: &JsonObject) -> Option<&Extension> {
+        let extensions = &self.config.extensions;
+        if extensions.negotiated.is_empty() {
+            return None;
+        }
+        let kind: String = result.view().find("resultType")?.decode_as().ok()?;
+        extensions.of_result_type(&kind)
     }
 
     fn error(&mut self, to: RequestKey, error: &PeerError) -> Result<Sent, SendError> {

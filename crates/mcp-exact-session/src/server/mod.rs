@@ -91,8 +91,8 @@ pub struct Server<C> {
     level: Option<Level>,
     subscriptions: BTreeSet<String>,
     elicited: Elicited,
-    /// Who this server says that it is, and towards which revision.
-    info: Option<(&'static Rules, Arc<Json>)>,
+    /// What results say by themselves, and towards which revision.
+    words: Option<(&'static Rules, Arc<per_request::Words>)>,
 }
 
 impl<C> Server<C> {
@@ -150,7 +150,7 @@ impl<C> Server<C> {
             level: None,
             subscriptions: BTreeSet::new(),
             elicited,
-            info: None,
+            words: None,
         }
     }
 

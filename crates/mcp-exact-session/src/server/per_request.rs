@@ -13,7 +13,7 @@ use super::handshake::unsupported;
 use super::incoming::{Caller, Inbound, ServerEvent};
 use super::receive::Received;
 use crate::capability;
-use crate::config::{CacheHint, Extension, ServerConfig};
+use crate::config::{Extension, ServerConfig};
 use crate::error::{PeerError, SendError, code};
 use crate::log::Level;
 use crate::message::{self, Call};
@@ -279,8 +279,7 @@ impl<C> Server<C> {
             None => {}
         }
         let (id, rules) = (serving.id.clone(), serving.rest.caller.rules);
-        let info = self.info(rules);
-        let bytes = completed(&id, &result, &info, None);
+        let bytes = self.words(rules).beside(&id, &result, None);
         Ok(self.answer(to, bytes, 200))
     }
 
@@ -387,18 +386,18 @@ impl<C> Server<C> {
             ("resultType", Json::string("complete")),
             ("_meta", subscription(&id).into()),
         ]);
-        let info = self.info(rules);
-        self.answer(key, completed(&id, &result, &info, None), 200);
+        let bytes = self.words(rules).beside(&id, &result, None);
+        self.answer(key, bytes, 200);
     }
 
-    /// Who this server says that it is, as JSON. It is spelt once for a revision.
-    pub(super) fn info(&mut self, rules: &'static Rules) -> Arc<Json> {
-        match &self.info {
-            Some((of, info)) if *of == rules => Arc::clone(info),
+    /// What results say by themselves. It is spelt once for a revision.
+    pub(super) fn words(&mut self, rules: &'static Rules) -> Arc<Words> {
+        match &self.words {
+            Some((of, words)) if *of == rules => Arc::clone(words),
             _ => {
-                let info = Arc::new(Json::from(self.config.identity.towards(rules)));
-                self.info = Some((rules, Arc::clone(&info)));
-                info
+                let words = Arc::new(Words::of(&self.config, rules));
+                self.words = Some((rules, Arc::clone(&words)));
+                words
             }
         }
     }
@@ -418,9 +417,8 @@ impl<C> Server<C> {
         if let Some(instructions) = &config.instructions {
             result.insert("instructions", Json::string(instructions));
         }
-        let hints = config.cache.hints("server/discover");
-        let info = self.info(rules);
-        completed(id, &result, &info, hints.as_ref())
+        self.words(rules)
+            .beside(id, &result, Some("server/discover"))
     }
 
     /// The end of a stream cancels the requests that were sent without a session.
@@ -553,50 +551,69 @@ fn subscription(id: &RequestId) -> JsonObject {
     JsonObject::from_iter([(meta::SUBSCRIPTION_ID, Json::from_encode(id))])
 }
 
-/// A result with what every result says in this era, where it does not say so itself. `hints` are those of its method.
-pub(super) fn completed(
-    id: &RequestId,
-    result: &JsonObject,
-    info: &Json,
-    hints: Option<&Hints>,
-) -> Vec<u8> {
-    let names = ["resultType", "_meta", "ttlMs", "cacheScope"];
-    let [kind, said, ttl, scope] = result.view().find_each(names);
-    let complete = Json::string("complete");
-    let said = match said.map(JsonRef::object) {
-        None => Some(ObjectRef::default()),
-        Some(said) => said.filter(|said| said.find(meta::SERVER_INFO).is_none()),
-    };
-    let said =
-        said.map(|said| JsonObject::from(said.with([(meta::SERVER_INFO, Some(info.view()))])));
-    let ttl = hints.filter(|_| ttl.is_none());
-    // All pages of a list say the same, and this machine remembers none of them.
-    let scope = hints.filter(|hints| hints.same || scope.is_none());
-    let result = result.view().with([
-        (names[0], kind.is_none().then_some(complete.view())),
-        (names[2], ttl.map(|hints| hints.ttl.view())),
-        (names[3], scope.map(|hints| hints.scope.view())),
-        (names[1], said.as_ref().map(|said| said.as_json().view())),
-    ]);
-    message::result(id, result)
-}
-
-/// How long a result may be kept, and by whom, unless it says so itself (`server/utilities/caching`).
-pub(super) struct Hints {
+/// What every result says in this era, where it does not say so itself.
+#[derive(Debug)]
+pub(super) struct Words {
+    complete: Json,
+    /// Who has made the result.
+    info: Json,
+    /// How long it may be kept, and by whom (`server/utilities/caching`).
     ttl: Json,
     scope: Json,
-    /// Whether all results of the method have the same scope.
-    same: bool,
 }
 
-impl CacheHint {
-    /// What results of a method say; `None` where they say nothing.
-    pub(super) fn hints(&self, method: &str) -> Option<Hints> {
-        meta::is_cached(method).then(|| Hints {
-            ttl: self.ttl_ms.into(),
-            scope: Json::string(if self.public { "public" } else { "private" }),
-            same: method.ends_with("/list"),
-        })
+impl Words {
+    fn of(config: &ServerConfig, rules: &Rules) -> Self {
+        let scope = match config.cache.public {
+            true => "public",
+            false => "private",
+        };
+        Self {
+            complete: Json::string("complete"),
+            info: config.identity.towards(rules).into(),
+            ttl: config.cache.ttl_ms.into(),
+            scope: Json::string(scope),
+        }
+    }
+
+    /// The message of a result. Nothing is said of how long it may be kept without the method.
+    pub(super) fn beside(
+        &self,
+        id: &RequestId,
+        result: &JsonObject,
+        method: Option<&str>,
+    ) -> Vec<u8> {
+        let names = ["resultType", "ttlMs", "cacheScope", "_meta"];
+        let there = result.view().find_each(names);
+        let said = match there[3].map(JsonRef::object) {
+            None => Some(ObjectRef::default()),
+            Some(said) => said.filter(|said| said.find(meta::SERVER_INFO).is_none()),
+        };
+        let info = [(meta::SERVER_INFO, Some(self.info.view()))];
+        let said = said.map(|said| JsonObject::from(said.with(info)));
+        let cached = method.filter(|method| meta::is_cached(method));
+        let missing = |at: usize, value| there[at].map_or(Some(value), |_: JsonRef<'_>| None);
+        // All pages of a list say the same, and this machine remembers none of them.
+        let list = cached.is_some_and(|method| method.ends_with("/list"));
+        let scope = match list {
+            true => Some(self.scope.view()),
+            false => cached.and(missing(2, self.scope.view())),
+        };
+        let more = [
+            (names[0], missing(0, self.complete.view())),
+            (names[1], cached.and(missing(1, self.ttl.view()))),
+            (names[2], scope),
+            (names[3], said.as_ref().map(|said| said.as_json().view())),
+        ];
+        let mut set = there.iter().zip(&more);
+        let is_new = !set.any(|(there, (_, value))| there.is_some() && value.is_some());
+        message::result(
+            id,
+            match is_new {
+                true => result.view().and(more),
+                false => result.view().with(more),
+            },
+        )
     }
 }
 
