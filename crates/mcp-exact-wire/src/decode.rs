@@ -262,7 +262,8 @@ fn called<D: Direction>(
 ) -> Read<Telling> {
     let method = r.str()?;
     let Some(telling) = known_method::<D>(&method) else {
-        return unknown_method::<D>(r, start, depth);
+        let has_id = matches!(resume, Some((Some(_), _)));
+        return unknown_method::<D>(r, (start, depth), has_id);
     };
     match (resume, &method) {
         (Some((id, version)), Cow::Borrowed(_)) => r.resume_envelope(start, id, version),
@@ -294,11 +295,15 @@ fn known_method<D: Direction>(method: &str) -> Option<Telling> {
     }
 }
 
-/// A method that the revision does not define is a request when the message has an id.
+/// A method that the revision does not define is a request when the message has an id: before the method, or somewhere.
 #[cold]
-fn unknown_method<D: Direction>(r: &mut Reader<'_>, start: usize, depth: u32) -> Read<Telling> {
+fn unknown_method<D: Direction>(
+    r: &mut Reader<'_>,
+    (start, depth): (usize, u32),
+    has_id: bool,
+) -> Read<Telling> {
     r.rewind(start, depth);
-    let has_id = r.has("id")?;
+    let has_id = has_id || r.has("id")?;
     r.expect_envelope(D::ENVELOPE_INSIDE);
     Ok(if has_id {
         Telling::Request

@@ -357,6 +357,17 @@ mod tests {
     }
 
     #[test]
+    fn a_string_is_borrowed_where_it_can_be() {
+        let object = object(r#"{"a":"x","b":"\u0078\n","c":1,"d":"\ud800","e":""}"#);
+        let found = object.view().find_each(["a", "b", "c", "d", "e"]);
+        let found = found.map(|found| found.and_then(JsonRef::as_str));
+        assert!(matches!(found[0], Some(Cow::Borrowed("x"))));
+        assert_eq!(found[1].as_deref(), Some("x\n"));
+        assert_eq!((&found[2], &found[3]), (&None, &None));
+        assert_eq!(found[4].as_deref(), Some(""));
+    }
+
+    #[test]
     fn an_object_is_written_with_members_that_are_set() {
         let check = |text: &str, set: [(&str, Option<&str>); 3], expected: &str| {
             let object = object(text);

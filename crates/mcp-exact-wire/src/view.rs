@@ -38,6 +38,16 @@ impl<'a> JsonRef<'a> {
         self.0.starts_with('{').then_some(ObjectRef(self.0))
     }
 
+    /// The string that it is, owned only when it is written with escape sequences; `None` for a value of another kind, and
+    /// for a string with a lone surrogate in it.
+    pub fn as_str(self) -> Option<Cow<'a, str>> {
+        let inside = self.0.strip_prefix('"')?.strip_suffix('"')?;
+        match inside.contains('\\') {
+            false => Some(Cow::Borrowed(inside)),
+            true => self.decode_as().ok().map(Cow::Owned),
+        }
+    }
+
     /// A copy that is owned.
     pub fn to_json(self) -> Json {
         Json::from_checked(self.0)

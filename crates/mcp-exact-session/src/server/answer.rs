@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mcp_exact_wire::JsonObject;
 
 use super::incoming::{Caller, Reply};
-use super::{Asking, Purpose, Server, per_request};
+use super::{Asking, Purpose, Server, per_request, said};
 use crate::Time;
 use crate::capability;
 use crate::config::Extension;
@@ -73,7 +73,7 @@ impl<C> Server<C> {
                 });
             }
             let method = &origin.call.method;
-            per_request::check_hints(method, result)?;
+            said::check_hints(method, result)?;
             let origin = Arc::clone(origin);
             let words = self.words(caller.rules);
             words.beside(&origin.id, result, Some(&origin.call.method))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mcp_exact_wire::{Direction, Encode, JsonObject, RequestId, Revision, RevisionTypes};
 
-use super::per_request::Filter;
+use super::listen::Filter;
 use crate::error::{PeerError, SendError, Violation};
 use crate::log::Level;
 use crate::message::{self, Call};

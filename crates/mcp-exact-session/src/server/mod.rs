@@ -5,10 +5,12 @@
 mod answer;
 mod handshake;
 mod incoming;
+mod listen;
 mod notify;
 mod per_request;
 mod receive;
 mod request;
+mod said;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -36,7 +38,7 @@ use crate::types::{
 };
 use handshake::State;
 use incoming::{Caller, Origin};
-pub use per_request::Filter;
+pub use listen::Filter;
 
 /// What the machine wanted with a request that it has sent.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +60,7 @@ struct Rest<C> {
     round: u32,
     asking: Option<Asking>,
     /// The notifications that it listens to (from 2026-07-28 on).
-    listening: Option<per_request::Listening>,
+    listening: Option<listen::Listening>,
 }
 
 /// Questions that were sent to the client.
@@ -92,7 +94,7 @@ pub struct Server<C> {
     subscriptions: BTreeSet<String>,
     elicited: Elicited,
     /// What results say by themselves, and towards which revision.
-    words: Option<(&'static Rules, Arc<per_request::Words>)>,
+    words: Option<(&'static Rules, Arc<said::Words>)>,
 }
 
 impl<C> Server<C> {

@@ -3,130 +3,21 @@
 //!
 //! Takes one request at a time and infers nothing from earlier ones. What is kept lives as long as the request.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef, RequestId};
+use mcp_exact_wire::{Json, JsonObject, RequestId};
 
 use super::Server;
 use super::handshake::unsupported;
-use super::incoming::{Caller, Inbound, ServerEvent};
+use super::incoming::{Caller, Inbound};
 use super::receive::Received;
-use crate::capability;
-use crate::config::{Extension, ServerConfig};
+use super::said::{Resumed, Said, Words};
 use crate::error::{PeerError, SendError, code};
-use crate::log::Level;
-use crate::message::{self, Call};
+use crate::message::Call;
 use crate::meta;
-use crate::notice::is_token;
-use crate::outbox::Address;
 use crate::revision::{self, Era, Rules};
 use crate::seal::{self, Payload};
-use crate::types::{
-    Agreed, Answers, Ask, Binding, Change, Outcome, RawResult, RequestKey, Sent, StreamId,
-};
-
-/// What a client listens to (`basic/patterns/subscriptions`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Changes of the list of tools.
-    pub tools: bool,
-    /// Changes of the list of prompts.
-    pub prompts: bool,
-    /// Changes of the list of resources.
-    pub resources: bool,
-    /// Changes of the resources with these URIs.
-    pub uris: Vec<String>,
-    /// What extensions add: a listener is told of it by [`Server::notify`] during its request.
-    pub more: JsonObject,
-}
-
-impl Filter {
-    pub(crate) fn of(notifications: ObjectRef<'_>) -> Option<Self> {
-        let flag = |name: &str| match notifications.find(name) {
-            None => Some(false),
-            Some(value) => value.decode_as().ok(),
-        };
-        let uris = notifications.find("resourceSubscriptions");
-        let uris = uris.map(JsonRef::decode_as).transpose().ok()?;
-        Some(Self {
-            tools: flag("toolsListChanged")?,
-            prompts: flag("promptsListChanged")?,
-            resources: flag("resourcesListChanged")?,
-            uris: uris.unwrap_or_default(),
-            more: notifications
-                .iter()
-                .filter(|(name, _)| !FILTERS.contains(&&**name))
-                .map(|(name, value)| (name, value.to_json()))
-                .collect(),
-        })
-    }
-
-    pub(crate) fn object(&self) -> JsonObject {
-        let mut object = JsonObject::new();
-        let flags = [
-            ("toolsListChanged", self.tools),
-            ("promptsListChanged", self.prompts),
-            ("resourcesListChanged", self.resources),
-        ];
-        for (name, _) in flags.into_iter().filter(|(_, wanted)| *wanted) {
-            object.insert(name, true);
-        }
-        if !self.uris.is_empty() {
-            object.insert("resourceSubscriptions", Json::from_encode(&self.uris));
-        }
-        for (name, value) in self.more.iter() {
-            object.insert(&name, value.parse().unwrap_or(Json::null()));
-        }
-        object
-    }
-
-    /// What a server with these capabilities honours of it.
-    fn honoured(mut self, config: &ServerConfig) -> Self {
-        let declared = |path: &[&str]| capability::declared(&config.capabilities, path);
-        self.tools &= declared(&["tools", "listChanged"]);
-        self.prompts &= declared(&["prompts", "listChanged"]);
-        self.resources &= declared(&["resources", "listChanged"]);
-        if !declared(&["resources", "subscribe"]) {
-            self.uris.clear();
-        }
-        let ours = |name: &str| extension_of(config, name).is_some();
-        let kept = self.more.iter().filter(|(name, _)| ours(name));
-        self.more = kept
-            .map(|(name, value)| (name, value.parse().unwrap_or(Json::null())))
-            .collect();
-        self
-    }
-
-    fn wants(&self, change: &Change) -> bool {
-        match change {
-            Change::Tools => self.tools,
-            Change::Prompts => self.prompts,
-            Change::Resources => self.resources,
-            Change::Resource(uri) => self.uris.contains(uri),
-        }
-    }
-}
-
-/// Members of a filter that the core defines.
-const FILTERS: [&str; 4] = [
-    "toolsListChanged",
-    "promptsListChanged",
-    "resourcesListChanged",
-    "resourceSubscriptions",
-];
-
-/// The extension that a member of a filter belongs to.
-fn extension_of<'c>(config: &'c ServerConfig, member: &str) -> Option<&'c Extension> {
-    let mut all = config.extensions.negotiated.iter();
-    all.find(|extension| extension.filters.iter().any(|known| known == member))
-}
-
-/// A request that is answered by notifications until it ends.
-#[derive(Debug)]
-pub(super) struct Listening {
-    filter: Filter,
-}
+use crate::types::{Ask, Binding, RequestKey, Sent, StreamId};
 
 impl<C> Server<C> {
     /// Whether a request names its revision itself. A mere `_meta` says nothing: older clients send it too.
@@ -169,7 +60,7 @@ impl<C> Server<C> {
         }
     }
 
-    /// The checks in the order of PROTOCOL.md: required members, header, revision, method, headers, capabilities. Then what
+    /// The checks, in this order: required members, header, revision, method, headers, capabilities. Then what
     /// a repeated request brings.
     pub(super) fn admit_stateless(
         &self,
@@ -283,113 +174,6 @@ impl<C> Server<C> {
         Ok(self.answer(to, bytes, 200))
     }
 
-    /// `subscriptions/listen`: acknowledged first, then answered by notifications until it ends.
-    fn listen(&mut self, request: Received, caller: Arc<Caller>, with: &Arc<Inbound<C>>) {
-        let (on, id) = (request.on, request.id.clone());
-        let wanted = request.call.param("notifications");
-        let Some(filter) = wanted.and_then(JsonRef::object).and_then(Filter::of) else {
-            let error = PeerError::invalid_params("`notifications` has to be a filter");
-            return self.refuse(on, None, &id, &error);
-        };
-        let filter = filter.honoured(&self.config);
-        let theirs = &caller.agreed.capabilities;
-        let lacking = filter
-            .more
-            .iter()
-            .filter_map(|(name, _)| extension_of(&self.config, &name))
-            .find(|extension| !extension.declared(theirs));
-        if let Some(extension) = lacking {
-            let error = PeerError::missing_extension(&extension.id);
-            return self.refuse(on, None, &id, &error);
-        }
-        let meta = subscription(&id);
-        let request = Received {
-            batch: None,
-            ..request
-        };
-        let key = self.serve(request, caller, with, Resumed::default());
-        // The program has nothing to reply to; it is told of the filter instead.
-        self.events.pop_back();
-        let params = JsonObject::from_iter([
-            ("_meta", Json::from(meta)),
-            ("notifications", filter.object().into()),
-        ]);
-        let call = Call::new("notifications/subscriptions/acknowledged", Some(params));
-        self.say(Address::on(on).about(key), call);
-        if let Some(serving) = self.served.get_mut(key) {
-            let filter = filter.clone();
-            serving.rest.listening = Some(Listening { filter });
-        }
-        self.events.push_back(ServerEvent::Listen { key, filter });
-    }
-
-    pub(super) fn publish_to_listeners(&mut self, change: &Change) -> usize {
-        let wants = |listening: &Option<Listening>| {
-            listening
-                .as_ref()
-                .is_some_and(|listening| listening.filter.wants(change))
-        };
-        let listeners = self.served.iter().filter(|(_, s)| wants(&s.rest.listening));
-        let listeners: Vec<(RequestKey, StreamId, RequestId)> = listeners
-            .map(|(key, serving)| (key, serving.stream, serving.id.clone()))
-            .collect();
-        let mut count = 0;
-        for (key, on, id) in listeners {
-            if self.outbox.is_full(&self.config.limits) {
-                break;
-            }
-            let mut params = JsonObject::from_iter([("_meta", subscription(&id))]);
-            if let Change::Resource(uri) = change {
-                params.insert("uri", Json::string(uri));
-            }
-            let call = Call::new(change.method(), Some(params));
-            let sent = self.say(Address::on(on).about(key), call);
-            count += usize::from(sent == Sent::Queued);
-        }
-        count
-    }
-
-    /// How much a client listens to already.
-    pub(super) fn listeners(&self) -> usize {
-        let listening = self
-            .served
-            .iter()
-            .filter(|(_, s)| s.rest.listening.is_some());
-        self.subscriptions.len() + listening.count()
-    }
-
-    /// Ends every subscription gracefully: on a duplex stream `cancelled` and then the result, over HTTP the result.
-    pub(super) fn end_listening(&mut self) {
-        let listening = self
-            .served
-            .iter()
-            .filter(|(_, s)| s.rest.listening.is_some());
-        let keys: Vec<RequestKey> = listening.map(|(key, _)| key).collect();
-        for key in keys {
-            self.end_subscription(key);
-        }
-    }
-
-    /// Ends one subscription gracefully. Nothing happens when the request listens to nothing.
-    pub fn end_subscription(&mut self, key: RequestKey) {
-        let Some(serving) = self.served.get(key).filter(|s| s.rest.listening.is_some()) else {
-            return;
-        };
-        let (id, on) = (serving.id.clone(), serving.stream);
-        let rules = serving.rest.caller.rules;
-        if self.binding == Binding::Duplex {
-            let id = Json::from_encode(&id);
-            let call = crate::notice::Cancel::call(id, "the subscription has ended");
-            self.say(Address::on(on).about(key), call);
-        }
-        let result = JsonObject::from_iter([
-            ("resultType", Json::string("complete")),
-            ("_meta", subscription(&id).into()),
-        ]);
-        let bytes = self.words(rules).beside(&id, &result, None);
-        self.answer(key, bytes, 200);
-    }
-
     /// What results say by themselves. It is spelt once for a revision.
     pub(super) fn words(&mut self, rules: &'static Rules) -> Arc<Words> {
         match &self.words {
@@ -431,109 +215,6 @@ impl<C> Server<C> {
     }
 }
 
-/// What a request says in the members that the machine reads: in its parameters, and in their `_meta`.
-#[derive(Debug, Default)]
-pub(super) struct Said<'a> {
-    version: Option<JsonRef<'a>>,
-    capabilities: Option<JsonRef<'a>>,
-    info: Option<JsonRef<'a>>,
-    level: Option<JsonRef<'a>>,
-    token: Option<JsonRef<'a>>,
-    responses: Option<JsonRef<'a>>,
-    state: Option<JsonRef<'a>>,
-}
-
-/// What a repeated request brings.
-#[derive(Debug, Default)]
-pub(super) struct Resumed {
-    pub(super) round: u32,
-    pub(super) state: Option<String>,
-    pub(super) answers: Answers,
-}
-
-impl<'a> Said<'a> {
-    pub(super) fn of(call: &'a Call) -> Self {
-        let Some(params) = &call.params else {
-            return Self::default();
-        };
-        let names = ["_meta", "inputResponses", "requestState"];
-        let [said, responses, state] = params.view().find_each(names);
-        let said = said.and_then(JsonRef::object).unwrap_or_default();
-        let [version, capabilities, info, level, token] = said.find_each([
-            meta::PROTOCOL_VERSION,
-            meta::CLIENT_CAPABILITIES,
-            meta::CLIENT_INFO,
-            meta::LOG_LEVEL,
-            "progressToken",
-        ]);
-        Self {
-            version,
-            capabilities,
-            info,
-            level,
-            token,
-            responses,
-            state,
-        }
-    }
-
-    /// The progress token, when it is one.
-    pub(super) fn token(&self) -> Option<Json> {
-        self.token.filter(is_token).map(JsonRef::to_json)
-    }
-
-    fn required_version(&self) -> Result<String, PeerError> {
-        let version = self.version.and_then(|version| version.decode_as().ok());
-        version.ok_or_else(|| needed(meta::PROTOCOL_VERSION))
-    }
-
-    /// Who sends the request, as it says itself.
-    fn caller(&self, rules: &'static Rules) -> Result<Caller, PeerError> {
-        let object = |name: &str, value: Option<JsonRef<'_>>| {
-            let words = || PeerError::invalid_params(format!("`{name}` has to be an object"));
-            let object = value.map(|value| value.object().ok_or_else(words));
-            object.transpose().map(|object| Some(object?.to_object()))
-        };
-        let capabilities = object(meta::CLIENT_CAPABILITIES, self.capabilities)?;
-        let level = self.level.map(|level| {
-            let name: Option<String> = level.decode_as().ok();
-            let level: Result<Level, _> = name.unwrap_or_default().parse();
-            level.map_err(|error| PeerError::invalid_params(error.to_string()))
-        });
-        Ok(Caller {
-            rules,
-            agreed: Agreed {
-                revision: rules.revision,
-                capabilities: capabilities.ok_or_else(|| needed(meta::CLIENT_CAPABILITIES))?,
-                info: object(meta::CLIENT_INFO, self.info)?,
-                instructions: None,
-            },
-            level: level.transpose()?,
-        })
-    }
-
-    fn answers(&self) -> Result<Answers, PeerError> {
-        let Some(responses) = self.responses else {
-            return Ok(Answers::default());
-        };
-        let wrong = || PeerError::invalid_params("`inputResponses` has to be an object of objects");
-        let responses = responses.object().ok_or_else(wrong)?;
-        let answer = |(name, value): (Cow<'_, str>, JsonRef<'_>)| {
-            let object = value.object().ok_or_else(wrong)?.to_object();
-            Ok((name.into_owned(), Outcome::Result(RawResult::from(object))))
-        };
-        responses
-            .iter()
-            .map(answer)
-            .collect::<Result<_, _>>()
-            .map(Answers)
-    }
-}
-
-fn needed(name: &str) -> PeerError {
-    PeerError::invalid_params(format!("`_meta` needs `{name}`"))
-}
-
 fn context<C>(call: &Call, with: &Inbound<C>) -> Vec<u8> {
     let principal = with.principal.as_ref().map(|principal| &*principal.0);
     seal::context(principal, &call.method, call.params.as_ref())
@@ -545,94 +226,6 @@ fn embedded(ask: &Ask) -> Json {
         request.insert("params", params.clone());
     }
     request.into()
-}
-
-fn subscription(id: &RequestId) -> JsonObject {
-    JsonObject::from_iter([(meta::SUBSCRIPTION_ID, Json::from_encode(id))])
-}
-
-/// What every result says in this era, where it does not say so itself.
-#[derive(Debug)]
-pub(super) struct Words {
-    complete: Json,
-    /// Who has made the result.
-    info: Json,
-    /// How long it may be kept, and by whom (`server/utilities/caching`).
-    ttl: Json,
-    scope: Json,
-}
-
-impl Words {
-    fn of(config: &ServerConfig, rules: &Rules) -> Self {
-        let scope = match config.cache.public {
-            true => "public",
-            false => "private",
-        };
-        Self {
-            complete: Json::string("complete"),
-            info: config.identity.towards(rules).into(),
-            ttl: config.cache.ttl_ms.into(),
-            scope: Json::string(scope),
-        }
-    }
-
-    /// The message of a result. Nothing is said of how long it may be kept without the method.
-    pub(super) fn beside(
-        &self,
-        id: &RequestId,
-        result: &JsonObject,
-        method: Option<&str>,
-    ) -> Vec<u8> {
-        let names = ["resultType", "ttlMs", "cacheScope", "_meta"];
-        let there = result.view().find_each(names);
-        let said = match there[3].map(JsonRef::object) {
-            None => Some(ObjectRef::default()),
-            Some(said) => said.filter(|said| said.find(meta::SERVER_INFO).is_none()),
-        };
-        let info = [(meta::SERVER_INFO, Some(self.info.view()))];
-        let said = said.map(|said| JsonObject::from(said.with(info)));
-        let cached = method.filter(|method| meta::is_cached(method));
-        let missing = |at: usize, value| there[at].map_or(Some(value), |_: JsonRef<'_>| None);
-        // All pages of a list say the same, and this machine remembers none of them.
-        let list = cached.is_some_and(|method| method.ends_with("/list"));
-        let scope = match list {
-            true => Some(self.scope.view()),
-            false => cached.and(missing(2, self.scope.view())),
-        };
-        let more = [
-            (names[0], missing(0, self.complete.view())),
-            (names[1], cached.and(missing(1, self.ttl.view()))),
-            (names[2], scope),
-            (names[3], said.as_ref().map(|said| said.as_json().view())),
-        ];
-        let mut set = there.iter().zip(&more);
-        let is_new = !set.any(|(there, (_, value))| there.is_some() && value.is_some());
-        message::result(
-            id,
-            match is_new {
-                true => result.view().and(more),
-                false => result.view().with(more),
-            },
-        )
-    }
-}
-
-/// What a program says itself of how long a result may be kept: no less than nothing (`server/utilities/caching`).
-pub(super) fn check_hints(method: &str, result: &JsonObject) -> Result<(), SendError> {
-    if !meta::is_cached(method) {
-        return Ok(());
-    }
-    let fits = |ttl: JsonRef<'_>| {
-        let ttl: Option<mcp_exact_wire::Integer> = ttl.decode_as().ok();
-        ttl.is_some_and(|ttl| !ttl.to_string().starts_with('-'))
-    };
-    match result.view().find("ttlMs") {
-        Some(ttl) if !fits(ttl) => Err(SendError::Params {
-            method: method.to_owned(),
-            reason: "`ttlMs` has to be zero or more".to_owned(),
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// An error with a code that this era may carry (`basic`, "Error Codes").

@@ -11,7 +11,7 @@ use mcp_exact_wire::{
 
 use super::handshake::{self, State};
 use super::incoming::{Caller, Inbound, Incoming, Notified, Origin};
-use super::per_request::{Resumed, Said};
+use super::said::{Resumed, Said};
 use super::{Purpose, Rest, Server, ServerEvent};
 use crate::capability;
 use crate::error::{PeerError, Violation};
