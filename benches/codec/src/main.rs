@@ -4,13 +4,11 @@
 mod compare;
 mod contestant;
 mod corpus;
-mod date;
 mod entry;
 mod heap;
 mod instructions;
 mod json;
 mod libraries;
-mod machine;
 mod markdown;
 mod measure;
 mod report;
@@ -24,6 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bench_record::date;
 use compare::Run;
 use measure::Effort;
 

@@ -1,8 +1,10 @@
 //! What was measured as a page of the documentation: date, machine, demands and the report itself.
 
+use bench_record::machine;
+
 use crate::compare::Run;
+use crate::report;
 use crate::threshold::{self, Verdict};
-use crate::{machine, report};
 
 /// The page of a run.
 pub fn page(run: &Run, verdicts: &[Verdict], report: &str) -> String {

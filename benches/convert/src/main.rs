@@ -1,99 +1,77 @@
 //! What a conversion costs, next to what one has to do anyway: looking at the message, or decoding it.
 //!
-//! Each line is measured by interleaved rounds in one run; the smallest CPU time of a round counts. Prints a table; the
-//! ratios are what the project demands of itself.
-#![allow(clippy::print_stdout)]
+//! Each line is measured by interleaved rounds in one run; the smallest CPU time of a round counts. Prints a table, and
+//! writes it to a page with `--markdown`; the ratios are what the project demands of itself.
 
 use std::hint::black_box;
-use std::time::Duration;
 
+use bench_record::{Row, repeated, report, take_turns};
 use cpu_time::ProcessTime;
 use mcp_2024_11_05 as oldest;
 use mcp_2026_07_28 as newest;
 use mcp_exact_convert::{Context, ConvertTo, KnownRevision, MessageKind, Role, Root, convert};
 use mcp_exact_wire::{Look, from_str, to_string};
 
-const ROUNDS: usize = 40;
-
-/// The smallest CPU time of one call, of two things that take turns.
-fn measure(calls: u32, mut a: impl FnMut(), mut b: impl FnMut()) -> (Duration, Duration) {
-    let mut best = (Duration::MAX, Duration::MAX);
-    let round = |f: &mut dyn FnMut()| {
-        let start = ProcessTime::now();
-        (0..calls).for_each(|_| f());
-        start.elapsed() / calls
-    };
-    for _ in 0..ROUNDS {
-        best.0 = best.0.min(round(&mut a));
-        best.1 = best.1.min(round(&mut b));
-    }
-    best
+fn main() -> std::io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let prompt = r#"{"name":"greet","arguments":{"name":"x"}}"#;
+    let rows = [
+        pass_through("a prompt", &request("prompts/get", prompt)),
+        pass_through("a call of 300 B", &request("tools/call", &call(200))),
+        pass_through("a call of 100 kB", &request("tools/call", &call(100_000))),
+        typed(&tools(200)),
+        text(&tools(200)),
+    ];
+    report(
+        &arguments,
+        "Conversions",
+        "cargo xtask bench convert",
+        &rows,
+    )
 }
 
-fn line(what: &str, base: &str, limit: f64, (a, b): (Duration, Duration)) {
-    let ratio = b.as_secs_f64() / a.as_secs_f64();
-    println!(
-        "{what:<44} {:>10.2} µs  {base:<8} {:>10.2} µs  ratio {ratio:>5.2}  demanded {limit}",
-        b.as_secs_f64() * 1e6,
-        a.as_secs_f64() * 1e6,
-    );
+/// A message whose type is the same on both sides.
+fn pass_through(name: &str, message: &str) -> Row {
+    let calls = if message.len() > 10_000 { 200 } else { 20_000 };
+    let look = repeated(|| drop(black_box(Look::at(black_box(message)))));
+    Row {
+        what: format!("pass-through of {name}"),
+        base: "a look",
+        demanded: Some(2.0),
+        cost: take_turns(calls, look, repeated(|| pass(message))),
+    }
 }
 
-fn main() {
-    for (name, message) in [
-        (
-            "a prompt",
-            request(
-                "prompts/get",
-                r#"{"name":"greet","arguments":{"name":"x"}}"#,
-            ),
-        ),
-        ("a call of 300 B", request("tools/call", &call(200))),
-        ("a call of 100 kB", request("tools/call", &call(100_000))),
-    ] {
-        let calls = if message.len() > 10_000 { 200 } else { 20_000 };
-        let look = || drop(black_box(Look::at(black_box(&message))));
-        line(
-            &format!("pass-through of {name}"),
-            "a look",
-            2.0,
-            measure(calls, look, || pass(&message)),
-        );
-    }
-    let text = tools(200);
-    let decode = || {
-        drop(black_box(from_str::<oldest::ListToolsResult>(black_box(
-            &text,
-        ))))
-    };
-    let decoded: oldest::ListToolsResult = from_str(&text).expect("a list of tools");
+/// A list over four steps, by its types.
+fn typed(list: &str) -> Row {
+    let decoded: oldest::ListToolsResult = from_str(list).expect("a list of tools");
     let mut ready: Vec<oldest::ListToolsResult> = Vec::new();
-    // What is converted is consumed: copies are made before the clock runs.
-    let mut best = (Duration::MAX, Duration::MAX);
-    for _ in 0..ROUNDS {
-        let calls = 20;
-        ready.extend(std::iter::repeat_n(&decoded, calls).cloned());
+    let convert = |calls: u32| {
+        // What is converted is consumed: copies are made before the clock runs.
+        ready.extend((0..calls).map(|_| decoded.clone()));
         let start = ProcessTime::now();
         for value in ready.drain(..) {
             let up: newest::ListToolsResult =
                 value.convert_to(&mut Context::new()).expect("convertible");
             drop(black_box(up));
         }
-        best.1 = best
-            .1
-            .min(start.elapsed() / u32::try_from(calls).expect("small"));
-        let start = ProcessTime::now();
-        (0..calls).for_each(|_| decode());
-        best.0 = best
-            .0
-            .min(start.elapsed() / u32::try_from(calls).expect("small"));
+        start.elapsed()
+    };
+    let decode = || {
+        drop(black_box(from_str::<oldest::ListToolsResult>(black_box(
+            list,
+        ))))
+    };
+    Row {
+        what: "200 tools from 2024-11-05 to 2026-07-28".to_owned(),
+        base: "decoding",
+        demanded: Some(1.0),
+        cost: take_turns(20, repeated(decode), convert),
     }
-    line(
-        "200 tools from 2024-11-05 to 2026-07-28",
-        "decoding",
-        1.0,
-        best,
-    );
+}
+
+/// The same list, as text.
+fn text(list: &str) -> Row {
     let through = || {
         let root = Root {
             kind: MessageKind::Result,
@@ -101,24 +79,19 @@ fn main() {
             sender: Role::Server,
         };
         let (from, to) = (KnownRevision::V2024_11_05, KnownRevision::V2026_07_28);
-        drop(black_box(convert(
-            root,
-            Some(&text),
-            from,
-            to,
-            &mut Context::new(),
-        )));
+        let cx = &mut Context::new();
+        drop(black_box(convert(root, Some(list), from, to, cx)));
     };
     let both = || {
-        let decoded: oldest::ListToolsResult = from_str(black_box(&text)).expect("a list of tools");
+        let decoded: oldest::ListToolsResult = from_str(black_box(list)).expect("a list of tools");
         drop(black_box(to_string(&decoded)));
     };
-    line(
-        "200 tools as raw text",
-        "codec",
-        f64::INFINITY,
-        measure(20, both, through),
-    );
+    Row {
+        what: "200 tools as raw text".to_owned(),
+        base: "codec",
+        demanded: None,
+        cost: take_turns(20, repeated(both), repeated(through)),
+    }
 }
 
 /// What a gateway does with a message whose type is the same on both sides: look at it, and ask.

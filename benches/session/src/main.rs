@@ -1,20 +1,18 @@
 //! What a session costs beside the codec: a `tools/call` from the client's program through both machines to the server's
 //! program and back, typed at every end, next to decoding and encoding its two messages once.
 //!
-//! Both take turns in one run; the smallest CPU time of a round counts. Prints a table; no exit code depends on a time.
+//! Both take turns in one run; the smallest CPU time of a round counts. Prints a table, and writes it to a page with
+//! `--markdown`; no exit code depends on a time.
 //! `--calls` makes that many calls (or, with `--codec`, decodes and encodes as often) and measures nothing: for callgrind.
 //! `--only` leaves out the lines without these words.
-#![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Duration;
 
-use cpu_time::ProcessTime;
+use bench_record::{Row, after, repeated, report, take_turns};
 use mcp_exact_session::*;
 use mcp_exact_wire::{Direction, RevisionTypes, decode_message, encode_into};
 
-const ROUNDS: usize = 40;
 /// A round trip costs less than so many times the codec.
 const DEMANDED: f64 = 3.0;
 
@@ -150,21 +148,6 @@ fn once<D: Direction>(text: &[u8], out: &mut Vec<u8>) {
     black_box(out);
 }
 
-/// The smallest CPU time of one call, of two things that take turns.
-fn measure(calls: u32, mut a: impl FnMut(), mut b: impl FnMut()) -> (Duration, Duration) {
-    let mut best = (Duration::MAX, Duration::MAX);
-    let round = |f: &mut dyn FnMut()| {
-        let start = ProcessTime::now();
-        (0..calls).for_each(|_| f());
-        start.elapsed() / calls
-    };
-    for _ in 0..ROUNDS {
-        best.0 = best.0.min(round(&mut a));
-        best.1 = best.1.min(round(&mut b));
-    }
-    best
-}
-
 fn text(bytes: usize) -> String {
     let line = "one line of source code, with \\\"quotes\\\" and more; ";
     line.repeat(bytes.div_ceil(line.len()))
@@ -186,14 +169,14 @@ struct Wanted {
     only: String,
 }
 
-fn compare<R: RevisionTypes>(wanted: &Wanted) {
+fn compare<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
     for (name, bytes, calls) in [
         ("of 300 B", 150, 5_000),
         ("of 2 kB", 1_800, 2_000),
         ("of 20 kB", 20_000, 300),
     ] {
-        let title = format!("{:<11} tools/call {name:<9}", R::REVISION.as_str());
-        if !title.contains(&wanted.only) {
+        let what = format!("{} tools/call {name}", R::REVISION.as_str());
+        if !what.contains(&wanted.only) {
             continue;
         }
         let (params, result) = call(bytes);
@@ -206,30 +189,33 @@ fn compare<R: RevisionTypes>(wanted: &Wanted) {
             }
             Some(calls) => (0..calls).for_each(|_| pair.call(&params, &result)),
             None => {
-                let codec = || codec::<R>(&messages, &mut out);
-                let (a, b) = measure(calls, codec, || pair.call(&params, &result));
-                let ratio = b.as_secs_f64() / a.as_secs_f64();
-                println!(
-                    "{title} {:>9.2} µs  codec {:>9.2} µs  ratio {ratio:>5.2}  demanded below {DEMANDED}",
-                    b.as_secs_f64() * 1e6,
-                    a.as_secs_f64() * 1e6,
-                );
+                let base = repeated(|| codec::<R>(&messages, &mut out));
+                let measured = repeated(|| pair.call(&params, &result));
+                rows.push(Row {
+                    what,
+                    base: "codec",
+                    demanded: Some(DEMANDED),
+                    cost: take_turns(calls, base, measured),
+                });
             }
         }
     }
 }
 
-fn main() {
+fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let after = |name: &str| {
-        let at = arguments.iter().position(|argument| argument == name)?;
-        arguments.get(at + 1)
-    };
     let wanted = Wanted {
-        calls: after("--calls").and_then(|calls| calls.parse().ok()),
+        calls: after(&arguments, "--calls").and_then(|calls| calls.parse().ok()),
         codec: arguments.iter().any(|argument| argument == "--codec"),
-        only: after("--only").cloned().unwrap_or_default(),
+        only: after(&arguments, "--only").unwrap_or_default(),
     };
-    compare::<mcp_2025_11_25::V2025_11_25>(&wanted);
-    compare::<mcp_2026_07_28::V2026_07_28>(&wanted);
+    let mut rows = Vec::new();
+    compare::<mcp_2025_11_25::V2025_11_25>(&wanted, &mut rows);
+    compare::<mcp_2026_07_28::V2026_07_28>(&wanted, &mut rows);
+    report(
+        &arguments,
+        "A call in a session",
+        "cargo xtask bench session",
+        &rows,
+    )
 }

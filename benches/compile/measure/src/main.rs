@@ -2,15 +2,12 @@
 //! and release), dependencies, size of the stripped program. Takes `--json FILE` and `--only NAME`; asserts no number.
 
 mod build;
-#[path = "../../../codec/src/date.rs"]
-mod date;
-#[path = "../../../codec/src/machine.rs"]
-mod machine;
 mod table;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use bench_record::{date, machine};
 use build::Cost;
 
 const USAGE: &str = "\

@@ -1,0 +1,171 @@
+//! What the benchmarks have in common: two things that take turns, the date and the machine beside the numbers, and the page
+//! that is recorded.
+//!
+//! Takes closures; gives costs and text. Only demands are compared with; nothing fails because of a time.
+#![allow(clippy::print_stdout)]
+
+pub mod date;
+pub mod machine;
+
+use std::time::Duration;
+
+use cpu_time::ProcessTime;
+
+/// How often each of two things is measured; the least disturbed one counts.
+pub const ROUNDS: usize = 40;
+
+/// The smallest CPU times of a call of two things that take turns. Each closure does `calls` calls.
+pub fn take_turns(
+    calls: u32,
+    mut base: impl FnMut(u32) -> Duration,
+    mut measured: impl FnMut(u32) -> Duration,
+) -> (Duration, Duration) {
+    let mut best = (Duration::MAX, Duration::MAX);
+    for _ in 0..ROUNDS {
+        best.0 = best.0.min(base(calls) / calls);
+        best.1 = best.1.min(measured(calls) / calls);
+    }
+    best
+}
+
+/// The CPU time of something that is done so many times.
+pub fn repeated(mut f: impl FnMut()) -> impl FnMut(u32) -> Duration {
+    move |calls| {
+        let start = ProcessTime::now();
+        (0..calls).for_each(|_| f());
+        start.elapsed()
+    }
+}
+
+/// Something that was measured next to something else.
+#[derive(Debug)]
+pub struct Row {
+    /// What was measured.
+    pub what: String,
+    /// What it is compared with.
+    pub base: &'static str,
+    /// The most times of the base that it may cost, when that is demanded.
+    pub demanded: Option<f64>,
+    /// What a call of the base costs, and a call of what was measured.
+    pub cost: (Duration, Duration),
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.cost.1.as_secs_f64() / self.cost.0.as_secs_f64()
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.demanded {
+            Some(demanded) if self.ratio() > demanded => "MISS",
+            Some(_) => "ok",
+            None => "",
+        }
+    }
+
+    fn demand(&self) -> String {
+        self.demanded
+            .map_or(String::new(), |demanded| format!("<= {demanded:.2}"))
+    }
+}
+
+fn microseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// Prints the rows for who has asked for them.
+pub fn print(rows: &[Row]) {
+    for row in rows {
+        println!(
+            "{:<4} {:<44} {:>10.2} µs  {:<8} {:>10.2} µs  ratio {:>5.2} {}",
+            row.verdict(),
+            row.what,
+            microseconds(row.cost.1),
+            row.base,
+            microseconds(row.cost.0),
+            row.ratio(),
+            row.demand(),
+        );
+    }
+}
+
+/// The page that is recorded: `command` is the one that writes it.
+pub fn page(title: &str, command: &str, rows: &[Row]) -> String {
+    let mut page = format!(
+        "# {title}\n\n{}, {}. Written by `{command}`; how it measures is in [benches/README.md](../../benches/README.md).\n\n\
+         | | measured | µs | next to | µs | ratio | demand |\n|---|---|--:|---|--:|--:|--:|\n",
+        date::today(),
+        machine::name(),
+    );
+    for row in rows {
+        page += &format!(
+            "| {} | {} | {:.2} | {} | {:.2} | {:.2} | {} |\n",
+            row.verdict(),
+            row.what,
+            microseconds(row.cost.1),
+            row.base,
+            microseconds(row.cost.0),
+            row.ratio(),
+            row.demand(),
+        );
+    }
+    page
+}
+
+/// What follows an option on the command line.
+pub fn after(arguments: &[String], option: &str) -> Option<String> {
+    let at = arguments.iter().position(|argument| argument == option)?;
+    arguments.get(at + 1).cloned()
+}
+
+/// Prints the rows, and writes the page where `--markdown FILE` is given.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn report(
+    arguments: &[String],
+    title: &str,
+    command: &str,
+    rows: &[Row],
+) -> std::io::Result<()> {
+    print(rows);
+    match after(arguments, "--markdown") {
+        Some(path) => std::fs::write(path, page(title, command, rows)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(demanded: Option<f64>) -> Row {
+        Row {
+            what: "a call".to_owned(),
+            base: "codec",
+            demanded,
+            cost: (Duration::from_micros(2), Duration::from_micros(5)),
+        }
+    }
+
+    #[test]
+    fn a_row_says_whether_it_keeps_to_its_demand() {
+        let verdicts = [Some(2.0), Some(3.0), None].map(|demanded| row(demanded).verdict());
+        assert_eq!(verdicts, ["MISS", "ok", ""]);
+    }
+
+    #[test]
+    fn a_page_has_a_line_for_each_row() {
+        let page = page("Sessions", "a command", &[row(Some(3.0)), row(None)]);
+        assert!(page.starts_with("# Sessions\n"));
+        assert!(page.contains("| ok | a call | 5.00 | codec | 2.00 | 2.50 | <= 3.00 |\n"));
+        assert!(page.ends_with("|  | a call | 5.00 | codec | 2.00 | 2.50 |  |\n"));
+    }
+
+    #[test]
+    fn an_option_has_what_follows_it() {
+        let arguments = ["--quick", "--markdown", "x.md"].map(str::to_owned);
+        assert_eq!(after(&arguments, "--markdown").as_deref(), Some("x.md"));
+        assert_eq!(after(&arguments, "x.md"), None);
+    }
+}
