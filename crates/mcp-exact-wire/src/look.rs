@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use crate::error::{DecodeError, Failed, Read};
 use crate::reader::{Kind, Reader};
+use crate::view::JsonRef;
 
 /// What a message is, judged by the members that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,17 +113,7 @@ impl<'a> Look<'a> {
 }
 
 /// The text of a member of an object.
-fn member<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
-    let mut r = Reader::new(text);
-    r.open_object().ok()?;
-    let (mut first, mut found) = (true, None);
-    while r.next_member(&mut first).ok()?.is_some() {
-        let name = r.name().ok()?;
-        r.colon().ok()?;
-        let value = r.raw().ok()?;
-        if name == wanted {
-            found = Some(value);
-        }
-    }
-    found
+fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let object = JsonRef::from_checked(text).object()?;
+    object.find(name).map(JsonRef::text)
 }
