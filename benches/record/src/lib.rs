@@ -63,9 +63,18 @@ impl Row {
         }
     }
 
-    fn demand(&self) -> String {
-        self.demanded
-            .map_or(String::new(), |demanded| format!("<= {demanded:.2}"))
+    /// Verdict, what, cost, base, its cost, ratio, demand.
+    fn cells(&self) -> [String; 7] {
+        let demanded = self.demanded.map(|demanded| format!("<= {demanded:.2}"));
+        [
+            self.verdict().to_owned(),
+            self.what.clone(),
+            format!("{:.2}", microseconds(self.cost.1)),
+            self.base.to_owned(),
+            format!("{:.2}", microseconds(self.cost.0)),
+            format!("{:.2}", self.ratio()),
+            demanded.unwrap_or_default(),
+        ]
     }
 }
 
@@ -76,15 +85,9 @@ fn microseconds(time: Duration) -> f64 {
 /// Prints the rows for who has asked for them.
 pub fn print(rows: &[Row]) {
     for row in rows {
+        let [verdict, what, cost, base, base_cost, ratio, demand] = row.cells();
         println!(
-            "{:<4} {:<44} {:>10.2} µs  {:<8} {:>10.2} µs  ratio {:>5.2} {}",
-            row.verdict(),
-            row.what,
-            microseconds(row.cost.1),
-            row.base,
-            microseconds(row.cost.0),
-            row.ratio(),
-            row.demand(),
+            "{verdict:<4} {what:<44} {cost:>10} µs  {base:<8} {base_cost:>10} µs  ratio {ratio:>5} {demand}"
         );
     }
 }
@@ -98,16 +101,7 @@ pub fn page(title: &str, command: &str, rows: &[Row]) -> String {
         machine::name(),
     );
     for row in rows {
-        page += &format!(
-            "| {} | {} | {:.2} | {} | {:.2} | {:.2} | {} |\n",
-            row.verdict(),
-            row.what,
-            microseconds(row.cost.1),
-            row.base,
-            microseconds(row.cost.0),
-            row.ratio(),
-            row.demand(),
-        );
+        page += &format!("| {} |\n", row.cells().join(" | "));
     }
     page
 }
