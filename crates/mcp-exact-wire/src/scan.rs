@@ -121,7 +121,7 @@ pub(crate) fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
 }
 
 #[inline]
-pub(crate) const fn is_special(b: u8) -> bool {
+const fn is_special(b: u8) -> bool {
     (b == b'"') | (b == b'\\') | (b < 0x20)
 }
 
