@@ -13,7 +13,7 @@ use crate::message::{
     MessageErrorKind, RESPONSE, ResultMessage,
 };
 use crate::object::ObjectReader;
-use crate::reader::Reader;
+use crate::reader::{IdAt, Reader};
 use crate::traits::Decode;
 use crate::{Nullable, RequestId};
 
@@ -44,7 +44,13 @@ pub fn decode_message<'m, D: Direction>(
     message(utf8(bytes)?, answers)
 }
 
+#[allow(unsafe_code)]
 fn utf8(bytes: &[u8]) -> Result<&str, MessageError> {
+    // As most messages are, which is found out in less time.
+    if bytes.is_ascii() {
+        // SAFETY: ASCII is UTF-8.
+        return Ok(unsafe { std::str::from_utf8_unchecked(bytes) });
+    }
     std::str::from_utf8(bytes).map_err(|error| MessageError {
         kind: MessageErrorKind::Parse,
         id: None,
@@ -148,8 +154,8 @@ enum Telling {
 struct Beginning {
     /// Where the message begins.
     start: usize,
-    /// Where the values of its id and its version are.
-    id: Option<usize>,
+    id: Option<IdAt>,
+    /// Where the value of its version is.
     version: Option<usize>,
 }
 
@@ -181,8 +187,10 @@ fn telling<D: Direction>(r: &mut Reader<'_>) -> Read<Telling> {
                 }
             }
             EnvelopeName::Id => {
-                only_envelope &= id.replace(r.peek_at()).is_none();
-                if r.small_integer().is_none() {
+                let at = r.peek_at();
+                let integer = r.small_integer();
+                only_envelope &= id.replace(IdAt { at, integer }).is_none();
+                if integer.is_none() {
                     r.skip()?;
                 }
             }
@@ -258,7 +266,7 @@ fn spelt_envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
 fn called<D: Direction>(
     r: &mut Reader<'_>,
     (start, depth): (usize, u32),
-    resume: Option<(Option<usize>, Option<usize>)>,
+    resume: Option<(Option<IdAt>, Option<usize>)>,
 ) -> Read<Telling> {
     let method = r.str()?;
     let Some(telling) = known_method::<D>(&method) else {
@@ -323,8 +331,13 @@ fn response<'m, D: Direction>(
     if let Some(at) = beginning.version {
         r.aside(at, |r| r.constant("2.0"))?;
     }
-    if let Some(at) = beginning.id {
-        id = Some(r.aside(at, Nullable::<RequestId>::decode)?);
+    match beginning.id {
+        Some(IdAt {
+            integer: Some(value),
+            ..
+        }) => id = Some(Nullable::Value(value.into())),
+        Some(IdAt { at, .. }) => id = Some(r.aside(at, Nullable::<RequestId>::decode)?),
+        None => {}
     }
     let seen = u64::from(beginning.id.is_some()) | u64::from(beginning.version.is_some()) << 1;
     let mut object = ObjectReader::continued(&RESPONSE, start, seen);

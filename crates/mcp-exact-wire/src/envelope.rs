@@ -6,7 +6,7 @@
 use crate::RequestId;
 use crate::error::{DecodeErrorKind, Detail, Failed, Read};
 use crate::object::duplicate_at;
-use crate::reader::{Envelope, Reader};
+use crate::reader::{Envelope, IdAt, Reader};
 use crate::traits::Decode;
 
 impl Reader<'_> {
@@ -26,7 +26,7 @@ impl Reader<'_> {
     pub(crate) fn resume_envelope(
         &mut self,
         start: usize,
-        id: Option<usize>,
+        id: Option<IdAt>,
         version: Option<usize>,
     ) {
         *self.envelope() = Envelope {
@@ -49,13 +49,14 @@ impl Reader<'_> {
     pub(crate) fn envelope_member(&mut self, name: &str, name_at: usize) -> Read<bool> {
         let at = self.peek_at();
         let envelope = self.envelope();
-        let place = match name {
-            "id" => &mut envelope.id,
-            "jsonrpc" => &mut envelope.version,
+        let integer = None;
+        let again = match name {
+            "id" => envelope.id.replace(IdAt { at, integer }).is_some(),
+            "jsonrpc" => envelope.version.replace(at).is_some(),
             "result" | "error" => return Err(self.request_and_response(name_at)),
             _ => return Ok(false),
         };
-        if place.replace(at).is_some() {
+        if again {
             return Err(duplicate_at(self, name_at));
         }
         self.skip()?;
@@ -72,11 +73,17 @@ impl Reader<'_> {
 
     /// The id of the message that was read to its end.
     pub(crate) fn envelope_id(&mut self) -> Read<RequestId> {
-        let Some(at) = self.envelope().id else {
-            let start = self.envelope().start;
-            return Err(self.fault(start, DecodeErrorKind::Required, Detail::Missing("id")));
-        };
-        self.aside(at, RequestId::decode)
+        match self.envelope().id {
+            Some(IdAt {
+                integer: Some(value),
+                ..
+            }) => Ok(value.into()),
+            Some(IdAt { at, .. }) => self.aside(at, RequestId::decode),
+            None => {
+                let start = self.envelope().start;
+                Err(self.fault(start, DecodeErrorKind::Required, Detail::Missing("id")))
+            }
+        }
     }
 
     /// Checks the version of the message that was read to its end.

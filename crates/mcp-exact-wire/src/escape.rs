@@ -5,68 +5,98 @@
 use crate::block::{self, BLOCK};
 use crate::scan::plain_end;
 
-/// The letter that stands for a character after a backslash; zero where there is none.
-const LETTERS: [u8; 256] = {
-    let mut letters = [0; 256];
-    let known = b"\"\"\\\\\x08b\x0cf\nn\rr\tt";
-    let mut at = 0;
-    while at < known.len() {
-        letters[known[at] as usize] = known[at + 1];
-        at += 2;
-    }
-    letters
-};
+/// The most bytes that one becomes.
+pub(crate) const LONGEST: usize = 6;
 
-/// What stands for a character: a backslash and its letter, or two zeros.
-const PAIRS: [[u8; 2]; 256] = {
-    let mut pairs = [[0; 2]; 256];
-    let mut at = 0;
-    while at < 256 {
-        if LETTERS[at] != 0 {
-            pairs[at] = [b'\\', LETTERS[at]];
+/// What stands for a byte inside of a string.
+#[derive(Clone, Copy)]
+pub(crate) struct Escape {
+    /// Eight bytes are written at once, whatever the length is.
+    pub(crate) text: [u8; 8],
+    pub(crate) length: usize,
+}
+
+/// What stands for each byte.
+pub(crate) static ESCAPES: [Escape; 256] = {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    const LETTERS: &[u8; 16] = b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
+    let mut escapes = [Escape {
+        text: [0; 8],
+        length: 1,
+    }; 256];
+    let mut b = 0;
+    while b < 256 {
+        let (text, length): (&[u8], _) = match b as u8 {
+            b'"' => (b"\\\"", 2),
+            b'\\' => (b"\\\\", 2),
+            0..0x10 if LETTERS[b] != 0 => (&[b'\\', LETTERS[b]], 2),
+            0..0x20 => (&[b'\\', b'u', b'0', b'0', HEX[b >> 4], HEX[b & 15]], 6),
+            _ => (&[b as u8], 1),
+        };
+        let mut at = 0;
+        while at < length {
+            escapes[b].text[at] = text[at];
+            at += 1;
         }
-        at += 1;
+        escapes[b].length = length;
+        b += 1;
     }
-    pairs
+    escapes
 };
 
-/// Input that is escaped at a time, so that the room made for it stays in the cache.
+/// Input that is escaped at a time without shuffles, so that the room made for it stays in the cache.
 const PIECE: usize = 2048;
 
-/// Appends `bytes` from `at` on, where the first character stands that needs escaping.
+/// How much room `length` bytes are given at first: enough where most characters stay one, and for a step at any rate.
+pub(crate) fn room(length: usize) -> usize {
+    length + length / 8 + length.clamp(16, BLOCK) * LONGEST + 2 * STRIDE
+}
+
+/// Appends `bytes` escaped.
 #[inline(never)]
-pub(crate) fn escape(bytes: &[u8], mut at: usize, out: &mut Vec<u8>) {
-    while let Some(&b) = bytes.get(at) {
-        let taken = blocks(&bytes[at..], out);
-        if taken > 0 {
-            at += taken;
-            continue;
+pub(crate) fn escape(bytes: &[u8], out: &mut Vec<u8>) {
+    #[cfg(target_arch = "x86_64")]
+    if crate::expand::is_available() {
+        return with_shuffles(bytes, out);
+    }
+    without_shuffles(bytes, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+fn with_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
+    out.reserve(room(bytes.len()));
+    loop {
+        // SAFETY: the only caller asked whether the processor has what it needs.
+        let (taken, written) = unsafe { crate::expand::expand(bytes, out.spare_capacity_mut()) };
+        // SAFETY: that many bytes of the spare capacity are written.
+        unsafe { out.set_len(out.len() + written) };
+        bytes = &bytes[taken..];
+        if bytes.is_empty() {
+            return;
         }
-        if let Some(start) = one(b, out) {
-            at += start;
-        }
-        let end = plain_end(bytes, at);
-        out.extend_from_slice(&bytes[at..end]);
-        at = end;
+        // The rest is taken to be as dense. A long string is most of its message: not twice the room, as a vector would take,
+        // but in steps that grow with it.
+        let dense = bytes.len() * written.div_ceil(taken.max(1)).clamp(1, LONGEST);
+        out.reserve_exact(room(dense).max(out.len() / 8));
     }
 }
 
-/// Appends one character if it needs escaping; how long it was.
-fn one(b: u8, out: &mut Vec<u8>) -> Option<usize> {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    match LETTERS[usize::from(b)] {
-        0 if b >= 0x20 => return None,
-        0 => {
-            let digits = [HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]];
-            out.extend_from_slice(b"\\u00");
-            out.extend_from_slice(&digits);
+fn without_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
+    while let Some(&b) = bytes.first() {
+        let taken = blocks(bytes, out);
+        bytes = &bytes[taken..];
+        if taken == 0 {
+            let escape = &ESCAPES[usize::from(b)];
+            out.extend_from_slice(&escape.text[..escape.length]);
+            let (plain, rest) = bytes.split_at(plain_end(bytes, 1));
+            out.extend_from_slice(&plain[1..]);
+            bytes = rest;
         }
-        letter => out.extend_from_slice(&[b'\\', letter]),
     }
-    Some(1)
 }
 
-/// Appends as many whole blocks as there are in a piece, up to a character that has no letter; how much was taken.
+/// Appends as many whole blocks as there are in a piece; how much was taken.
 fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     if bytes.len() < 2 * BLOCK {
         return 0;
@@ -74,7 +104,7 @@ fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     let piece = bytes.get(..PIECE + BLOCK).unwrap_or(bytes);
     let before = out.len();
     // Most characters stay one. Where there is too little room for more whole blocks, the next piece goes on.
-    out.resize(before + piece.len() + piece.len() / 8 + 4 * BLOCK, 0);
+    out.resize(before + piece.len() + piece.len() / 8 + ROOM, 0);
     let (taken, written) = escape_blocks(piece, &mut out[before..]);
     out.truncate(before + written);
     taken
@@ -83,55 +113,170 @@ fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
 /// Bytes that are copied at a time: more than most runs between escaped characters are long.
 const STRIDE: usize = 32;
 
+/// Room for a block: each of its bytes may become six, and what is written at a time is longer than what counts.
+const ROOM: usize = LONGEST * BLOCK + 2 * STRIDE;
+
 /// A run between escaped characters is copied by its first [`STRIDE`] bytes, whatever its length: more bytes than needed,
 /// which the next run overwrites, but with no branch that depends on how long most runs are.
 fn escape_blocks(bytes: &[u8], out: &mut [u8]) -> (usize, usize) {
     let (mut at, mut length) = (0, 0);
     let window = |at: usize| bytes.get(at..)?.first_chunk::<{ 2 * BLOCK }>();
     while let (Some(window), Some(room)) = (window(at), out.get_mut(length..)) {
-        let Some(room) = room.first_chunk_mut::<{ 4 * BLOCK }>() else {
+        let Some(room) = room.first_chunk_mut::<ROOM>() else {
             break;
         };
         let Some((block, _)) = window.split_first_chunk() else {
             break;
         };
         let mut special = block::special_marks(block);
-        let (mut from, mut added) = (0, 0);
+        let (mut from, mut to) = (0, 0);
         while special != 0 {
-            // The remainders change nothing, but the compiler sees that all indices are within bounds.
-            let (end, so_far) = (special.trailing_zeros() as usize % BLOCK, added % BLOCK);
-            let pair = PAIRS[usize::from(window[end])];
-            let to = end + so_far;
-            run(window, room, (from, end), so_far);
-            if pair == [0; 2] {
-                return (at + end, length + to);
-            }
+            // The remainder and the minimum below change nothing, but the compiler sees that all indices are within bounds.
+            let end = special.trailing_zeros() as usize % BLOCK;
+            to = run(window, room, (from, end), to).min(LONGEST * BLOCK);
+            let escape = &ESCAPES[usize::from(window[end])];
+            room[to..to + escape.text.len()].copy_from_slice(&escape.text);
+            to += escape.length;
             special &= special - 1;
-            room[to..to + 2].copy_from_slice(&pair);
             from = end + 1;
-            added += 1;
         }
-        run(window, room, (from, BLOCK), added % (2 * BLOCK));
+        length += run(window, room, (from, BLOCK), to);
         at += BLOCK;
-        length += BLOCK + added;
     }
     (at, length)
 }
 
-/// Copies the bytes of a block from `from` to `end`, `added` bytes further on.
+/// Copies the bytes of a block from `from` to `end`; where they end.
 #[inline(always)]
 fn run(
     window: &[u8; 2 * BLOCK],
-    room: &mut [u8; 4 * BLOCK],
+    room: &mut [u8; ROOM],
     (from, end): (usize, usize),
-    added: usize,
-) {
-    // As the remainders above: it changes nothing.
-    let from = from.min(BLOCK);
-    let to = from + added;
+    to: usize,
+) -> usize {
+    // As above: these change nothing.
+    let (from, to) = (from.min(BLOCK), to.min(LONGEST * BLOCK));
     room[to..to + STRIDE].copy_from_slice(&window[from..from + STRIDE]);
     if end > from + STRIDE {
         let (from, to) = (from + STRIDE, to + STRIDE);
         room[to..to + STRIDE].copy_from_slice(&window[from..from + STRIDE]);
+    }
+    to + end - from
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::append;
+
+    /// What RFC 8259 says, byte by byte.
+    fn expected(bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for &b in bytes {
+            match b {
+                b'"' | b'\\' => out.extend([b'\\', b]),
+                0x08 => out.extend(b"\\b"),
+                0x09 => out.extend(b"\\t"),
+                0x0a => out.extend(b"\\n"),
+                0x0c => out.extend(b"\\f"),
+                0x0d => out.extend(b"\\r"),
+                0..0x20 => out.extend(format!("\\u{b:04x}").bytes()),
+                _ => out.push(b),
+            }
+        }
+        out
+    }
+
+    /// Every way to escape has to give the same, behind what was there before.
+    fn check(bytes: &[u8]) {
+        let expected = expected(bytes);
+        for way in [without_shuffles as fn(&[u8], &mut _), escape] {
+            let mut out = b"before".to_vec();
+            way(bytes, &mut out);
+            assert_eq!(out, [b"before", &*expected].concat(), "{bytes:?}");
+        }
+        let mut out = b"before".to_vec();
+        append(bytes, &mut out);
+        assert_eq!(out, [b"before\"", &*expected, b"\""].concat(), "{bytes:?}");
+    }
+
+    /// Bytes of every kind; `share` of 256 are special, another sixteenth are outside of ASCII.
+    fn bytes(seed: u32, length: usize, share: u32) -> Vec<u8> {
+        const SPECIAL: &[u8; 16] = b"\x00\x01\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x1b\x1f\"\\";
+        const PLAIN: &[u8; 8] = b" !#[]az\x7f";
+        let mut state = seed * 2 + 1;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state >> 8
+        };
+        let mut byte = || match next() % 256 {
+            at if at < share => SPECIAL[next() as usize % 16],
+            at if at < share + 16 => 0x80 + (next() % 128) as u8,
+            _ => PLAIN[next() as usize % 8],
+        };
+        (0..length).map(|_| byte()).collect()
+    }
+
+    #[test]
+    fn every_byte_at_every_place_of_two_blocks_and_an_end() {
+        let length = 2 * BLOCK + 21;
+        for among in [b"x", &b"\"x\n"[..], b"\xc3\xa9", b"\x01"] {
+            let text: Vec<u8> = among.iter().copied().cycle().take(length).collect();
+            for b in 0..=u8::MAX {
+                for place in 0..length {
+                    let mut text = text.clone();
+                    text[place] = b;
+                    check(&text);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_kind_at_every_place_of_every_length() {
+        let kinds = b"\x00\x07\x08\t\n\x0b\x0c\r\x0e\x10\x1f !\"#[\\]\x7f\x80\xa2\xdc\xff";
+        for length in 0..=2 * BLOCK {
+            for place in 0..length {
+                for &b in kinds {
+                    let mut text = vec![b'x'; length];
+                    text[place] = b;
+                    check(&text);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_length_in_every_density() {
+        for length in 0..=200 {
+            for share in [0, 1, 8, 40, 128, 240] {
+                for seed in 0..8 {
+                    check(&bytes(length as u32 * 8 + seed, length, share));
+                }
+            }
+        }
+        for share in [0, 1, 8, 40, 240] {
+            check(&bytes(7, 100_000, share));
+        }
+    }
+
+    #[test]
+    fn what_becomes_six_times_as_long_finds_room() {
+        for length in [63, 64, 65, 1_000, 100_000] {
+            check(&vec![1; length]);
+            check(&[vec![b'x'; length], vec![1; length]].concat());
+        }
+    }
+
+    #[test]
+    fn a_long_string_does_not_double_its_buffer() {
+        for share in [0, 1, 10, 40, 120] {
+            let mut out = Vec::new();
+            append(&bytes(3, 1_000_000, share), &mut out);
+            let spare = out.capacity() - out.len();
+            assert!(spare < out.len() / 4, "{spare} beside {}", out.len());
+        }
     }
 }

@@ -41,6 +41,8 @@ mod document;
 mod envelope;
 mod error;
 mod escape;
+#[cfg(target_arch = "x86_64")]
+mod expand;
 mod extra;
 mod format;
 mod id;
@@ -58,6 +60,7 @@ mod object;
 mod reader;
 mod registry;
 mod scan;
+mod text;
 mod traits;
 mod unescape;
 mod unknown;

@@ -56,9 +56,16 @@ pub(crate) struct Envelope {
     /// Whether its first members were read already.
     pub(crate) resumed: bool,
     /// The value of `id`.
-    pub(crate) id: Option<usize>,
+    pub(crate) id: Option<IdAt>,
     /// The value of `jsonrpc`.
     pub(crate) version: Option<usize>,
+}
+
+/// Where an id is, and which one it is where that was seen on the way: most ids are small integers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IdAt {
+    pub(crate) at: usize,
+    pub(crate) integer: Option<i64>,
 }
 
 impl<'a> Reader<'a> {

@@ -18,28 +18,28 @@ const SHORT: usize = 12;
 #[inline]
 pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
-    let Some((block, further)) = rest.split_first_chunk() else {
+    let (Some(block), Some(last)) = (rest.first_chunk(), rest.last_chunk()) else {
         return at + plain_bytes(rest);
     };
     match first_special(block) {
         Some(found) => at + found,
-        None => at + BLOCK + plain_length(further),
+        None => at + plain_length(rest, last),
     }
 }
 
-/// How many bytes are plain.
+/// How many bytes are plain, of which the first block is known to be; `last` is the last block, which overlaps the others.
 #[inline(never)]
-fn plain_length(bytes: &[u8]) -> usize {
-    let (blocks, tail) = bytes.as_chunks();
-    for (index, block) in blocks.iter().enumerate() {
+fn plain_length(bytes: &[u8], last: &[u8; BLOCK]) -> usize {
+    let blocks = bytes.as_chunks().0;
+    for (index, block) in blocks.iter().enumerate().skip(1) {
         if let Some(found) = first_special(block) {
             return index * BLOCK + found;
         }
-        if index == SHORT {
+        if index > SHORT {
             return plain_length_long(bytes, (index + 1) * BLOCK);
         }
     }
-    blocks.len() * BLOCK + plain_bytes(tail)
+    first_special(last).map_or(bytes.len(), |found| bytes.len() - BLOCK + found)
 }
 
 /// A long string: the end by a search that uses the widest vectors there are, then control characters before it. Piece by
@@ -74,7 +74,7 @@ fn plain_bytes(bytes: &[u8]) -> usize {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[allow(unsafe_code)]
-fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
+pub(crate) fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
     // SAFETY: SSE2 is a part of x86-64; the function reads nothing but its argument.
     unsafe { first_special_sse2(block) }
 }
@@ -101,7 +101,7 @@ fn first_special_sse2(block: &[u8; BLOCK]) -> Option<usize> {
 /// bytes above it may be wrong, bytes below it are not.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
+pub(crate) fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
@@ -141,13 +141,18 @@ pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> 
         at = plain_end(bytes, at);
         match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
-            Some(b'\\') => at = escape_end(bytes, at)?,
+            // The most frequent ones at once.
+            Some(b'\\') => match bytes.get(at + 1) {
+                Some(b'n' | b'"' | b'\\' | b't') => at += 2,
+                _ => at = escape_end(bytes, at)?,
+            },
             _ => return Err(NotJson(at)),
         }
     }
 }
 
 /// Scans one escape sequence that starts at `at`. Surrogates are not paired up here: open JSON keeps them as they are.
+#[inline(never)]
 fn escape_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),

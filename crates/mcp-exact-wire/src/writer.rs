@@ -5,8 +5,7 @@
 
 use std::io;
 
-use crate::scan::plain_end;
-use crate::{Encode, RequestId, escape};
+use crate::{Encode, RequestId, text};
 
 /// How much is gathered before it is passed on to an [`io::Write`].
 const PIECE: usize = 16 * 1024;
@@ -109,15 +108,7 @@ impl<'a> Writer<'a> {
 
     /// Appends a string.
     pub fn string(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        let plain = plain_end(bytes, 0);
-        self.out.reserve(bytes.len() + 2);
-        self.out.push(b'"');
-        self.out.extend_from_slice(&bytes[..plain]);
-        if plain < bytes.len() {
-            escape::escape(bytes, plain, self.out);
-        }
-        self.out.push(b'"');
+        text::append(text.as_bytes(), self.out);
         if self.watched {
             self.pass_on(PIECE);
         }
