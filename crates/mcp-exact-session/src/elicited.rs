@@ -1,7 +1,8 @@
 //! Elicitations by URL that go on outside of the session (2025-11-25, `client/elicitation`, "URL Mode"): which ids were
 //! established on it, and the error that demands some first.
 //!
-//! Takes what was asked; says whether a completion belongs to it. Keeps a bounded number of ids.
+//! Takes what was asked; says whether a completion belongs to it. Keeps a bounded number of ids, none of them longer than it
+//! may be.
 
 use std::collections::VecDeque;
 
@@ -19,17 +20,24 @@ pub(crate) const COMPLETE: &str = "notifications/elicitation/complete";
 pub(crate) struct Elicited {
     ids: VecDeque<String>,
     most: usize,
+    longest: usize,
     /// Whether the session began elsewhere, so that there are ids which are not known here.
     restored: bool,
 }
 
 impl Elicited {
-    pub(crate) fn new(most: usize, restored: bool) -> Self {
+    /// At most so many ids, and none that takes more bytes: its completion is one of something unknown, which is ignored.
+    pub(crate) fn new(most: usize, longest: usize, restored: bool) -> Self {
         Self {
             ids: VecDeque::new(),
             most,
+            longest,
             restored,
         }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
     }
 
     /// An elicitation was asked for: by a request, or by an entry of the error that demands it.
@@ -37,7 +45,9 @@ impl Elicited {
         let id = params
             .filter(|_| method == "elicitation/create")
             .and_then(id_of);
-        let Some(id) = id.filter(|id| self.most > 0 && !self.ids.contains(id)) else {
+        let kept =
+            |id: &String| self.most > 0 && id.len() <= self.longest && !self.ids.contains(id);
+        let Some(id) = id.filter(kept) else {
             return;
         };
         if self.ids.len() >= self.most {

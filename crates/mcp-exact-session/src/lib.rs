@@ -106,6 +106,7 @@ mod client;
 mod config;
 mod elicited;
 mod error;
+mod events;
 pub mod frame;
 mod home;
 pub mod http;

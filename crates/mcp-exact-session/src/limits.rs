@@ -7,8 +7,9 @@ use std::time::Duration;
 
 /// Bounds on what one machine keeps. What exceeds one is refused with an error that names it; see [`Limit`].
 ///
-/// Memory is bounded by `served_bytes` for requests that are being served, by `queued_bytes` for what waits to be sent,
-/// and by the counts for everything else. Answers are sent and taken whatever is full.
+/// Memory is bounded by `served_bytes` for requests that are being served, by `queued_bytes` for what waits to be sent and
+/// for events that wait to be taken, by `subscription_bytes` for what a client subscribes to, and by the counts for what is
+/// small. Answers are sent and taken whatever is full: back-pressure ends when a program takes events and frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one message or batch.
@@ -17,7 +18,8 @@ pub struct Limits {
     pub depth: usize,
     /// Messages in one batch.
     pub batch_items: usize,
-    /// Bytes of an id, a progress token or a method.
+    /// Bytes of an id, a progress token or a method, without quotes. A client does not remember an elicitation or a task
+    /// whose own id is longer: its program is not told that the elicitation is complete, or how far the task has come.
     pub name_bytes: usize,
     /// Requests of the peer that are being served at the same time.
     pub served: usize,
@@ -25,14 +27,18 @@ pub struct Limits {
     pub served_bytes: usize,
     /// Own requests that wait for their answer.
     pub sent: usize,
-    /// Cancelled requests of the peer whose late replies are still recognised.
+    /// How much is remembered of what is over, the latest of each kind: cancelled requests of the peer, whose late replies
+    /// are recognised; elicitations by URL, whose completion is told of (2025-11-25); and, in a client, tasks, whose progress
+    /// is (2025-11-25). More is forgotten without a word.
     pub tombstones: usize,
-    /// Streams that are open at the same time.
+    /// Streams that are open at the same time in a server, whose client opens them. A client opens its streams itself: one
+    /// for each message over HTTP, of which `sent` bounds those that wait for an answer.
     pub streams: usize,
-    /// Messages that wait to be sent, and events that wait to be taken: above it, `wants_input` is false, notifications
-    /// are dropped and requests refused.
+    /// Messages that wait to be sent, and events that wait to be taken. When there are so many of either, `wants_input` is
+    /// false, notifications are dropped and requests refused; `sent` bounds the questions of a reply.
     pub queued: usize,
-    /// Bytes that wait to be sent.
+    /// Bytes of messages that wait to be sent, and of events that wait to be taken: the same as `queued`. An event that holds
+    /// nothing of the peer's counts 32.
     pub queued_bytes: usize,
     /// Requests that are taken from the peer in each second, those that the machine answers by itself included; more are
     /// refused.
@@ -41,6 +47,9 @@ pub struct Limits {
     pub notifications_per_second: u32,
     /// Resources that one peer subscribes to, and streams of notifications that it listens to.
     pub subscriptions: usize,
+    /// Bytes of what one peer subscribes to: of the URIs of resources, and of the filters that it listens with. A
+    /// subscription that waits for its reply counts with the whole request.
+    pub subscription_bytes: usize,
     /// Questions of one request to its sender in one round.
     pub asks: usize,
     /// Rounds of questions of one request.
@@ -69,10 +78,23 @@ impl Default for Limits {
             requests_per_second: 10_000,
             notifications_per_second: 1000,
             subscriptions: 1024,
+            subscription_bytes: 1 << 20,
             asks: 32,
             rounds: 16,
             state_bytes: 64 << 10,
             tool_bytes: 1 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// The bound that a queue has reached. An empty one never has: what is to be taken from it makes room.
+    pub(crate) fn of_queue(&self, len: usize, bytes: usize) -> Option<Limit> {
+        match len {
+            0 => None,
+            len if len >= self.queued => Some(Limit::Queued),
+            _ if bytes >= self.queued_bytes => Some(Limit::QueuedBytes),
+            _ => None,
         }
     }
 }
@@ -97,14 +119,18 @@ pub enum Limit {
     Sent,
     /// [`Limits::streams`].
     Streams,
-    /// [`Limits::queued`] or [`Limits::queued_bytes`].
+    /// [`Limits::queued`].
     Queued,
+    /// [`Limits::queued_bytes`].
+    QueuedBytes,
     /// [`Limits::requests_per_second`].
     Requests,
     /// [`Limits::notifications_per_second`].
     Notifications,
     /// [`Limits::subscriptions`].
     Subscriptions,
+    /// [`Limits::subscription_bytes`].
+    SubscriptionBytes,
     /// [`Limits::asks`].
     Asks,
     /// [`Limits::rounds`].
@@ -128,9 +154,11 @@ impl Limit {
             Self::Sent => "sent",
             Self::Streams => "streams",
             Self::Queued => "queued",
+            Self::QueuedBytes => "queued_bytes",
             Self::Requests => "requests_per_second",
             Self::Notifications => "notifications_per_second",
             Self::Subscriptions => "subscriptions",
+            Self::SubscriptionBytes => "subscription_bytes",
             Self::Asks => "asks",
             Self::Rounds => "rounds",
             Self::StateBytes => "state_bytes",

@@ -24,10 +24,18 @@ pub struct Load {
     pub queued_bytes: usize,
     /// Events that wait to be taken.
     pub events: usize,
+    /// Bytes of them.
+    pub events_bytes: usize,
     /// Resources and streams of notifications that the client listens to; a client's machine has none.
     pub subscriptions: usize,
+    /// Bytes of what it listens to.
+    pub subscription_bytes: usize,
     /// Cancelled requests of the peer that are remembered.
     pub tombstones: usize,
+    /// Elicitations that are not complete, as far as they are remembered.
+    pub elicitations: usize,
+    /// Tasks whose progress is wanted and that are not over, as far as they are remembered; a server's machine has none.
+    pub tasks: usize,
     /// Tools whose header parameters are remembered; a server's machine has none.
     pub tools: usize,
 }

@@ -231,6 +231,14 @@ fn length(id: &RequestId) -> usize {
     }
 }
 
+/// How many bytes a progress token takes, without quotes and as it stands in the message.
+pub(crate) fn token_length(token: JsonRef<'_>) -> usize {
+    match token.text().as_bytes() {
+        [b'"', inside @ .., b'"'] => inside.len(),
+        number => number.len(),
+    }
+}
+
 /// Whether objects and arrays are nested deeper than so many levels. Brackets are counted first: most messages have
 /// fewer than there may be levels.
 fn deeper_than(text: &[u8], most: usize) -> bool {

@@ -4,13 +4,25 @@
 
 use std::collections::VecDeque;
 
-use crate::limits::Limits;
+use crate::limits::{Limit, Limits};
 use crate::types::{HttpHints, RequestKey, StreamId, Transmit};
 
 #[derive(Debug)]
 struct Queued {
     transmit: Transmit,
     bytes: Vec<u8>,
+}
+
+impl Queued {
+    fn frame(to: Address, bytes: Vec<u8>) -> Self {
+        let transmit = Transmit::Frame {
+            on: to.on,
+            about: to.about,
+            last: to.last,
+            http: to.http,
+        };
+        Self { transmit, bytes }
+    }
 }
 
 /// A frame that has to wait.
@@ -54,30 +66,26 @@ impl Address {
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     queue: VecDeque<Queued>,
-    held: VecDeque<Held>,
     bytes: usize,
+    held: VecDeque<Held>,
+    held_bytes: usize,
 }
 
 impl Outbox {
     pub(crate) fn frame(&mut self, to: Address, bytes: Vec<u8>) {
         self.bytes += bytes.len();
-        let transmit = Transmit::Frame {
-            on: to.on,
-            about: to.about,
-            last: to.last,
-            http: to.http,
-        };
-        self.queue.push_back(Queued { transmit, bytes });
+        self.queue.push_back(Queued::frame(to, bytes));
     }
 
     /// A request of this side that leaves with [`release`](Self::release).
     pub(crate) fn hold(&mut self, id: u64, to: Address, bytes: Vec<u8>) {
-        self.frame(to, bytes);
-        let queued = self.queue.pop_back();
-        self.held.extend(queued.map(|queued| Held { id, queued }));
+        self.held_bytes += bytes.len();
+        let queued = Queued::frame(to, bytes);
+        self.held.push_back(Held { id, queued });
     }
 
     pub(crate) fn release(&mut self) {
+        self.bytes += std::mem::take(&mut self.held_bytes);
         self.queue
             .extend(self.held.drain(..).map(|held| held.queued));
     }
@@ -85,7 +93,7 @@ impl Outbox {
     /// Takes back a request that is held; whether it was.
     pub(crate) fn take_back(&mut self, id: u64) -> bool {
         let before = self.held.len();
-        let bytes = &mut self.bytes;
+        let bytes = &mut self.held_bytes;
         self.held.retain(|held| {
             let stays = held.id != id;
             if !stays {
@@ -108,8 +116,15 @@ impl Outbox {
         Some(next.transmit)
     }
 
-    pub(crate) fn is_full(&self, limits: &Limits) -> bool {
-        self.len() >= limits.queued || self.bytes >= limits.queued_bytes
+    /// The bound that it has reached, for what else this side wants to send.
+    pub(crate) fn full(&self, limits: &Limits) -> Option<Limit> {
+        limits.of_queue(self.len(), self.bytes())
+    }
+
+    /// The bound that it has reached, for what comes in. What is held does not count: it leaves after `initialized`, which
+    /// has to come in.
+    pub(crate) fn blocks(&self, limits: &Limits) -> Option<Limit> {
+        limits.of_queue(self.queue.len(), self.bytes)
     }
 
     /// How many frames and ends of streams wait, those that are held included.
@@ -118,7 +133,7 @@ impl Outbox {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.held_bytes
     }
 
     /// Forgets what has not left, such as when there is nobody to send it to.

@@ -96,8 +96,8 @@ impl Client {
         if self.sent.len() + self.rounds.len() + self.parked.len() >= self.config.limits.sent {
             return Err(SendError::Limit(Limit::Sent));
         }
-        if self.outbox.is_full(&self.config.limits) {
-            return Err(SendError::Limit(Limit::Queued));
+        if let Some(limit) = self.outbox.full(&self.config.limits) {
+            return Err(SendError::Limit(limit));
         }
         let key = self.key();
         let own = Own {
@@ -271,7 +271,7 @@ impl Client {
         let Some(rules) = self.rules() else {
             return Err(SendError::NotReady);
         };
-        let full = self.outbox.is_full(&self.config.limits);
+        let full = self.outbox.full(&self.config.limits).is_some();
         let Some(serving) = self.served.get_mut(RequestKey(of.0)) else {
             return Ok(Sent::Suppressed);
         };
@@ -325,7 +325,7 @@ impl Client {
                 capability: lacking.capability,
             });
         }
-        if self.outbox.is_full(&self.config.limits) {
+        if self.outbox.full(&self.config.limits).is_some() {
             return Ok(Sent::Dropped);
         }
         self.send_notification(Call::new(method, params));

@@ -67,7 +67,7 @@ pub enum Failure {
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub(super) rules: &'static Rules,
-    pub(super) call: Call,
+    pub(crate) call: Call,
 }
 
 impl Asked {

@@ -11,7 +11,7 @@ mod rounds;
 mod tasks;
 mod tools;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_exact_wire::{Json, JsonObject};
@@ -23,7 +23,8 @@ use crate::Time;
 use crate::config::ClientConfig;
 use crate::elicited::Elicited;
 use crate::error::{ConfigError, ReceiveError, Violation};
-use crate::limits::Rate;
+use crate::events::Events;
+use crate::limits::{Limit, Rate};
 use crate::load::Load;
 use crate::message::{self, Call};
 use crate::notice::Cancel;
@@ -75,7 +76,7 @@ pub struct Client {
     served: Served<Rest>,
     batches: Batches,
     outbox: Outbox,
-    events: VecDeque<ClientEvent>,
+    events: Events<ClientEvent>,
     rate: Rate,
     elicited: Elicited,
     tasks: Tasks,
@@ -122,8 +123,8 @@ impl Client {
     }
 
     fn with_state(config: Arc<ClientConfig>, binding: Binding, state: State, now: Time) -> Self {
-        let tombstones = config.limits.tombstones;
-        let elicited = Elicited::new(tombstones, state.spoken().is_some());
+        let (tombstones, longest) = (config.limits.tombstones, config.limits.name_bytes);
+        let elicited = Elicited::new(tombstones, longest, state.spoken().is_some());
         let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
         Self {
             config,
@@ -139,10 +140,10 @@ impl Client {
             served: Served::new(tombstones),
             batches: Batches::default(),
             outbox: Outbox::default(),
-            events: VecDeque::new(),
+            events: Events::new(),
             rate: Rate::default(),
             elicited,
-            tasks: Tasks::new(tombstones),
+            tasks: Tasks::new(tombstones, longest),
             request_rate: Rate::default(),
             tools: Tools::default(),
             parked: Vec::new(),
@@ -201,9 +202,15 @@ impl Client {
 
     /// Whether more frames can be taken. While it is false, take events and frames from the machine first.
     pub fn wants_input(&self) -> bool {
-        !matches!(self.state, State::Ended)
-            && self.events.len() < self.config.limits.queued
-            && !self.outbox.is_full(&self.config.limits)
+        !matches!(self.state, State::Ended) && self.full().is_none()
+    }
+
+    /// The bound that is reached by what waits for the program or for the transport.
+    fn full(&self) -> Option<Limit> {
+        let limits = &self.config.limits;
+        self.events
+            .full(limits)
+            .or_else(|| self.outbox.blocks(limits))
     }
 
     /// What has happened, in order.
@@ -249,7 +256,10 @@ impl Client {
             queued: self.outbox.len(),
             queued_bytes: self.outbox.bytes(),
             events: self.events.len(),
+            events_bytes: self.events.bytes(),
             tombstones: self.served.tombstones(),
+            elicitations: self.elicited.len(),
+            tasks: self.tasks.len(),
             tools: self.tools.len(),
             ..Load::default()
         }

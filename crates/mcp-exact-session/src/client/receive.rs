@@ -17,7 +17,7 @@ use crate::config::Extension;
 use crate::elicited::COMPLETE;
 use crate::error::{PeerError, Violation, code};
 use crate::limits::{Limit, Taken};
-use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id};
+use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id, token_length};
 use crate::meta;
 use crate::notice::{Cancel, ProgressNotice, is_token};
 use crate::question;
@@ -159,6 +159,12 @@ impl Client {
             self.refuse(on, batch, &id, &PeerError::invalid_request(words));
             return self.violation(Violation::BeforeInitialize(call.method));
         };
+        let token = call.meta("progressToken").filter(is_token);
+        let most = self.config.limits.name_bytes;
+        if token.is_some_and(|token| token_length(token) > most) {
+            self.violation(Violation::Limit(Limit::NameBytes));
+            return self.refuse(on, batch, &id, &PeerError::limit(Limit::NameBytes));
+        }
         match self.admit(rules, &call) {
             Ok(()) => self.serve(on, batch, id, call, rules),
             Err(error) => self.refuse(on, batch, &id, &error),
@@ -186,10 +192,10 @@ impl Client {
         if self.served.bytes() + call.size() > limits.served_bytes {
             return Err(PeerError::limit(Limit::ServedBytes));
         }
-        if !self.wants_input() {
-            return Err(PeerError::limit(Limit::Queued));
+        match self.full() {
+            Some(limit) => Err(PeerError::limit(limit)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn serve(
@@ -451,11 +457,11 @@ impl Client {
     }
 
     fn has_room(&mut self) -> bool {
-        let room = self.wants_input();
-        if !room {
-            self.violation(Violation::Limit(Limit::Queued));
+        let full = self.full();
+        if let Some(limit) = full {
+            self.violation(Violation::Limit(limit));
         }
-        room
+        full.is_none()
     }
 
     fn notified(&mut self, on: StreamId, call: Call) {

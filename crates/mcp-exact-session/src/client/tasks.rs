@@ -1,8 +1,8 @@
 //! Progress of requests that became tasks (2025-11-25, `basic/utilities/tasks`, "Task Progress Notifications"): their tokens
 //! stay in use until the task is over.
 //!
-//! Takes the results and notifications that tell of tasks; knows a bounded number of them. Polls nothing and keeps no state
-//! of a task.
+//! Takes the results and notifications that tell of tasks; knows a bounded number of them, none by an id longer than it may be.
+//! Polls nothing and keeps no state of a task.
 
 use std::collections::VecDeque;
 
@@ -24,14 +24,21 @@ struct Task {
 pub(super) struct Tasks {
     open: VecDeque<Task>,
     most: usize,
+    longest: usize,
 }
 
 impl Tasks {
-    pub(super) fn new(most: usize) -> Self {
+    /// At most so many tasks, and none whose id takes more bytes: its progress is late then, as of a task that is forgotten.
+    pub(super) fn new(most: usize, longest: usize) -> Self {
         Self {
             open: VecDeque::new(),
             most,
+            longest,
         }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
     }
 
     /// A request was answered by a task; nothing happens when the result is another one.
@@ -46,7 +53,8 @@ impl Tasks {
         let Some(Ok(task)) = task.filter(|_| self.most > 0) else {
             return;
         };
-        let Some(id) = text(&task, "taskId").filter(|_| !is_over(&task)) else {
+        let kept = |id: &String| id.len() <= self.longest && !is_over(&task);
+        let Some(id) = text(&task, "taskId").filter(kept) else {
             return;
         };
         if self.open.len() >= self.most {

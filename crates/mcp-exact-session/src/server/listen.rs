@@ -14,6 +14,7 @@ use super::said::Resumed;
 use crate::capability;
 use crate::config::{Extension, ServerConfig};
 use crate::error::PeerError;
+use crate::limits::Limit;
 use crate::message::Call;
 use crate::meta;
 use crate::outbox::Address;
@@ -91,6 +92,12 @@ impl Filter {
         self
     }
 
+    /// How much memory it takes, about.
+    pub(crate) fn size(&self) -> usize {
+        let uris = self.uris.iter().map(|uri| size_of::<String>() + uri.len());
+        uris.sum::<usize>() + self.more.text().len()
+    }
+
     fn wants(&self, change: &Change) -> bool {
         match change {
             Change::Tools => self.tools,
@@ -100,6 +107,9 @@ impl Filter {
         }
     }
 }
+
+/// The request of a session that subscribes to a resource.
+pub(super) const SUBSCRIBE: &str = "resources/subscribe";
 
 /// Members of a filter that the core defines.
 const FILTERS: [&str; 4] = [
@@ -146,14 +156,16 @@ impl<C> Server<C> {
             let error = PeerError::missing_extension(&extension.id);
             return self.refuse(on, None, &id, &error);
         }
+        if let Err(error) = self.may_listen(filter.size()) {
+            return self.refuse(on, None, &id, &error);
+        }
         let meta = subscription(&id);
         let request = Received {
             batch: None,
             ..request
         };
-        let key = self.serve(request, caller, with, Resumed::default());
         // The program has nothing to reply to; it is told of the filter instead.
-        self.events.pop_back();
+        let key = self.keep(request, caller, with, Resumed::default()).key;
         let params = JsonObject::from_iter([
             ("_meta", Json::from(meta)),
             ("notifications", filter.object().into()),
@@ -179,7 +191,7 @@ impl<C> Server<C> {
             .collect();
         let mut count = 0;
         for (key, on, id) in listeners {
-            if self.outbox.is_full(&self.config.limits) {
+            if self.outbox.full(&self.config.limits).is_some() {
                 break;
             }
             let mut params = JsonObject::from_iter([("_meta", subscription(&id))]);
@@ -193,13 +205,32 @@ impl<C> Server<C> {
         count
     }
 
-    /// How much a client listens to already.
-    pub(super) fn listeners(&self) -> usize {
-        let listening = self
-            .served
-            .iter()
-            .filter(|(_, s)| s.rest.listening.is_some());
-        self.subscriptions.len() + listening.count()
+    /// How much a client listens to already: how many times, and how many bytes that takes.
+    pub(super) fn listeners(&self) -> (usize, usize) {
+        let listening = self.served.iter().filter_map(|(_, serving)| {
+            let listening = serving.rest.listening.as_ref();
+            listening.map(|listening| listening.filter.size())
+        });
+        let there = (self.subscriptions.len(), self.subscriptions.bytes());
+        listening.fold(there, more)
+    }
+
+    /// Whether a client may listen to one more, of so many bytes. A subscription that the program has not replied to counts
+    /// too, with the whole request: its reply is not refused later.
+    pub(super) fn may_listen(&self, bytes: usize) -> Result<(), PeerError> {
+        let waiting = self.served.iter().filter_map(|(_, serving)| {
+            let waits = serving.rest.origin.call.method == SUBSCRIBE;
+            waits.then_some(serving.size)
+        });
+        let (count, held) = waiting.fold(self.listeners(), more);
+        let limits = &self.config.limits;
+        if count >= limits.subscriptions {
+            return Err(PeerError::limit(Limit::Subscriptions));
+        }
+        if held + bytes > limits.subscription_bytes {
+            return Err(PeerError::limit(Limit::SubscriptionBytes));
+        }
+        Ok(())
     }
 
     /// Ends every subscription gracefully: on a duplex stream `cancelled` and then the result, over HTTP the result.
@@ -233,6 +264,16 @@ impl<C> Server<C> {
         let bytes = self.words(rules).beside(&id, &result, None);
         self.answer(key, bytes, 200);
     }
+}
+
+fn more((count, bytes): (usize, usize), of_one: usize) -> (usize, usize) {
+    (count + 1, bytes + of_one)
+}
+
+/// How many bytes the URI takes that a request subscribes to.
+pub(super) fn uri_bytes(params: &JsonObject) -> usize {
+    let uri = params.view().find("uri").and_then(JsonRef::as_str);
+    uri.map_or(0, |uri| uri.len())
 }
 
 fn subscription(id: &RequestId) -> JsonObject {

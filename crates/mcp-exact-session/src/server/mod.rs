@@ -11,8 +11,9 @@ mod per_request;
 mod receive;
 mod request;
 mod said;
+mod subscribed;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
@@ -25,6 +26,7 @@ use crate::Time;
 use crate::config::ServerConfig;
 use crate::elicited::Elicited;
 use crate::error::{ConfigError, PeerError, ReceiveError, SendError, Violation};
+use crate::events::Events;
 use crate::limits::{Limit, Rate};
 use crate::load::Load;
 use crate::log::Level;
@@ -39,6 +41,7 @@ use crate::types::{
 use handshake::State;
 use incoming::{Caller, Origin};
 pub use listen::Filter;
+use subscribed::Subscribed;
 
 /// What the machine wanted with a request that it has sent.
 #[derive(Debug, Clone, Copy)]
@@ -87,11 +90,11 @@ pub struct Server<C> {
     batches: Batches,
     sent: SentRequests<Purpose>,
     outbox: Outbox,
-    events: VecDeque<ServerEvent<C>>,
+    events: Events<ServerEvent<C>>,
     rate: Rate,
     request_rate: Rate,
     level: Option<Level>,
-    subscriptions: BTreeSet<String>,
+    subscriptions: Subscribed,
     elicited: Elicited,
     /// What results say by themselves, and towards which revision.
     words: Option<(&'static Rules, Arc<said::Words>)>,
@@ -132,7 +135,8 @@ impl<C> Server<C> {
 
     fn with_state(config: Arc<ServerConfig>, binding: Binding, state: State, now: Time) -> Self {
         let tombstones = config.limits.tombstones;
-        let elicited = Elicited::new(tombstones, state.is_operating());
+        // The ids are the program's own, however long.
+        let elicited = Elicited::new(tombstones, usize::MAX, state.is_operating());
         let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
         Self {
             config,
@@ -146,11 +150,11 @@ impl<C> Server<C> {
             batches: Batches::default(),
             sent: SentRequests::new(),
             outbox: Outbox::default(),
-            events: VecDeque::new(),
+            events: Events::new(),
             rate: Rate::default(),
             request_rate: Rate::default(),
             level: None,
-            subscriptions: BTreeSet::new(),
+            subscriptions: Subscribed::default(),
             elicited,
             words: None,
         }
@@ -247,9 +251,15 @@ impl<C> Server<C> {
 
     /// Whether more frames can be taken. While it is false, take events and frames from the machine first.
     pub fn wants_input(&self) -> bool {
-        !matches!(self.state, State::Closed)
-            && self.events.len() < self.config.limits.queued
-            && !self.outbox.is_full(&self.config.limits)
+        !matches!(self.state, State::Closed) && self.full().is_none()
+    }
+
+    /// The bound that is reached by what waits for the program or for the transport.
+    fn full(&self) -> Option<Limit> {
+        let limits = &self.config.limits;
+        self.events
+            .full(limits)
+            .or_else(|| self.outbox.blocks(limits))
     }
 
     /// What has happened, in order.
@@ -283,6 +293,7 @@ impl<C> Server<C> {
 
     /// What it holds at this moment.
     pub fn load(&self) -> Load {
+        let (subscriptions, subscription_bytes) = self.listeners();
         Load {
             served: self.served.len(),
             served_bytes: self.served.bytes(),
@@ -292,7 +303,10 @@ impl<C> Server<C> {
             queued: self.outbox.len(),
             queued_bytes: self.outbox.bytes(),
             events: self.events.len(),
-            subscriptions: self.listeners(),
+            events_bytes: self.events.bytes(),
+            subscriptions,
+            subscription_bytes,
+            elicitations: self.elicited.len(),
             tombstones: self.served.tombstones(),
             ..Load::default()
         }

@@ -25,7 +25,7 @@ impl<C> Server<C> {
     /// # Errors
     /// [`SendError::Progress`] when it does not increase.
     pub fn progress(&mut self, of: RequestKey, progress: &Progress) -> Result<Sent, SendError> {
-        let full = self.outbox.is_full(&self.config.limits);
+        let full = self.outbox.full(&self.config.limits).is_some();
         let Some(serving) = self.served.get_mut(of) else {
             return self.gone(of);
         };
@@ -129,7 +129,7 @@ impl<C> Server<C> {
         if early && scope == Scope::Peer && method != "notifications/message" {
             return Err(SendError::NotReady);
         }
-        if self.outbox.is_full(&self.config.limits) {
+        if self.outbox.full(&self.config.limits).is_some() {
             return Ok(Sent::Dropped);
         }
         if method == COMPLETE && !self.elicited.complete(params.as_ref()) {

@@ -54,9 +54,7 @@ impl<C> Server<C> {
                 self.respond(on, batch, bytes, 200);
             }
             "subscriptions/listen" => self.listen(request, caller, with),
-            _ => {
-                self.serve(request, caller, with, resumed);
-            }
+            _ => self.serve(request, caller, with, resumed),
         }
     }
 

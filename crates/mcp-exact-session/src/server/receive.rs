@@ -11,13 +11,14 @@ use mcp_exact_wire::{
 
 use super::handshake::{self, State};
 use super::incoming::{Caller, Inbound, Incoming, Notified, Origin};
+use super::listen::{SUBSCRIBE, uri_bytes};
 use super::said::{Resumed, Said};
 use super::{Purpose, Rest, Server, ServerEvent};
 use crate::capability;
 use crate::error::{PeerError, Violation};
 use crate::limits::{Limit, Taken};
 use crate::log::Level;
-use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id};
+use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id, token_length};
 use crate::notice::{Cancel, ProgressNotice};
 use crate::revision::{Era, Rules};
 use crate::sent::ProgressOf;
@@ -183,6 +184,14 @@ impl<C> Server<C> {
         }
         let said = Said::of(&call);
         let token = said.token();
+        let most = self.config.limits.name_bytes;
+        if token
+            .as_ref()
+            .is_some_and(|token| token_length(token.view()) > most)
+        {
+            self.violation(Violation::Limit(Limit::NameBytes));
+            return self.refuse(on, batch, &id, &PeerError::limit(Limit::NameBytes));
+        }
         if self.is_per_request(&call, &said, with) {
             let scope = (self.binding != Binding::Duplex).then_some(on);
             let admitted = self.admit_stateless(scope, &id, &call, &said, with);
@@ -244,7 +253,9 @@ impl<C> Server<C> {
                     self.state = State::ExpectInitialized(next);
                     self.respond(on, batch, message::result(id, &result), 200);
                     let agreed = self.agreed().cloned();
-                    self.events.extend(agreed.map(ServerEvent::Agreed));
+                    if let Some(agreed) = agreed {
+                        self.events.push_back(ServerEvent::Agreed(agreed));
+                    }
                 }
                 Err((state, error)) => {
                     self.state = State::ExpectInitialize(state);
@@ -340,14 +351,14 @@ impl<C> Server<C> {
         if self.served.bytes() + size > limits.served_bytes {
             return Err(PeerError::limit(Limit::ServedBytes));
         }
-        if !self.wants_input() {
-            return Err(PeerError::limit(Limit::Queued));
+        if let Some(limit) = self.full() {
+            return Err(PeerError::limit(limit));
         }
-        let listens = matches!(method, "resources/subscribe" | "subscriptions/listen");
-        if listens && self.listeners() >= limits.subscriptions {
-            return Err(PeerError::limit(Limit::Subscriptions));
+        match method {
+            SUBSCRIBE => self.may_listen(params.map_or(0, uri_bytes)),
+            "subscriptions/listen" => self.may_listen(0),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Serves a request: the program is given it.
@@ -357,7 +368,19 @@ impl<C> Server<C> {
         caller: Arc<Caller>,
         with: &Arc<Inbound<C>>,
         resumed: Resumed,
-    ) -> RequestKey {
+    ) {
+        let incoming = self.keep(request, caller, with, resumed);
+        self.events.push_back(ServerEvent::Request(incoming));
+    }
+
+    /// Keeps a request until it is answered.
+    pub(super) fn keep(
+        &mut self,
+        request: Received,
+        caller: Arc<Caller>,
+        with: &Arc<Inbound<C>>,
+        resumed: Resumed,
+    ) -> Incoming<C> {
         let key = self.key();
         let size = request.call.size();
         let origin = Arc::new(Origin {
@@ -386,7 +409,7 @@ impl<C> Server<C> {
             rest,
         };
         self.served.insert(key, serving);
-        let incoming = Incoming {
+        Incoming {
             key,
             round: resumed.round,
             answers: resumed.answers,
@@ -394,9 +417,7 @@ impl<C> Server<C> {
             stream: request.on,
             caller,
             origin,
-        };
-        self.events.push_back(ServerEvent::Request(incoming));
-        key
+        }
     }
 
     fn response(&mut self, id: Option<RequestId>, outcome: Outcome) {
@@ -524,8 +545,8 @@ impl<C> Server<C> {
                 capability: lacking.capability,
             });
         }
-        if !self.wants_input() {
-            return self.violation(Violation::Limit(Limit::Queued));
+        if let Some(limit) = self.full() {
+            return self.violation(Violation::Limit(limit));
         }
         self.events.push_back(ServerEvent::Notification(Notified {
             rules: caller.rules,

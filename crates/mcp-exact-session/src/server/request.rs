@@ -58,8 +58,8 @@ impl<C> Server<C> {
         if self.sent.len() >= self.config.limits.sent {
             return Err(SendError::Limit(Limit::Sent));
         }
-        if self.outbox.is_full(&self.config.limits) {
-            return Err(SendError::Limit(Limit::Queued));
+        if let Some(limit) = self.outbox.full(&self.config.limits) {
+            return Err(SendError::Limit(limit));
         }
         let key = self.key();
         let opening = Opening {
