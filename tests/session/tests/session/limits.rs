@@ -1,68 +1,80 @@
 //! Bounds: each has an error that names it, answers are never dropped, and input is not wanted rather than kept.
 
+mod client;
+mod memory;
+mod queues;
+mod server;
+mod table;
+
 use mcp_exact_tests_session::*;
 
 const REVISION: &str = "2025-11-25";
 
+/// A server in a session whose client can do everything.
 fn server(set: impl FnOnce(&mut Limits)) -> RawServer {
-    let mut config = server_config(&[REVISION]);
+    server_at(REVISION, set)
+}
+
+fn server_at(revision: &str, set: impl FnOnce(&mut Limits)) -> RawServer {
+    let mut config = server_config(&[revision]);
     set(&mut config.limits);
-    RawServer::begun(
-        config,
-        REVISION,
-        json!({ "roots": { "listChanged": true } }),
-    )
+    let capabilities = json!({ "roots": { "listChanged": true }, "elicitation": { "url": {} } });
+    RawServer::begun(config, revision, capabilities)
+}
+
+/// A client in a session, or without one, whose server can do everything.
+fn client_at(revision: &str, set: impl FnOnce(&mut Limits)) -> RawClient {
+    let mut config = client_config(&[revision]);
+    set(&mut config.limits);
+    let capabilities = json!({
+        "tools": { "listChanged": true },
+        "tasks": { "requests": { "tools": { "call": {} } } },
+    });
+    let mut client = RawClient::begun(config, revision, capabilities);
+    client.drain();
+    client
+}
+
+fn client(set: impl FnOnce(&mut Limits)) -> RawClient {
+    client_at(REVISION, set)
 }
 
 fn list(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })
 }
 
-fn limit_of(answer: &Value) -> &str {
-    answer["error"]["data"]["limit"]
-        .as_str()
-        .unwrap_or_default()
+/// The bound that an error names.
+fn limit_of(answer: &Value) -> String {
+    let limit = answer["error"]["data"]["limit"].as_str();
+    limit.unwrap_or_default().to_owned()
 }
 
-#[test]
-fn what_a_request_exceeds_is_named_in_the_error() {
-    let mut served = server(|limits| limits.served = 2);
-    assert!(served.send(&list(1)).is_empty() && served.send(&list(2)).is_empty());
-    assert_eq!(limit_of(&served.send(&list(3))[0]), "served");
-    let mut bytes = server(|limits| limits.served_bytes = 200);
-    let big = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "cursor": "x".repeat(300) } });
-    assert_eq!(limit_of(&bytes.send(&big)[0]), "served_bytes");
-    let mut subscriptions = server(|limits| limits.subscriptions = 0);
-    let subscribe = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "a:b" } });
-    assert_eq!(
-        limit_of(&subscriptions.send(&subscribe)[0]),
-        "subscriptions"
-    );
-    let mut names = server(|limits| limits.name_bytes = 64);
-    let method = json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(65) });
-    assert_eq!(limit_of(&names.send(&method)[0]), "name_bytes");
+/// The bounds that are told of as violations; there are no others.
+fn violated(violations: Vec<Violation>) -> Vec<String> {
+    let name = |violation| match violation {
+        Violation::Limit(limit) => limit.name().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    violations.into_iter().map(name).collect()
 }
 
-#[test]
-fn what_a_frame_exceeds_is_named_without_an_id() {
-    for (name, set, text) in [
-        (
-            "message_bytes",
-            (|l: &mut Limits| l.message_bytes = 400) as fn(&mut Limits),
-            " ".repeat(401),
-        ),
-        ("depth", |l| l.depth = 8, "[[[[[[[[[]]]]]]]]]".to_owned()),
-        ("batch_items", |l| l.batch_items = 1, "[1,2]".to_owned()),
-    ] {
-        let mut server = server(set);
-        let answers = server.send_text(&text);
-        assert_eq!(limit_of(&answers[0]), name);
-        assert!(answers[0].get("id").is_none());
-        assert!(
-            matches!(&server.violations()[..], [Violation::Limit(limit)] if limit.name() == name)
-        );
-        assert!(server.send(&list(1)).is_empty(), "the session goes on");
+/// The bound that a call is refused with.
+fn refused<T: std::fmt::Debug>(result: Result<T, SendError>) -> Vec<String> {
+    match result {
+        Err(SendError::Limit(limit)) => vec![limit.name().to_owned()],
+        other => panic!("{other:?}"),
     }
+}
+
+/// What a server says of a frame: in an error, and as one violation. The session goes on.
+fn said_by_server(server: &mut RawServer, text: &str) -> Vec<String> {
+    let answers = server.send_text(text);
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    let mut names = violated(server.violations());
+    assert_eq!(names.len(), 1, "{names:?}");
+    names.push(limit_of(&answers[0]));
+    assert_eq!(server.send(&list(99)).len(), 0, "the session goes on");
+    names
 }
 
 #[test]
@@ -139,63 +151,6 @@ fn back_pressure_instead_of_growth_and_answers_are_never_dropped() {
         }
     }
     assert_eq!(server.drain().len(), 8);
-}
-
-#[test]
-fn own_requests_have_a_bound() {
-    let mut config = client_config(&[REVISION]);
-    config.limits.sent = 2;
-    let mut client = RawClient::begun(config, REVISION, json!({ "tools": {} }));
-    client.drain();
-    let options = CallOptions::default();
-    let keys: Vec<_> = (0..3)
-        .map(|_| {
-            client
-                .machine
-                .request("tools/list", None, options, client.now)
-        })
-        .collect();
-    assert!(keys[0].is_ok() && keys[1].is_ok());
-    assert_eq!(keys[2], Err(SendError::Limit(Limit::Sent)));
-}
-
-#[test]
-fn a_client_refuses_too_many_questions() {
-    let mut config = client_config(&[REVISION]);
-    config.limits.served = 1;
-    let mut client = RawClient::begun(config, REVISION, json!({}));
-    client.drain();
-    let ask = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" });
-    assert!(client.send(&ask(1)).is_empty());
-    assert_eq!(limit_of(&client.send(&ask(2))[0]), "served");
-}
-
-#[test]
-fn streams_have_a_bound() {
-    let mut config = server_config(&[REVISION]);
-    config.limits.streams = 1;
-    let mut server: Server<()> =
-        Server::new(config.into(), Binding::StreamableHttp, Time::ZERO).expect("a configuration");
-    assert!(server.open(StreamKind::Post).is_ok());
-    assert_eq!(
-        server.open(StreamKind::Post),
-        Err(SendError::Limit(Limit::Streams))
-    );
-}
-
-#[test]
-fn requests_between_two_rounds_count_too() {
-    let mut config = client_config(&["2026-07-28"]);
-    config.limits.sent = 1;
-    let mut client = RawClient::begun(config, "2026-07-28", json!({ "tools": {} }));
-    let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
-    let requests = json!({ "q": { "method": "roots/list" } });
-    let body = json!({ "resultType": "input_required", "inputRequests": requests });
-    client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
-    let more = client
-        .machine
-        .request("tools/list", None, CallOptions::default(), client.now);
-    assert_eq!(more, Err(SendError::Limit(Limit::Sent)));
 }
 
 #[test]

@@ -320,7 +320,8 @@ fn elic_complete_unknown_ignored_and_ids_are_opaque() {
         json!(""),
         json!("{\"a\": 1}"),
         json!("a b\n\u{e9}"),
-        json!("x".repeat(5000)),
+        // The longest that is remembered.
+        json!("x".repeat(Limits::default().name_bytes)),
     ];
     let mut client = CheckedClient::ready(client_config(&[OLD]), OLD, json!({ "tools": {} }));
     for id in &ids {

@@ -1,0 +1,284 @@
+//! What exceeds each bound of a client.
+
+use mcp_exact_tests_session::*;
+
+use super::table::Case;
+use super::{client, client_at, limit_of, refused, violated};
+
+/// What a frame exceeds is a violation; the session goes on.
+pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
+    let mut client = client(set);
+    client.send_text(text);
+    let names = violated(client.violations());
+    assert_eq!(client.send(&ping(1)).len(), 1, "the session goes on");
+    names
+}
+
+fn ping(id: u64) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })
+}
+
+fn roots(id: u64) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" })
+}
+
+/// A request of the server that is refused in an error and told of.
+fn said(client: &mut RawClient, message: &Value) -> Vec<String> {
+    let answers = client.send(message);
+    assert_eq!((answers.len(), &answers[0]["id"]), (1, &message["id"]));
+    let mut names = violated(client.violations());
+    assert_eq!(names.len(), 1, "{names:?}");
+    names.push(limit_of(&answers[0]));
+    names
+}
+
+pub(super) const NAMES: &[Case] = &[
+    || {
+        let method = json!({ "jsonrpc": "2.0", "method": "x".repeat(65) });
+        frame(short, &method.to_string())
+    },
+    || {
+        let method = json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(65) });
+        said(&mut client(short), &method)
+    },
+    || {
+        let id = json!({ "jsonrpc": "2.0", "id": "x".repeat(65), "method": "roots/list" });
+        frame(short, &id.to_string())
+    },
+    || {
+        let with = |token: String| json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list", "params": { "_meta": { "progressToken": token } } });
+        assert!(client(short).send(&with("x".repeat(64))).is_empty());
+        said(&mut client(short), &with("x".repeat(65)))
+    },
+    // Where servers send no requests, a longer method is refused all the same.
+    || {
+        let mut client = client_at(NEW, short);
+        client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(65) }));
+        violated(client.violations())
+    },
+];
+
+fn short(limits: &mut Limits) {
+    limits.name_bytes = 64;
+}
+
+pub(super) fn served() -> Vec<String> {
+    let mut client = client(|limits| limits.served = 1);
+    assert!(client.send(&roots(1)).is_empty());
+    vec![limit_of(&client.send(&roots(2))[0])]
+}
+
+pub(super) fn served_bytes() -> Vec<String> {
+    let mut client = client(|limits| limits.served_bytes = 200);
+    let big = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list", "params": { "x": "x".repeat(150) } });
+    assert!(client.send(&big(1)).is_empty());
+    vec![limit_of(&client.send(&big(2))[0])]
+}
+
+fn request(client: &mut RawClient) -> Result<RequestKey, SendError> {
+    let (options, now) = (CallOptions::default(), client.now);
+    client.machine.request("tools/list", None, options, now)
+}
+
+pub(super) fn sent() -> Vec<String> {
+    let mut client = client(|limits| limits.sent = 2);
+    assert!(request(&mut client).is_ok() && request(&mut client).is_ok());
+    refused(request(&mut client))
+}
+
+/// A client without a session that has called a tool, whose answer is this.
+fn answered(set: fn(&mut Limits), body: &Value) -> RawClient {
+    let mut client = client_at(NEW, set);
+    let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
+    client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
+    client
+}
+
+pub(super) fn sent_between_rounds() -> Vec<String> {
+    let requests = json!({ "q": { "method": "roots/list" } });
+    let body = json!({ "resultType": "input_required", "inputRequests": requests });
+    refused(request(&mut answered(|limits| limits.sent = 1, &body)))
+}
+
+pub(super) fn cancelled_forgotten() {
+    let mut client = client(|limits| limits.tombstones = 1);
+    let mut asks = Vec::new();
+    for id in 1..=2 {
+        assert!(client.send(&roots(id)).is_empty());
+        let params = json!({ "requestId": id });
+        client.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
+        );
+        asks.extend(client.events().into_iter().filter_map(|event| match event {
+            ClientEvent::Ask { key, .. } => Some(key),
+            _ => None,
+        }));
+    }
+    let now = client.now;
+    let late = |ask| {
+        client
+            .machine
+            .answer(ask, Ok(result(json!({ "roots": [] }))), now)
+    };
+    let answers: Vec<_> = asks.into_iter().map(late).collect();
+    assert_eq!(
+        answers,
+        [Err(SendError::UnknownRequest), Ok(Sent::Suppressed)]
+    );
+    assert_eq!(client.machine.load().tombstones, 1);
+}
+
+/// Asks for elicitations of these ids, and says which completions the program is told of.
+fn completed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
+    for (at, id) in ids.iter().enumerate() {
+        let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": id });
+        let ask =
+            json!({ "jsonrpc": "2.0", "id": at, "method": "elicitation/create", "params": params });
+        assert!(client.send(&ask).is_empty());
+        assert!(matches!(client.events()[..], [ClientEvent::Ask { .. }]));
+    }
+    let mut told = Vec::new();
+    for id in ids {
+        let params = json!({ "elicitationId": id });
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params }));
+        told.push(!client.events().is_empty());
+    }
+    told
+}
+
+pub(super) fn elicitations_forgotten() {
+    let ids = ["a", "b"].map(str::to_owned);
+    let mut client = client(|limits| limits.tombstones = 1);
+    assert_eq!(completed(&mut client, &ids), [false, true]);
+}
+
+#[test]
+fn limits_an_elicitation_with_a_long_id_is_not_remembered() {
+    let ids = ["x".repeat(65), "x".repeat(64)];
+    assert_eq!(completed(&mut client(short), &ids), [false, true]);
+}
+
+/// Makes tasks of these ids, and says of which the program is told how far they have come.
+fn progressed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
+    let mut tokens = Vec::new();
+    for id in ids {
+        let params = json!({ "name": "x", "task": { "ttl": 60000 } });
+        let (_, sent) = client.request("tools/call", params);
+        tokens.push(sent["params"]["_meta"]["progressToken"].clone());
+        let task = json!({ "taskId": id, "status": "working", "createdAt": "2026-01-01T00:00:00Z",
+            "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 });
+        client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "task": task } }));
+        assert!(matches!(client.events()[..], [ClientEvent::Done(..)]));
+    }
+    let mut told = Vec::new();
+    for token in tokens {
+        let params = json!({ "progressToken": token, "progress": 1 });
+        client.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }),
+        );
+        let events = client.events();
+        assert!(
+            matches!(events[..], [] | [ClientEvent::Progress(..)]),
+            "{events:?}"
+        );
+        told.push(!events.is_empty());
+    }
+    told
+}
+
+pub(super) fn tasks_forgotten() {
+    let ids = ["a", "b"].map(str::to_owned);
+    let mut client = client(|limits| limits.tombstones = 1);
+    assert_eq!(progressed(&mut client, &ids), [false, true]);
+    assert_eq!(client.machine.load().tasks, 1);
+}
+
+#[test]
+fn limits_a_task_with_a_long_id_is_not_remembered() {
+    let ids = ["x".repeat(65), "x".repeat(64)];
+    let mut client = client(short);
+    assert_eq!(progressed(&mut client, &ids), [false, true]);
+    assert_eq!(client.machine.load().tasks, 1);
+}
+
+pub(super) fn requests_per_second() -> Vec<String> {
+    let mut client = client(|limits| limits.requests_per_second = 1);
+    assert!(client.send(&ping(1))[0].get("result").is_some());
+    let names = said(&mut client, &ping(2));
+    client.now = Time::from_millis(1000);
+    assert!(client.send(&ping(3))[0].get("result").is_some());
+    names
+}
+
+pub(super) fn notifications_per_second() -> Vec<String> {
+    let mut client = client(|limits| limits.notifications_per_second = 1);
+    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+    (0..3).for_each(|_| drop(client.send(&changed)));
+    let mut events = client.events();
+    assert!(matches!(
+        events[..],
+        [ClientEvent::Changed(..), ClientEvent::Violation(_)]
+    ));
+    match events.pop() {
+        Some(ClientEvent::Violation(violation)) => violated(vec![violation]),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The bound that the one outcome names.
+fn outcome(mut client: RawClient) -> Vec<String> {
+    let outcomes = client.outcomes();
+    let [(_, Outcome::Error(error))] = &outcomes[..] else {
+        panic!("{outcomes:?}");
+    };
+    assert!(error.is_local());
+    let data: Value = error.data().expect("data").parse().expect("JSON");
+    vec![data["limit"].as_str().unwrap_or_default().to_owned()]
+}
+
+pub(super) fn asks() -> Vec<String> {
+    let ask = json!({ "method": "roots/list" });
+    let body = json!({ "resultType": "input_required", "inputRequests": { "a": ask, "b": ask } });
+    outcome(answered(|limits| limits.asks = 1, &body))
+}
+
+pub(super) fn rounds() -> Vec<String> {
+    let body = json!({ "resultType": "input_required", "requestState": "x" });
+    outcome(answered(|limits| limits.rounds = 0, &body))
+}
+
+pub(super) fn state_bytes() -> Vec<String> {
+    let body = json!({ "resultType": "input_required", "requestState": "x".repeat(9) });
+    outcome(answered(|limits| limits.state_bytes = 8, &body))
+}
+
+pub(super) fn tool_bytes() -> Vec<String> {
+    let mut config = client_config(&[NEW]);
+    config.limits.tool_bytes = 100;
+    let agreed = json!({ "revision": NEW, "capabilities": { "tools": {} } });
+    let agreed: Agreed = agreed.to_string().parse().expect("an agreement");
+    let http = Binding::StreamableHttp;
+    let mut client = Client::assume(config.into(), http, agreed, Time::ZERO).expect("offered");
+    let options = CallOptions::default();
+    let key = client.request("tools/list", None, options, Time::ZERO);
+    let mut sent = Vec::new();
+    let on = match (key, client.poll_transmit(&mut sent)) {
+        (Ok(_), Some(Transmit::Frame { on, .. })) => on,
+        other => panic!("{other:?}"),
+    };
+    let sent: Value = serde_json::from_slice(&sent).expect("JSON");
+    let region = json!({ "type": "string", "x-mcp-header": "Region" });
+    let schema = json!({ "type": "object", "properties": { "region": region } });
+    let tools = json!([{ "name": "x".repeat(100), "inputSchema": schema }]);
+    let body =
+        json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private" });
+    let answer = json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }).to_string();
+    client
+        .receive(on, answer.as_bytes(), Time::ZERO)
+        .expect("taken");
+    let mut events = std::iter::from_fn(|| client.poll_event());
+    match events.next() {
+        Some(ClientEvent::Violation(violation)) => violated(vec![violation]),
+        other => panic!("{other:?}"),
+    }
+}

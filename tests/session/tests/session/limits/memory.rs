@@ -1,0 +1,262 @@
+//! Memory that a peer fills, in bytes: what is counted, when input is not wanted any more, and what makes room again.
+
+use mcp_exact_tests_session::*;
+
+use super::{client, server};
+
+const BIG: usize = 1 << 16;
+
+fn big() -> String {
+    "x".repeat(BIG)
+}
+
+/// Gives a machine the same messages until it wants no more; how many it has taken.
+macro_rules! fill {
+    ($side:expr, $message:expr) => {{
+        let mut count = 0_u64;
+        while $side.machine.wants_input() {
+            count += 1;
+            assert!(count < 100, "{:?}", $side.machine.load());
+            let text = $message(count).to_string();
+            $side.send_text(&text);
+        }
+        count
+    }};
+}
+
+fn small(limits: &mut Limits) {
+    limits.queued_bytes = 3 * BIG;
+}
+
+/// Every kind of event that can be large counts with what it holds, and taking events makes room.
+#[test]
+fn limits_events_of_a_server_count_by_bytes() {
+    let kinds: [(&str, fn(u64) -> Value); 4] = [
+        (
+            "requests",
+            |id| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": { "cursor": big() } }),
+        ),
+        (
+            "notifications",
+            |_| json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed", "params": { "x": big() } }),
+        ),
+        (
+            "errors without id",
+            |_| json!({ "jsonrpc": "2.0", "error": { "code": 1, "message": "m", "data": big() } }),
+        ),
+        (
+            "errors with other members",
+            |_| json!({ "jsonrpc": "2.0", "error": { "code": 1, "message": big(), "x": big() } }),
+        ),
+    ];
+    for (kind, message) in kinds {
+        let mut server = server(small);
+        let taken = fill!(server, message);
+        assert!((2..=3).contains(&taken), "{kind}: {taken}");
+        let load = server.machine.load();
+        assert!(
+            (3 * BIG..5 * BIG).contains(&load.events_bytes),
+            "{kind}: {load:?}"
+        );
+        let text = message(99).to_string();
+        let refused = server.machine.receive(
+            StreamId::DUPLEX,
+            text.as_bytes(),
+            Inbound::new(()),
+            server.now,
+        );
+        assert_eq!(refused, Err(ReceiveError::Full), "{kind}");
+        server.events();
+        assert!(server.machine.wants_input(), "{kind}");
+        assert_eq!(server.machine.load().events_bytes, 0);
+    }
+}
+
+/// A request that was cancelled before the program has seen it is still an event.
+#[test]
+fn limits_cancelled_requests_count_until_they_are_taken() {
+    let mut server = server(small);
+    let mut count = 0_u64;
+    while server.machine.wants_input() {
+        count += 1;
+        assert!(count < 100, "{:?}", server.machine.load());
+        let call = json!({ "jsonrpc": "2.0", "id": count, "method": "tools/list", "params": { "cursor": big() } });
+        server.send(&call);
+        let params = json!({ "requestId": count });
+        if server.machine.wants_input() {
+            server.send(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
+            );
+        }
+    }
+    assert!(server.machine.load().served_bytes < 2 * BIG);
+    server.events();
+    assert!(server.machine.wants_input());
+}
+
+#[test]
+fn limits_events_of_a_client_count_by_bytes() {
+    let kinds: [fn(u64) -> Value; 5] = [
+        |id| json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list", "params": { "x": big() } }),
+        |_| json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "error", "data": big() } }),
+        |_| json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "error", "logger": big(), "data": 1 } }),
+        |_| json!({ "jsonrpc": "2.0", "error": { "code": 1, "message": "m", "data": big() } }),
+        |_| json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": { "taskId": big() } }),
+    ];
+    for (at, message) in kinds.into_iter().enumerate() {
+        let mut client = client(small);
+        let taken = fill!(client, message);
+        assert!((2..=3).contains(&taken), "{at}: {taken}");
+        client.events();
+        assert!(client.machine.wants_input(), "{at}");
+        assert_eq!(client.machine.load().events_bytes, 0);
+    }
+}
+
+/// What ends and what goes on counts as well: results, errors, progress.
+#[test]
+fn limits_outcomes_and_progress_count_by_bytes() {
+    let answers: [fn(&Value) -> Value; 3] = [
+        |id| json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [], "x": big() } }),
+        |id| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": 1, "message": big() } }),
+        |id| json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": id, "progress": 1, "message": big() } }),
+    ];
+    for answer in answers {
+        let mut client = client(small);
+        let sent: Vec<Value> = (0..4)
+            .map(|_| client.request("tools/list", json!({})).1)
+            .collect();
+        let taken = sent.iter().take_while(|sent| {
+            let wanted = client.machine.wants_input();
+            if wanted {
+                client.send(&answer(&sent["id"]));
+            }
+            wanted
+        });
+        assert_eq!(taken.count(), 3, "{:?}", client.machine.load());
+        client.events();
+        assert!(client.machine.wants_input());
+    }
+    let mut server = server(small);
+    let now = server.now;
+    for _ in 0..4 {
+        server.machine.ping(Patience::default(), now).expect("sent");
+    }
+    for sent in server.drain() {
+        if server.machine.wants_input() {
+            server.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "x": big() } }));
+        }
+    }
+    assert_eq!(server.events().len(), 3);
+}
+
+/// A message as large as all that may wait is taken when nothing waits: no bound keeps a peer waiting for ever.
+#[test]
+fn limits_what_exceeds_an_empty_queue_is_taken() {
+    let mut server = server(|limits| limits.queued_bytes = 400);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "cursor": "x".repeat(500) } });
+    assert!(server.send(&call).is_empty());
+    assert!(!server.machine.wants_input());
+    let key = server.request().key;
+    assert!(server.machine.wants_input());
+    let reply = result(json!({ "tools": [], "x": "x".repeat(500) }));
+    assert_eq!(
+        server.machine.reply(key, reply, server.now),
+        Ok(Sent::Queued)
+    );
+    assert!(!server.machine.wants_input());
+    assert_eq!(server.drain().len(), 1);
+    assert!(server.machine.wants_input());
+}
+
+/// Not even no room at all.
+#[test]
+fn limits_of_nothing_let_one_thing_at_a_time_through() {
+    let mut config = server_config(&["2025-11-25"]);
+    (config.limits.queued, config.limits.queued_bytes) = (0, 0);
+    let mut server = RawServer::new(config);
+    for id in 0..3 {
+        assert!(server.machine.wants_input());
+        let ping = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
+        let received = server.machine.receive(
+            StreamId::DUPLEX,
+            ping.to_string().as_bytes(),
+            Inbound::new(()),
+            server.now,
+        );
+        assert_eq!(received, Ok(()));
+        assert!(!server.machine.wants_input());
+        assert_eq!(server.drain().len(), 1);
+    }
+}
+
+/// What waits for `initialized` leaves no room for more of it, but `initialized` itself has to come in.
+#[test]
+fn limits_requests_that_wait_for_initialized_do_not_keep_it_out() {
+    let mut config = server_config(&["2025-11-25"]);
+    config.limits.queued = 2;
+    let mut server = RawServer::new(config);
+    server.send(&initialize("2025-11-25", json!({ "roots": {} })));
+    server.events();
+    let (options, now) = (CallOptions::default(), server.now);
+    let mut ask = || {
+        let scope = Scope::Peer;
+        server
+            .machine
+            .request(scope, "roots/list", None, options, now)
+    };
+    assert!(ask().is_ok() && ask().is_ok());
+    assert_eq!(ask(), Err(SendError::Limit(Limit::Queued)));
+    assert!(server.drain().is_empty() && server.machine.load().queued == 2);
+    assert!(server.machine.wants_input());
+    let left = server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    assert_eq!(left.len(), 2);
+    assert_eq!(server.machine.load().queued_bytes, 0);
+}
+
+/// However many resources with however long names a client subscribes to, a server holds what it may.
+#[test]
+fn limits_subscriptions_hold_what_they_may() {
+    let mut server = server(|_| {});
+    let mut refused = 0;
+    for id in 0..50 {
+        let params = json!({ "uri": format!("a:{id}{}", "x".repeat(100_000)) });
+        let subscribe = json!({ "jsonrpc": "2.0", "id": id, "method": "resources/subscribe", "params": params });
+        if let [answer] = &server.send(&subscribe)[..] {
+            assert_eq!(super::limit_of(answer), "subscription_bytes");
+            refused += 1;
+            continue;
+        }
+        let (key, now) = (server.request().key, server.now);
+        let sent = server.machine.reply(key, result(json!({})), now);
+        assert_eq!(sent, Ok(Sent::Queued));
+        server.drain();
+    }
+    let load = server.machine.load();
+    assert_eq!((refused, load.subscriptions), (40, 10));
+    assert!(load.subscription_bytes <= Limits::default().subscription_bytes);
+}
+
+/// The ids of elicitations and tasks that a server makes up take no more than the names of anything else.
+#[test]
+fn limits_long_ids_are_not_kept() {
+    let mut client = client(|_| {});
+    for id in 0..10 {
+        let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": big() });
+        let ask =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params });
+        assert!(client.send(&ask).is_empty());
+        let events = client.events();
+        let [ClientEvent::Ask { key, .. }] = events[..] else {
+            panic!("{events:?}");
+        };
+        let answer = Ok(result(json!({ "action": "accept" })));
+        assert_eq!(
+            client.machine.answer(key, answer, client.now),
+            Ok(Sent::Queued)
+        );
+        client.drain();
+    }
+    assert_eq!(client.machine.load().elicitations, 0);
+    assert!(format!("{:?}", client.machine).len() < BIG);
+}

@@ -1,0 +1,99 @@
+//! What exceeds the bounds of queues, by count or by bytes: in a batch, where one message of the peer fills what the next one
+//! needs; and by messages of this side that nobody takes.
+
+use mcp_exact_tests_session::*;
+
+use super::{client_at, limit_of, refused, server_at, violated};
+
+const BATCHES: &str = "2025-03-26";
+
+/// Requests of the peer, and then a notification: two requests fill any of the queues.
+fn batch(method: &str, notification: &str) -> Value {
+    let params = json!({ "x": "x".repeat(60) });
+    let request =
+        |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    json!([request(1), request(2), request(3), { "jsonrpc": "2.0", "method": notification }])
+}
+
+/// The bounds that the errors of a batch name, beside two results.
+fn of_batch(answers: &[Value]) -> Vec<String> {
+    let [Value::Array(answers)] = answers else {
+        panic!("{answers:?}");
+    };
+    let (good, bad): (Vec<&Value>, Vec<&Value>) = answers
+        .iter()
+        .partition(|answer| answer.get("result").is_some());
+    assert_eq!((good.len(), bad.len()), (2, 1), "{answers:?}");
+    bad.into_iter().map(limit_of).collect()
+}
+
+pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
+    let mut server = server_at(BATCHES, set);
+    let text = batch("tools/list", "notifications/roots/list_changed");
+    assert!(server.send(&text).is_empty());
+    assert!(!server.machine.wants_input());
+    let mut told = Vec::new();
+    for event in server.events() {
+        match event {
+            ServerEvent::Request(request) => {
+                let reply = result(json!({ "tools": [] }));
+                let sent = server.machine.reply(request.key, reply, server.now);
+                assert_eq!(sent, Ok(Sent::Queued));
+            }
+            ServerEvent::Violation(violation) => told.push(violation),
+            other => panic!("{other:?}"),
+        }
+    }
+    let mut names = violated(told);
+    names.extend(of_batch(&server.drain()));
+    assert_eq!(names.len(), 2, "{names:?}");
+    // Nobody takes what this side says.
+    let now = server.now;
+    let mut ping = || server.machine.ping(Patience::default(), now);
+    let first = std::iter::repeat_with(&mut ping).find(Result::is_err);
+    names.extend(refused(first.expect("one is too many")));
+    assert!(!server.machine.wants_input());
+    assert_eq!(server.machine.publish(&Change::Tools), 0, "dropped");
+    server.drain();
+    assert!(server.machine.wants_input());
+    names
+}
+
+pub(super) fn of_client(set: fn(&mut Limits)) -> Vec<String> {
+    let mut names = Vec::new();
+    for notification in ["notifications/tools/list_changed", "notifications/message"] {
+        let mut client = client_at(BATCHES, set);
+        let mut text = batch("roots/list", notification);
+        text[3]["params"] = json!({ "level": "error", "data": "x" });
+        assert!(client.send(&text).is_empty());
+        assert!(!client.machine.wants_input());
+        let mut told = Vec::new();
+        for event in client.events() {
+            match event {
+                ClientEvent::Ask { key, .. } => {
+                    let answer = Ok(result(json!({ "roots": [] })));
+                    let sent = client.machine.answer(key, answer, client.now);
+                    assert_eq!(sent, Ok(Sent::Queued));
+                }
+                ClientEvent::Violation(violation) => told.push(violation),
+                other => panic!("{other:?}"),
+            }
+        }
+        names.extend(violated(told));
+        names.extend(of_batch(&client.drain()));
+    }
+    assert_eq!(names.len(), 4, "{names:?}");
+    let mut client = client_at(BATCHES, set);
+    let (options, now) = (CallOptions::default(), client.now);
+    let mut request = || client.machine.request("tools/list", None, options, now);
+    let first = std::iter::repeat_with(&mut request).find(Result::is_err);
+    names.extend(refused(first.expect("one is too many")));
+    assert!(!client.machine.wants_input());
+    let changed = client
+        .machine
+        .notify("notifications/roots/list_changed", None);
+    assert_eq!(changed, Ok(Sent::Dropped));
+    client.drain();
+    assert!(client.machine.wants_input());
+    names
+}

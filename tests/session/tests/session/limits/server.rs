@@ -1,0 +1,279 @@
+//! What exceeds each bound of a server.
+
+use mcp_exact_tests_session::modern::request;
+use mcp_exact_tests_session::*;
+
+use super::table::Case;
+use super::{REVISION, limit_of, list, refused, said_by_server, server, violated};
+
+fn modern(set: impl FnOnce(&mut Limits)) -> RawServer {
+    let mut config = server_config(&[NEW]);
+    set(&mut config.limits);
+    RawServer::new(config)
+}
+
+/// What a frame exceeds is answered without an id.
+pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
+    assert!(server(set).send_text(text)[0].get("id").is_none());
+    said_by_server(&mut server(set), text)
+}
+
+pub(super) const NAMES: &[Case] = &[
+    || {
+        let method = json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(65) });
+        assert_eq!(server(short).send(&method)[0]["id"], 1);
+        said_by_server(&mut server(short), &method.to_string())
+    },
+    || {
+        let id = json!({ "jsonrpc": "2.0", "id": "x".repeat(65), "method": "tools/list" });
+        frame(short, &id.to_string())
+    },
+    || {
+        let fits = json!({ "jsonrpc": "2.0", "id": "x".repeat(64), "method": "tools/list",
+            "params": { "_meta": { "progressToken": "x".repeat(64) } } });
+        assert!(server(short).send(&fits).is_empty());
+        let token = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list",
+            "params": { "_meta": { "progressToken": "x".repeat(65) } } });
+        assert_eq!(server(short).send(&token)[0]["id"], 1);
+        said_by_server(&mut server(short), &token.to_string())
+    },
+    || {
+        let text = request(1, "tools/list", json!({}), json!({})).to_string();
+        let mut names = Vec::new();
+        for token in [json!("x".repeat(65)).to_string(), "1".repeat(65)] {
+            let with = text.replacen(
+                "\"_meta\":{",
+                &format!("\"_meta\":{{\"progressToken\":{token},"),
+                1,
+            );
+            assert_ne!(text, with);
+            let mut server = modern(short);
+            let answers = server.send_text(&with);
+            assert_eq!(answers[0]["id"], 1);
+            names.push(limit_of(&answers[0]));
+            names.extend(violated(server.violations()));
+        }
+        assert_eq!(names.len(), 4, "{names:?}");
+        names
+    },
+];
+
+fn short(limits: &mut Limits) {
+    limits.name_bytes = 64;
+}
+
+pub(super) fn served() -> Vec<String> {
+    let mut server = server(|limits| limits.served = 2);
+    assert!(server.send(&list(1)).is_empty() && server.send(&list(2)).is_empty());
+    vec![limit_of(&server.send(&list(3))[0])]
+}
+
+pub(super) fn served_bytes() -> Vec<String> {
+    let mut server = server(|limits| limits.served_bytes = 200);
+    let big = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": { "cursor": "x".repeat(150) } });
+    assert!(server.send(&big(1)).is_empty());
+    vec![limit_of(&server.send(&big(2))[0])]
+}
+
+fn ask(server: &mut RawServer, names: &[&str], state: Option<&str>) -> Result<Sent, SendError> {
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });
+    assert!(server.send(&call).is_empty());
+    let key = server.request().key;
+    let asks = names.iter().map(|name| (*name).to_owned());
+    let asks = asks.map(|name| (name, Ask::new("roots/list", None)));
+    let reply = Reply::Ask {
+        asks: asks.collect(),
+        state: state.map(str::to_owned),
+    };
+    server.machine.reply(key, reply, server.now)
+}
+
+pub(super) fn asks_sent() -> Vec<String> {
+    let mut server = server(|limits| limits.sent = 2);
+    let names = refused(ask(&mut server, &["a", "b", "c"], None));
+    assert!(server.drain().is_empty(), "nothing has left");
+    names
+}
+
+pub(super) fn requests_sent() -> Vec<String> {
+    let mut server = server(|limits| limits.sent = 1);
+    let now = server.now;
+    assert!(server.machine.ping(Patience::default(), now).is_ok());
+    refused(server.machine.ping(Patience::default(), now))
+}
+
+pub(super) fn cancelled_forgotten() {
+    let mut server = server(|limits| limits.tombstones = 1);
+    let mut keys = Vec::new();
+    for id in 1..=2 {
+        assert!(server.send(&list(id)).is_empty());
+        keys.push(server.request().key);
+        let params = json!({ "requestId": id });
+        server.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
+        );
+    }
+    let replies = keys.into_iter().map(|key| {
+        server
+            .machine
+            .reply(key, PeerError::internal("late"), server.now)
+    });
+    let replies: Vec<_> = replies.collect();
+    assert_eq!(
+        replies,
+        [Err(SendError::UnknownRequest), Ok(Sent::Suppressed)]
+    );
+    assert_eq!(server.machine.load().tombstones, 1);
+}
+
+/// The ids are the program's own: they may be as long as it likes.
+pub(super) fn elicitations_forgotten() {
+    let mut server = server(|limits| {
+        limits.tombstones = 1;
+        limits.name_bytes = 40;
+    });
+    assert!(server.send(&list(1)).is_empty());
+    let key = server.request().key;
+    let ids = ["a".repeat(50), "b".repeat(50)];
+    let asks = ids.clone().map(|id| {
+        let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": id });
+        (id, Ask::new("elicitation/create", Some(object(params))))
+    });
+    let reply = Reply::Ask {
+        asks: asks.into(),
+        state: None,
+    };
+    let sent = server.machine.reply(key, reply, server.now);
+    assert_eq!(sent, Ok(Sent::Queued));
+    assert_eq!(server.machine.load().elicitations, 1);
+    let complete = ids.map(|id| {
+        let params = Some(object(json!({ "elicitationId": id })));
+        let method = "notifications/elicitation/complete";
+        server.machine.notify(Scope::Peer, method, params).is_ok()
+    });
+    assert_eq!(complete, [false, true]);
+}
+
+pub(super) fn streams() -> Vec<String> {
+    let mut config = server_config(&[REVISION]);
+    config.limits.streams = 1;
+    let mut server: Server<()> =
+        Server::new(config.into(), Binding::StreamableHttp, Time::ZERO).expect("a configuration");
+    assert!(server.open(StreamKind::Post).is_ok());
+    refused(server.open(StreamKind::Post))
+}
+
+pub(super) fn requests_per_second() -> Vec<String> {
+    // `initialize` is the first one.
+    let mut server = server(|limits| limits.requests_per_second = 2);
+    assert!(server.send(&list(1)).is_empty());
+    let answers = server.send(&list(2));
+    let mut names = violated(server.violations());
+    names.push(limit_of(&answers[0]));
+    names
+}
+
+pub(super) fn notifications_per_second() -> Vec<String> {
+    let mut server = server(|limits| limits.notifications_per_second = 1);
+    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    (0..2).for_each(|_| drop(server.send(&changed)));
+    violated(server.violations())
+}
+
+/// Sends a subscription; what the server answers at once.
+fn subscribe(server: &mut RawServer, uri: &str) -> Vec<Value> {
+    let params = json!({ "uri": uri });
+    server.send(
+        &json!({ "jsonrpc": "2.0", "id": uri, "method": "resources/subscribe", "params": params }),
+    )
+}
+
+/// The same, and the program accepts it.
+fn subscribed(server: &mut RawServer, uri: &str) {
+    let refused = subscribe(server, uri);
+    assert!(refused.is_empty(), "{refused:?}");
+    accept(server);
+}
+
+fn accept(server: &mut RawServer) {
+    let (key, now) = (server.request().key, server.now);
+    let sent = server.machine.reply(key, result(json!({})), now);
+    assert_eq!(sent, Ok(Sent::Queued));
+    server.drain();
+}
+
+fn listen(server: &mut RawServer, id: u64, uri: &str) -> Value {
+    let params = json!({ "notifications": { "resourceSubscriptions": [uri] } });
+    let request = request(id, "subscriptions/listen", params, json!({}));
+    server.send(&request).remove(0)
+}
+
+pub(super) const SUBSCRIPTIONS: &[Case] = &[
+    || {
+        let mut server = server(|limits| limits.subscriptions = 1);
+        subscribed(&mut server, "a:b");
+        vec![limit_of(&subscribe(&mut server, "c:d")[0])]
+    },
+    // One that waits for its reply counts.
+    || {
+        let mut server = server(|limits| limits.subscriptions = 1);
+        assert!(subscribe(&mut server, "a:b").is_empty());
+        vec![limit_of(&subscribe(&mut server, "c:d")[0])]
+    },
+    || {
+        let mut server = modern(|limits| limits.subscriptions = 1);
+        let first = listen(&mut server, 1, "a:b");
+        assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+        vec![limit_of(&listen(&mut server, 2, "c:d"))]
+    },
+];
+
+pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
+    || {
+        let mut server = server(|limits| limits.subscription_bytes = 100);
+        let names = ["a", "b", "c"].map(|name| format!("{name}:{}", "x".repeat(48)));
+        subscribed(&mut server, &names[0]);
+        subscribed(&mut server, &names[1]);
+        assert_eq!(server.machine.load().subscription_bytes, 100);
+        let refused = vec![limit_of(&subscribe(&mut server, &names[2])[0])];
+        // What is given up makes room, so that another one fits.
+        let params = json!({ "uri": names[0] });
+        server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/unsubscribe", "params": params }));
+        accept(&mut server);
+        assert_eq!(server.machine.load().subscription_bytes, 50);
+        subscribed(&mut server, &names[2]);
+        assert_eq!(server.machine.load().subscription_bytes, 100);
+        refused
+    },
+    || {
+        let mut server = server(|limits| limits.subscription_bytes = 100);
+        assert!(subscribe(&mut server, &format!("a:{}", "x".repeat(60))).is_empty());
+        vec![limit_of(
+            &subscribe(&mut server, &format!("b:{}", "x".repeat(60)))[0],
+        )]
+    },
+    || {
+        let mut server = modern(|limits| limits.subscription_bytes = 150);
+        let uri = |name: &str| format!("{name}:{}", "x".repeat(60));
+        let first = listen(&mut server, 1, &uri("a"));
+        assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+        assert!(server.machine.load().subscription_bytes > 60);
+        vec![limit_of(&listen(&mut server, 2, &uri("b")))]
+    },
+];
+
+pub(super) fn asks() -> Vec<String> {
+    let mut server = server(|limits| limits.asks = 1);
+    refused(ask(&mut server, &["a", "b"], None))
+}
+
+pub(super) fn rounds() -> Vec<String> {
+    let mut server = server(|limits| limits.rounds = 0);
+    refused(ask(&mut server, &["a"], None))
+}
+
+pub(super) fn state_bytes() -> Vec<String> {
+    let mut server = server(|limits| limits.state_bytes = 8);
+    refused(ask(&mut server, &["a"], Some("123456789")))
+}

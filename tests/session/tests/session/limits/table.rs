@@ -1,0 +1,99 @@
+//! The table of bounds: for every field of `Limits` and each role, cases that exceed it and are told its name, or why there are
+//! none.
+//!
+//! A new field does not compile without a row.
+
+use mcp_exact_tests_session::*;
+
+use super::{client, queues, server};
+
+/// A machine is made to exceed a bound; gives the names that it says.
+pub(super) type Case = fn() -> Vec<String>;
+
+/// What exceeds a bound.
+enum Exceeded {
+    By(&'static [Case]),
+    /// Nothing is refused: something is forgotten.
+    Forgotten(&'static [fn()]),
+    Never(&'static str),
+}
+
+use Exceeded::{By, Forgotten, Never};
+
+struct Row {
+    field: &'static str,
+    server: Exceeded,
+    client: Exceeded,
+}
+
+macro_rules! rows {
+    ($($field:ident: $server:expr, $client:expr;)*) => {{
+        let Limits { $($field: _),* } = Limits::default();
+        vec![$(Row { field: stringify!($field), server: $server, client: $client }),*]
+    }};
+}
+
+#[test]
+fn limits_each_is_named_where_it_is_exceeded() {
+    for row in rows() {
+        for (role, exceeded) in [("server", row.server), ("client", row.client)] {
+            let place = format!("{} of a {role}", row.field);
+            match exceeded {
+                By(cases) => {
+                    assert!(!cases.is_empty(), "{place}");
+                    for (at, case) in cases.iter().enumerate() {
+                        let names = case();
+                        let named = names.iter().all(|name| name == row.field);
+                        assert!(!names.is_empty() && named, "{place}, case {at}: {names:?}");
+                    }
+                }
+                Forgotten(cases) => {
+                    assert!(!cases.is_empty(), "{place}");
+                    cases.iter().for_each(|case| case());
+                }
+                Never(reason) => assert!(!reason.is_empty(), "{place}"),
+            }
+        }
+    }
+}
+
+fn rows() -> Vec<Row> {
+    rows! {
+        message_bytes: By(&[|| server::frame(|l| l.message_bytes = 400, &" ".repeat(401))]),
+            By(&[|| client::frame(|l| l.message_bytes = 400, &" ".repeat(401))]);
+        depth: By(&[|| server::frame(|l| l.depth = 8, "[[[[[[[[[]]]]]]]]]")]),
+            By(&[|| client::frame(|l| l.depth = 8, "[[[[[[[[[]]]]]]]]]")]);
+        batch_items: By(&[|| server::frame(|l| l.batch_items = 1, "[1,2]")]),
+            By(&[|| client::frame(|l| l.batch_items = 1, "[1,2]")]);
+        name_bytes: By(server::NAMES), By(client::NAMES);
+        served: By(&[server::served]), By(&[client::served]);
+        served_bytes: By(&[server::served_bytes]), By(&[client::served_bytes]);
+        sent: By(&[server::asks_sent, server::requests_sent]),
+            By(&[client::sent, client::sent_between_rounds]);
+        tombstones: Forgotten(&[server::cancelled_forgotten, server::elicitations_forgotten]),
+            Forgotten(&[
+                client::cancelled_forgotten,
+                client::elicitations_forgotten,
+                client::tasks_forgotten,
+            ]);
+        streams: By(&[server::streams]),
+            Never("a client opens its streams itself; `sent` bounds the requests on them");
+        queued: By(&[|| queues::of_server(|l| l.queued = 2)]),
+            By(&[|| queues::of_client(|l| l.queued = 2)]);
+        queued_bytes: By(&[|| queues::of_server(|l| l.queued_bytes = 150)]),
+            By(&[|| queues::of_client(|l| l.queued_bytes = 150)]);
+        requests_per_second: By(&[server::requests_per_second]),
+            By(&[client::requests_per_second]);
+        notifications_per_second: By(&[server::notifications_per_second]),
+            By(&[client::notifications_per_second]);
+        subscriptions: By(server::SUBSCRIPTIONS),
+            Never("a server subscribes to nothing of a client");
+        subscription_bytes: By(server::SUBSCRIPTION_BYTES),
+            Never("a server subscribes to nothing of a client");
+        asks: By(&[server::asks]), By(&[client::asks]);
+        rounds: By(&[server::rounds]), By(&[client::rounds]);
+        state_bytes: By(&[server::state_bytes]), By(&[client::state_bytes]);
+        tool_bytes: Never("only a client mirrors parameters of tools into headers"),
+            By(&[client::tool_bytes]);
+    }
+}
