@@ -12,7 +12,7 @@ use std::time::Duration;
 /// small. Answers are sent and taken whatever is full: back-pressure ends when a program takes events and frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one message or batch.
+    /// Bytes of one message or batch, and of the body of an HTTP status that a client looks at.
     pub message_bytes: usize,
     /// Levels of objects and arrays in one message.
     pub depth: usize,
@@ -23,7 +23,8 @@ pub struct Limits {
     pub name_bytes: usize,
     /// Requests of the peer that are being served at the same time.
     pub served: usize,
-    /// Bytes of the requests that are being served.
+    /// Bytes of the requests that are being served, with the answers to a server's questions that wait for the others. An
+    /// answer that is too much ends its question with an error made here.
     pub served_bytes: usize,
     /// Own requests that wait for their answer.
     pub sent: usize,
@@ -50,11 +51,12 @@ pub struct Limits {
     /// Bytes of what one peer subscribes to: of the URIs of resources, and of the filters that it listens with. A
     /// subscription that waits for its reply counts with the whole request.
     pub subscription_bytes: usize,
-    /// Questions of one request to its sender in one round.
+    /// Questions of one request to its sender in one round, and answers that come with it.
     pub asks: usize,
     /// Rounds of questions of one request.
     pub rounds: u32,
-    /// Bytes of the state that a request keeps between rounds.
+    /// Bytes of the state that a request keeps between rounds. A client does not send a request again because of an error
+    /// that is larger: it would have to keep it.
     pub state_bytes: usize,
     /// Bytes that a client remembers of the parameters of tools that are mirrored into headers. A tool beyond it is left
     /// out of the list.

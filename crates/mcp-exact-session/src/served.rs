@@ -110,6 +110,21 @@ impl<T> Served<T> {
         self.by_key.iter().map(|(key, serving)| (*key, serving))
     }
 
+    /// A request holds so much more, until it holds less again.
+    pub(crate) fn grow(&mut self, key: RequestKey, bytes: usize) {
+        if let Some(serving) = self.by_key.get_mut(&key) {
+            serving.size += bytes;
+            self.bytes += bytes;
+        }
+    }
+
+    pub(crate) fn shrink(&mut self, key: RequestKey, bytes: usize) {
+        if let Some(serving) = self.by_key.get_mut(&key) {
+            serving.size -= bytes;
+            self.bytes -= bytes;
+        }
+    }
+
     pub(crate) fn take(&mut self, key: RequestKey) -> Option<Serving<T>> {
         let serving = self.by_key.remove(&key)?;
         self.bytes -= serving.size;

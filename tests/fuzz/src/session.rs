@@ -467,7 +467,13 @@ impl World {
             assert!(load.sent <= most.sent + 1, "{load:?}");
             assert!(load.asks <= most.sent * most.asks + most.served, "{load:?}");
             assert!(load.subscriptions <= most.subscriptions, "{load:?}");
-            assert!(load.tombstones <= 2 * most.tombstones, "{load:?}");
+            assert!(
+                load.subscription_bytes <= most.subscription_bytes,
+                "{load:?}"
+            );
+            assert!(load.tombstones <= most.tombstones, "{load:?}");
+            assert!(load.elicitations <= most.tombstones, "{load:?}");
+            assert!(load.tasks <= most.tombstones, "{load:?}");
             assert!(load.tools <= most.tool_bytes / 8, "{load:?}");
             // The program of this world does one thing between two looks.
             let queued = most.queued + 2 * answers + 2 * most.sent * most.asks;
@@ -475,6 +481,9 @@ impl World {
             let bytes = most.queued_bytes + 2 * answers * most.message_bytes;
             assert!(load.queued_bytes <= bytes, "{load:?}");
             assert!(load.events <= queued, "{load:?}");
+            // One thing more: a frame, or a request that is raised again with all that was answered.
+            let bytes = most.queued_bytes + (2 + most.asks) * most.message_bytes;
+            assert!(load.events_bytes <= bytes + 32 * queued, "{load:?}");
         }
         assert!(self.server.load().streams <= most.streams);
     }

@@ -56,6 +56,7 @@ pub(crate) fn limits() -> Limits {
         requests_per_second: 100,
         notifications_per_second: 20,
         subscriptions: 3,
+        subscription_bytes: 64,
         asks: 3,
         rounds: 3,
         state_bytes: 256,

@@ -14,8 +14,8 @@ use super::{Client, Purpose};
 use crate::Time;
 use crate::capability::understood;
 use crate::config::ClientConfig;
-use crate::error::{NegotiationError, PeerError, code};
-use crate::limits::Patience;
+use crate::error::{NegotiationError, PeerError, Violation, code};
+use crate::limits::{Limit, Patience};
 use crate::message::{self, Call};
 use crate::meta;
 use crate::negotiated::ServerResults;
@@ -471,7 +471,11 @@ impl Client {
 
     /// An HTTP status instead of an answer.
     fn status(&mut self, on: StreamId, status: u16, body: &[u8]) {
-        let error: Option<PeerError> = crate::http::error_of(body);
+        let fits = body.len() <= self.config.limits.message_bytes;
+        if !fits {
+            self.violation(Violation::Limit(Limit::MessageBytes));
+        }
+        let error: Option<PeerError> = crate::http::error_of(if fits { body } else { b"" });
         self.streams.remove(&on);
         let found = self.sent.iter().find(|(_, request)| request.stream == on);
         let Some((id, _)) = found else {

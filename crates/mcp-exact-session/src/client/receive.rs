@@ -16,6 +16,7 @@ use crate::capability;
 use crate::config::Extension;
 use crate::elicited::COMPLETE;
 use crate::error::{PeerError, Violation, code};
+use crate::events::Held;
 use crate::limits::{Limit, Taken};
 use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id, token_length};
 use crate::meta;
@@ -330,6 +331,8 @@ impl Client {
     ) -> Option<PeerError> {
         match error.code() {
             _ if error.is_local() || matches!(self.state, State::Ended) => Some(error),
+            // It is kept until another answer is there.
+            _ if error.size() > self.config.limits.state_bytes => Some(error),
             Some(code::HEADER_MISMATCH) => self.relist(key, method, own, error),
             Some(code::UNSUPPORTED_VERSION) => self.moved(key, method, own, error),
             _ => Some(error),

@@ -180,6 +180,7 @@ impl<C> Server<C> {
         serving.rest.asking = Some(Asking {
             waiting: asks.len(),
             answers: names.collect(),
+            bytes: 0,
             state,
         });
         if asks.is_empty() {

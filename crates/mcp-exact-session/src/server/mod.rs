@@ -26,7 +26,7 @@ use crate::Time;
 use crate::config::ServerConfig;
 use crate::elicited::Elicited;
 use crate::error::{ConfigError, PeerError, ReceiveError, SendError, Violation};
-use crate::events::Events;
+use crate::events::{Events, Held};
 use crate::limits::{Limit, Rate};
 use crate::load::Load;
 use crate::log::Level;
@@ -71,6 +71,8 @@ struct Rest<C> {
 struct Asking {
     waiting: usize,
     answers: Vec<(String, Option<Outcome>)>,
+    /// What the answers count as a part of the request, until all of them are there.
+    bytes: usize,
     state: Option<String>,
 }
 
@@ -460,18 +462,32 @@ impl<C> Server<C> {
         }
     }
 
-    fn question_ended(&mut self, of: RequestKey, at: usize, outcome: Outcome) {
+    fn question_ended(&mut self, of: RequestKey, at: usize, mut outcome: Outcome) {
+        let room = self.config.limits.served_bytes;
+        let room = room.saturating_sub(self.served.bytes());
         let Some(serving) = self.served.get_mut(of) else {
             return;
         };
         let Some(asking) = &mut serving.rest.asking else {
             return;
         };
+        let last = asking.waiting == 1;
+        let mut bytes = outcome.size();
+        let exceeds = !last && bytes > room;
+        if exceeds {
+            outcome = Outcome::Error(PeerError::limit(Limit::ServedBytes).local());
+            bytes = 0;
+        }
         if let Some((_, answer)) = asking.answers.get_mut(at) {
             *answer = Some(outcome);
             asking.waiting -= 1;
+            asking.bytes += bytes;
         }
-        if asking.waiting == 0 {
+        self.served.grow(of, bytes);
+        if exceeds {
+            self.violation(Violation::Limit(Limit::ServedBytes));
+        }
+        if last {
             self.raise_again(of);
         }
     }
@@ -485,6 +501,7 @@ impl<C> Server<C> {
             return;
         };
         serving.rest.round += 1;
+        let bytes = asking.bytes;
         let answers = asking.answers.into_iter();
         let answers = answers.filter_map(|(name, outcome)| Some((name, outcome?)));
         let incoming = Incoming {
@@ -496,6 +513,7 @@ impl<C> Server<C> {
             caller: Arc::clone(&serving.rest.caller),
             origin: Arc::clone(&serving.rest.origin),
         };
+        self.served.shrink(key, bytes);
         self.events.push_back(ServerEvent::Request(incoming));
     }
 

@@ -105,7 +105,8 @@ impl<C> Server<C> {
         said: &Said<'_>,
         with: &Inbound<C>,
     ) -> Result<Resumed, PeerError> {
-        let answers = said.answers()?;
+        // What was not asked cannot be answered: there are no more answers than there may be questions.
+        let answers = said.answers(self.config.limits.asks)?;
         let Some(sealed) = said.state else {
             return Ok(Resumed {
                 round: u32::from(!answers.is_empty()),

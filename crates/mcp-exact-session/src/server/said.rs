@@ -10,6 +10,7 @@ use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 use super::incoming::Caller;
 use crate::config::ServerConfig;
 use crate::error::{PeerError, SendError};
+use crate::limits::Limit;
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::meta;
@@ -97,12 +98,16 @@ impl<'a> Said<'a> {
         })
     }
 
-    pub(super) fn answers(&self) -> Result<Answers, PeerError> {
+    /// The answers to questions, of which there may be so many.
+    pub(super) fn answers(&self, most: usize) -> Result<Answers, PeerError> {
         let Some(responses) = self.responses else {
             return Ok(Answers::default());
         };
         let wrong = || PeerError::invalid_params("`inputResponses` has to be an object of objects");
         let responses = responses.object().ok_or_else(wrong)?;
+        if responses.iter().nth(most).is_some() {
+            return Err(PeerError::limit(Limit::Asks));
+        }
         let answer = |(name, value): (Cow<'_, str>, JsonRef<'_>)| {
             let object = value.object().ok_or_else(wrong)?.to_object();
             Ok((name.into_owned(), Outcome::Result(RawResult::from(object))))

@@ -14,6 +14,29 @@ pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
     names
 }
 
+/// The body of an HTTP status is a message too.
+pub(super) fn body() -> Vec<String> {
+    let mut config = client_config(&[NEW]);
+    config.limits.message_bytes = 400;
+    let (mut client, on, _) = posted(config);
+    let error = json!({ "code": -32000, "message": "m", "data": "x".repeat(400) });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "error": error }).to_string();
+    let why = Failure::Status {
+        code: 400,
+        body: body.into_bytes(),
+    };
+    client.failed(on, why, Time::ZERO);
+    let mut events = std::iter::from_fn(|| client.poll_event());
+    let Some(ClientEvent::Violation(violation)) = events.next() else {
+        panic!("no violation");
+    };
+    let Some(ClientEvent::Done(_, Outcome::Error(error))) = events.next() else {
+        panic!("no end");
+    };
+    assert!(error.is_local());
+    violated(vec![violation])
+}
+
 fn ping(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })
 }
@@ -252,9 +275,8 @@ pub(super) fn state_bytes() -> Vec<String> {
     outcome(answered(|limits| limits.state_bytes = 8, &body))
 }
 
-pub(super) fn tool_bytes() -> Vec<String> {
-    let mut config = client_config(&[NEW]);
-    config.limits.tool_bytes = 100;
+/// A client over HTTP that has asked for the tools, the stream of its POST, and its message.
+fn posted(config: ClientConfig) -> (Client, StreamId, Value) {
     let agreed = json!({ "revision": NEW, "capabilities": { "tools": {} } });
     let agreed: Agreed = agreed.to_string().parse().expect("an agreement");
     let http = Binding::StreamableHttp;
@@ -262,23 +284,48 @@ pub(super) fn tool_bytes() -> Vec<String> {
     let options = CallOptions::default();
     let key = client.request("tools/list", None, options, Time::ZERO);
     let mut sent = Vec::new();
-    let on = match (key, client.poll_transmit(&mut sent)) {
-        (Ok(_), Some(Transmit::Frame { on, .. })) => on,
+    match (key, client.poll_transmit(&mut sent)) {
+        (Ok(_), Some(Transmit::Frame { on, .. })) => {
+            let sent = serde_json::from_slice(&sent).expect("JSON");
+            (client, on, sent)
+        }
         other => panic!("{other:?}"),
-    };
-    let sent: Value = serde_json::from_slice(&sent).expect("JSON");
+    }
+}
+
+pub(super) fn tool_bytes() -> Vec<String> {
+    let mut config = client_config(&[NEW]);
+    config.limits.tool_bytes = 100;
+    let (mut client, on, sent) = posted(config);
     let region = json!({ "type": "string", "x-mcp-header": "Region" });
     let schema = json!({ "type": "object", "properties": { "region": region } });
     let tools = json!([{ "name": "x".repeat(100), "inputSchema": schema }]);
     let body =
         json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private" });
     let answer = json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }).to_string();
-    client
-        .receive(on, answer.as_bytes(), Time::ZERO)
-        .expect("taken");
-    let mut events = std::iter::from_fn(|| client.poll_event());
-    match events.next() {
+    let received = client.receive(on, answer.as_bytes(), Time::ZERO);
+    received.expect("taken");
+    match client.poll_event() {
         Some(ClientEvent::Violation(violation)) => violated(vec![violation]),
         other => panic!("{other:?}"),
+    }
+}
+
+/// An error that is kept until another answer is there is no larger than a state: a larger one ends its request.
+#[test]
+fn limits_a_large_error_is_not_kept_for_another_try() {
+    for (size, again) in [(10, true), (1000, false)] {
+        let mut config = client_config(&[NEW, "2025-06-18"]);
+        config.limits.state_bytes = 500;
+        let mut client = RawClient::begun(config, NEW, json!({ "tools": {} }));
+        client.drain();
+        let (key, sent) = client.request("tools/list", json!({}));
+        let data = json!({ "supported": ["2025-06-18"], "requested": NEW, "x": "x".repeat(size) });
+        let error = json!({ "code": -32022, "message": "m", "data": data });
+        let next = client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "error": error }));
+        assert_eq!(next.len(), usize::from(again), "{next:?}");
+        let outcomes = client.outcomes();
+        let ended = matches!(&outcomes[..], [(done, Outcome::Error(_))] if *done == key);
+        assert_eq!(ended, !again, "{outcomes:?}");
     }
 }

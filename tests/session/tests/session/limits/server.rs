@@ -75,6 +75,40 @@ pub(super) fn served_bytes() -> Vec<String> {
     vec![limit_of(&server.send(&big(2))[0])]
 }
 
+/// Answers wait for each other: one that takes too much is none.
+pub(super) fn answers_served() -> Vec<String> {
+    let mut server = server(|limits| limits.served_bytes = 500);
+    assert_eq!(ask(&mut server, &["a", "b", "c"], None), Ok(Sent::Queued));
+    let questions = server.drain();
+    for (question, size) in questions.iter().zip([300, 200, 1000]) {
+        let roots = json!({ "roots": [], "x": "x".repeat(size) });
+        server.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": roots }));
+        assert!(server.machine.load().served_bytes <= 500);
+    }
+    let events = server.events();
+    let [
+        ServerEvent::Violation(violation),
+        ServerEvent::Request(again),
+    ] = &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    let mut names = violated(vec![violation.clone()]);
+    // The last one waits for nothing.
+    assert!(again.answers.result("a").is_some() && again.answers.result("c").is_some());
+    let Some(Outcome::Error(error)) = again.answers.get("b") else {
+        panic!("{:?}", again.answers);
+    };
+    assert!(error.is_local());
+    let data: Value = error.data().expect("data").parse().expect("JSON");
+    names.push(limit_of(&json!({ "error": { "data": data } })));
+    assert!(
+        server.machine.load().served_bytes < 100,
+        "given to the program"
+    );
+    names
+}
+
 fn ask(server: &mut RawServer, names: &[&str], state: Option<&str>) -> Result<Sent, SendError> {
     let call =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });
@@ -266,6 +300,18 @@ pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
 pub(super) fn asks() -> Vec<String> {
     let mut server = server(|limits| limits.asks = 1);
     refused(ask(&mut server, &["a", "b"], None))
+}
+
+pub(super) fn answers_of_a_round() -> Vec<String> {
+    let mut server = modern(|limits| limits.asks = 1);
+    let answers = |count: usize| {
+        let one = |at| (format!("q{at}"), json!({ "roots": [] }));
+        let all: serde_json::Map<String, Value> = (0..count).map(one).collect();
+        let params = json!({ "name": "x", "inputResponses": all });
+        request(count, "tools/call", params, json!({}))
+    };
+    assert!(server.send(&answers(1)).is_empty());
+    vec![limit_of(&server.send(&answers(2))[0])]
 }
 
 pub(super) fn rounds() -> Vec<String> {

@@ -60,14 +60,14 @@ fn limits_each_is_named_where_it_is_exceeded() {
 fn rows() -> Vec<Row> {
     rows! {
         message_bytes: By(&[|| server::frame(|l| l.message_bytes = 400, &" ".repeat(401))]),
-            By(&[|| client::frame(|l| l.message_bytes = 400, &" ".repeat(401))]);
+            By(&[|| client::frame(|l| l.message_bytes = 400, &" ".repeat(401)), client::body]);
         depth: By(&[|| server::frame(|l| l.depth = 8, "[[[[[[[[[]]]]]]]]]")]),
             By(&[|| client::frame(|l| l.depth = 8, "[[[[[[[[[]]]]]]]]]")]);
         batch_items: By(&[|| server::frame(|l| l.batch_items = 1, "[1,2]")]),
             By(&[|| client::frame(|l| l.batch_items = 1, "[1,2]")]);
         name_bytes: By(server::NAMES), By(client::NAMES);
         served: By(&[server::served]), By(&[client::served]);
-        served_bytes: By(&[server::served_bytes]), By(&[client::served_bytes]);
+        served_bytes: By(&[server::served_bytes, server::answers_served]), By(&[client::served_bytes]);
         sent: By(&[server::asks_sent, server::requests_sent]),
             By(&[client::sent, client::sent_between_rounds]);
         tombstones: Forgotten(&[server::cancelled_forgotten, server::elicitations_forgotten]),
@@ -90,7 +90,7 @@ fn rows() -> Vec<Row> {
             Never("a server subscribes to nothing of a client");
         subscription_bytes: By(server::SUBSCRIPTION_BYTES),
             Never("a server subscribes to nothing of a client");
-        asks: By(&[server::asks]), By(&[client::asks]);
+        asks: By(&[server::asks, server::answers_of_a_round]), By(&[client::asks]);
         rounds: By(&[server::rounds]), By(&[client::rounds]);
         state_bytes: By(&[server::state_bytes]), By(&[client::state_bytes]);
         tool_bytes: Never("only a client mirrors parameters of tools into headers"),
