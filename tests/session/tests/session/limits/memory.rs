@@ -6,6 +6,9 @@ use super::{client, server};
 
 const BIG: usize = 1 << 16;
 
+/// A message with an id that is new each time.
+type Message = fn(u64) -> Value;
+
 fn big() -> String {
     "x".repeat(BIG)
 }
@@ -31,7 +34,7 @@ fn small(limits: &mut Limits) {
 /// Every kind of event that can be large counts with what it holds, and taking events makes room.
 #[test]
 fn limits_events_of_a_server_count_by_bytes() {
-    let kinds: [(&str, fn(u64) -> Value); 4] = [
+    let kinds: [(&str, Message); 4] = [
         (
             "requests",
             |id| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": { "cursor": big() } }),
@@ -96,7 +99,7 @@ fn limits_cancelled_requests_count_until_they_are_taken() {
 
 #[test]
 fn limits_events_of_a_client_count_by_bytes() {
-    let kinds: [fn(u64) -> Value; 5] = [
+    let kinds: [Message; 5] = [
         |id| json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list", "params": { "x": big() } }),
         |_| json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "error", "data": big() } }),
         |_| json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "error", "logger": big(), "data": 1 } }),
