@@ -28,9 +28,9 @@ pub struct Limits {
     pub served_bytes: usize,
     /// Own requests that wait for their answer.
     pub sent: usize,
-    /// How much is remembered of what is over, the latest of each kind: cancelled requests of the peer, whose late replies
-    /// are recognised; elicitations by URL, whose completion is told of (2025-11-25); and, in a client, tasks, whose progress
-    /// is (2025-11-25). More is forgotten without a word.
+    /// How many of each kind are remembered, the latest ones: cancelled requests of the peer, whose late replies are
+    /// recognised; elicitations by URL, whose completion is told of (2025-11-25); and, in a client, tasks, whose progress is
+    /// told of (2025-11-25). Older ones are forgotten without a word.
     pub tombstones: usize,
     /// Streams that are open at the same time in a server, whose client opens them. A client opens its streams itself: one
     /// for each message over HTTP, of which `sent` bounds those that wait for an answer.
