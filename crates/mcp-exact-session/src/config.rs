@@ -55,13 +55,17 @@ impl Offer {
     /// What is offered, in order.
     pub(crate) fn rules(&self) -> impl Iterator<Item = &'static Rules> {
         let known = |id: &Revision| revision::find(id.as_str());
-        let floor = self.floor;
+        let above = |floor: &Revision| {
+            let floor = known(floor).map(|floor| floor.revision);
+            move |rules: &&Rules| {
+                floor.is_some_and(|floor| revision::at_least(rules, floor.as_str()))
+            }
+        };
+        let above = self.floor.as_ref().map(above);
         self.revisions
             .iter()
             .filter_map(known)
-            .filter(move |rules| {
-                floor.is_none_or(|floor| revision::at_least(rules, floor.as_str()))
-            })
+            .filter(move |rules| above.as_ref().is_none_or(|above| above(rules)))
     }
 
     pub(crate) fn of_era(&self, era: Era) -> impl Iterator<Item = &'static Rules> {

@@ -61,18 +61,24 @@ pub(crate) struct SentRequests<P> {
 }
 
 impl<P> SentRequests<P> {
-    pub(crate) fn new() -> Self {
+    /// None yet. `last_id` is the last one that this side has used in the session: no id is used twice (`basic`,
+    /// "Requests").
+    pub(crate) fn after(last_id: u64) -> Self {
         Self {
-            last_id: 0,
+            last_id,
             waiting: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             by_key: BTreeMap::new(),
         }
     }
 
+    pub(crate) fn last_id(&self) -> u64 {
+        self.last_id
+    }
+
     /// The id of the next request.
     pub(crate) fn next_id(&self) -> u64 {
-        self.last_id + 1
+        self.last_id.saturating_add(1)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -188,7 +194,7 @@ mod tests {
     use super::*;
 
     fn opened(patience: Patience, progress: bool) -> SentRequests<()> {
-        let mut sent = SentRequests::new();
+        let mut sent = SentRequests::after(0);
         let opening = Opening {
             key: RequestKey(7),
             method: "x".into(),

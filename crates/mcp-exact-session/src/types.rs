@@ -86,7 +86,7 @@ pub enum Transmit {
     },
 }
 
-/// What an HTTP transport adds to a message. A transport without headers ignores it.
+/// What an HTTP transport adds to a message. On [`Binding::Duplex`], which has no headers, only the revision is said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpHints {

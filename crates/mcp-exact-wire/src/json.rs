@@ -40,7 +40,7 @@ impl Json {
         serde_json::to_string(value).map(|text| Self(text.into()))
     }
 
-    /// The JSON of a value of a generated type, exactly.
+    /// The JSON of a value of a generated type, exactly. An [`Encode`] of one's own has to write one JSON value.
     pub fn from_encode<T: Encode + ?Sized>(value: &T) -> Self {
         Self(to_string(value).into())
     }
@@ -285,6 +285,7 @@ impl Encode for JsonObject {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{RequestId, WithId};
 
     fn object(text: &str) -> JsonObject {
         text.parse().expect("an object")
@@ -317,7 +318,7 @@ mod tests {
     #[test]
     fn a_member_is_set_and_the_others_keep_their_text() {
         check_insert("{}", "a", r#"{"a":true}"#);
-        check_insert("{ }", "a", r#"{ "a":true}"#);
+        check_insert("{ }", "a", r#"{"a":true}"#);
         check_insert(r#"{"b" : 1e0 }"#, "a", r#"{"b" : 1e0 ,"a":true}"#);
         check_insert(r#"{"a":1 , "b":2}"#, "a", r#"{"a":true , "b":2}"#);
         check_insert(r#"{"x":{"a":1}}"#, "a", r#"{"x":{"a":1},"a":true}"#);
@@ -354,6 +355,28 @@ mod tests {
         let inner = found[0].and_then(JsonRef::object).expect("an object");
         assert_eq!(inner.find("c").map(JsonRef::text), Some("2"));
         assert_eq!(inner.to_object().text(), r#"{"c":2}"#);
+    }
+
+    #[test]
+    fn an_object_with_members_that_are_set_goes_on_with_what_encloses_it() {
+        let check = |text: &str, expected: &str| {
+            let object = object(text);
+            let method = Json::string("ping");
+            let request = object.view().with([("method", Some(method.view()))]);
+            let id = RequestId::from(1_u64);
+            assert_eq!(to_string(&WithId { id, request }), expected);
+        };
+        for empty in ["{}", "{ }"] {
+            check(empty, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+        }
+        check(
+            r#"{"method":0,"x":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","x":1}"#,
+        );
+        check(
+            r#"{ "x":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"x":1,"method":"ping"}"#,
+        );
     }
 
     #[test]

@@ -106,5 +106,5 @@ pub use validate::{
     MAX_LISTED, Path, Validate, Violation, ViolationKind, Violations, check_format,
     check_max_items, check_maximum, check_min_items, check_minimum,
 };
-pub use view::{JsonRef, ObjectRef, ObjectWith, Set};
+pub use view::{JsonRef, ObjectRef, ObjectWith};
 pub use writer::Writer;

@@ -15,7 +15,7 @@ pub trait Decode: Sized {
     fn decode(r: &mut Reader<'_>) -> Read<Self>;
 }
 
-/// A type that can be encoded as JSON text.
+/// A type that can be encoded as JSON text: as one value, without white space around it.
 pub trait Encode {
     /// Writes the value.
     fn encode(&self, w: &mut Writer<'_>);

@@ -111,7 +111,7 @@ impl<'a> ObjectRef<'a> {
         found
     }
 
-    /// The values of several members, found in one walk.
+    /// The values of several members, found in one walk. No two names are the same.
     pub fn find_each<const N: usize>(self, names: [&str; N]) -> [Option<JsonRef<'a>>; N] {
         let mut found = [None; N];
         for member in self.members() {
@@ -123,8 +123,11 @@ impl<'a> ObjectRef<'a> {
     }
 
     /// The object with members set as [`JsonObject::insert`] sets them, for encoding. Those that are set to `None` stay as
-    /// they are.
-    pub fn with<const N: usize>(self, set: [Set<'a>; N]) -> ObjectWith<'a, N> {
+    /// they are. No two names are the same.
+    pub fn with<const N: usize>(
+        self,
+        set: [(&'a str, Option<JsonRef<'a>>); N],
+    ) -> ObjectWith<'a, N> {
         let is_new = set.iter().all(|(_, value)| value.is_none());
         ObjectWith {
             object: self,
@@ -133,9 +136,12 @@ impl<'a> ObjectRef<'a> {
         }
     }
 
-    /// The object and members that are known not to be in it, such as by [`find_each`](Self::find_each), for encoding: they
-    /// are not looked for.
-    pub fn and<const N: usize>(self, set: [Set<'a>; N]) -> ObjectWith<'a, N> {
+    /// The same for members that are known not to be there, such as by [`find_each`](Self::find_each): they are not looked
+    /// for. One that is there after all is there twice afterwards.
+    pub fn with_new<const N: usize>(
+        self,
+        set: [(&'a str, Option<JsonRef<'a>>); N],
+    ) -> ObjectWith<'a, N> {
         ObjectWith {
             object: self,
             set,
@@ -181,7 +187,7 @@ impl Encode for ObjectRef<'_> {
 }
 
 /// A member's name, and the value that it is set to.
-pub type Set<'a> = (&'a str, Option<JsonRef<'a>>);
+type Set<'a> = (&'a str, Option<JsonRef<'a>>);
 
 /// An object with some members set, which is written without being built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,7 +199,7 @@ pub struct ObjectWith<'a, const N: usize> {
 }
 
 impl<const N: usize> ObjectWith<'_, N> {
-    /// The most bytes that it takes, where no name needs to be escaped.
+    /// How many bytes it takes, about: enough where no name needs to be escaped and none is there twice.
     pub fn size(&self) -> usize {
         let set = self.set.iter();
         let set = set.filter_map(|(name, value)| Some(name.len() + (*value)?.0.len() + 4));
@@ -205,7 +211,6 @@ impl<const N: usize> Encode for ObjectWith<'_, N> {
     fn encode(&self, w: &mut Writer<'_>) {
         let text = self.object.0;
         let (mut left, mut at) = (self.set, 0);
-        let mut empty = text.as_bytes()[1..].trim_ascii_start() == b"}";
         let mut members = (!self.is_new).then(|| self.object.members());
         for member in members.iter_mut().flatten() {
             let of = |set: &[Set<'_>; N]| set.iter().position(|(name, _)| *name == member.name);
@@ -218,20 +223,19 @@ impl<const N: usize> Encode for ObjectWith<'_, N> {
                 left[index].1 = None;
             }
         }
-        let mut left = left
-            .iter()
-            .filter_map(|(name, value)| Some((name, (*value)?)));
-        let Some((name, value)) = left.next() else {
-            return w.put(&text[at..]);
+        let rest = &text[at..];
+        let some = left.iter().any(|(_, value)| value.is_some());
+        let Some(open) = rest.strip_suffix('}').filter(|_| some) else {
+            return w.put(rest);
         };
-        w.put(&text[at..text.len() - 1]);
-        for (name, value) in std::iter::once((name, value)).chain(left) {
-            if !std::mem::take(&mut empty) {
-                w.put(",");
+        // The comma before a name is the writer's to put: what encloses this object may have begun it.
+        let blank = at == 0 && open.trim_end() == "{";
+        w.put(if blank { "{" } else { open });
+        for (name, value) in left {
+            if let Some(value) = value {
+                w.name(name);
+                w.put(value.0);
             }
-            w.string(name);
-            w.put(":");
-            w.put(value.0);
         }
         w.put("}");
     }

@@ -46,6 +46,7 @@ impl Poster {
             config,
             binding,
             agreed_on(revision, capabilities),
+            0,
             Time::ZERO,
         );
         Self {

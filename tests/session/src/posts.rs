@@ -82,6 +82,7 @@ impl Posts {
                 config,
                 binding,
                 agreed_on(revision, capabilities),
+                0,
                 Time::ZERO,
             ),
         };

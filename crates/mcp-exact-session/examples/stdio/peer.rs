@@ -14,7 +14,7 @@ use mcp_exact_session::{
 };
 use serde_json::{Value, json};
 
-use crate::{pipe, say};
+use crate::{pipe, say, uses};
 
 pub type Failed = Box<dyn error::Error>;
 
@@ -134,7 +134,7 @@ impl Peer {
                 }
                 ClientEvent::Ask { key, ask, .. } => {
                     asked.push(ask.method().to_owned());
-                    self.client.answer(key, crate::answer(&ask), self.now())?;
+                    self.client.answer(key, uses::answer(&ask), self.now())?;
                 }
                 event => self.other(event)?,
             }
@@ -145,7 +145,7 @@ impl Peer {
     fn other(&mut self, event: ClientEvent) -> Result<(), Failed> {
         match event {
             ClientEvent::Ask { key, ask, .. } => {
-                self.client.answer(key, crate::answer(&ask), self.now())?;
+                self.client.answer(key, uses::answer(&ask), self.now())?;
             }
             ClientEvent::Log(_, logged) => {
                 say(&format!("  log, {}: {}", logged.level, logged.data))?;

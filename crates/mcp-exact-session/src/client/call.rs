@@ -370,7 +370,7 @@ fn round(id: u64, method: &str, own: &Own, spoken: &Spoken) -> Vec<u8> {
     ];
     let params = params.unwrap_or_default();
     let params = match there {
-        [None, None, None] => params.and(more),
+        [None, None, None] => params.with_new(more),
         _ => params.with(more),
     };
     message::request(id, method, Some(params))

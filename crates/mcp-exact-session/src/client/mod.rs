@@ -99,12 +99,14 @@ impl Client {
         now: Time,
     ) -> Result<Self, ConfigError> {
         config.check()?;
-        let mut client = Self::with_state(config, binding, State::start(), now);
+        let mut client = Self::with_state(config, binding, State::start(), 0, now);
         client.begin(prior);
         Ok(client)
     }
 
-    /// A client that goes on with a session whose handshake has taken place elsewhere.
+    /// A client that goes on with a session whose handshake has taken place elsewhere. `last_id` is what [`last_id`](Self::last_id)
+    /// said there: "The request ID MUST NOT have been previously used by the requestor within the same session" (`basic`,
+    /// "Requests"). Machines that go on side by side need ids that are far apart.
     ///
     /// # Errors
     /// [`ConfigError`] when the configuration does not offer the revision of the agreement.
@@ -112,6 +114,7 @@ impl Client {
         config: Arc<ClientConfig>,
         binding: Binding,
         known: Agreed,
+        last_id: u64,
         now: Time,
     ) -> Result<Self, ConfigError> {
         config.check()?;
@@ -119,10 +122,16 @@ impl Client {
         let unknown = || ConfigError::UnknownRevision(id.to_owned());
         let rules = config.offer.find(id).ok_or_else(unknown)?;
         let state = State::Operating(Arc::new(Spoken::new(rules, known, &config)));
-        Ok(Self::with_state(config, binding, state, now))
+        Ok(Self::with_state(config, binding, state, last_id, now))
     }
 
-    fn with_state(config: Arc<ClientConfig>, binding: Binding, state: State, now: Time) -> Self {
+    fn with_state(
+        config: Arc<ClientConfig>,
+        binding: Binding,
+        state: State,
+        last_id: u64,
+        now: Time,
+    ) -> Self {
         let (tombstones, longest) = (config.limits.tombstones, config.limits.name_bytes);
         let elicited = Elicited::new(tombstones, longest, state.spoken().is_some());
         let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
@@ -134,7 +143,7 @@ impl Client {
             last_key: 0,
             last_stream: 0,
             streams: duplex.into_iter().collect(),
-            sent: SentRequests::new(),
+            sent: SentRequests::after(last_id),
             rounds: BTreeMap::new(),
             asks: BTreeMap::new(),
             served: Served::new(tombstones),
@@ -242,6 +251,11 @@ impl Client {
     /// What was agreed, once it was.
     pub fn agreed(&self) -> Option<&Agreed> {
         self.state.spoken().map(|spoken| &spoken.agreed)
+    }
+
+    /// The last id of a request of this side, for [`assume`](Self::assume) later; zero before the first one.
+    pub fn last_id(&self) -> u64 {
+        self.sent.last_id()
     }
 
     /// What it holds at this moment.

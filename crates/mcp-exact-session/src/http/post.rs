@@ -129,6 +129,8 @@ pub fn is_session_id(id: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use mcp_exact_wire::Revision;
+
     use super::*;
 
     const MODERN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
@@ -145,6 +147,20 @@ mod tests {
         };
         let offer = Offer::of(offer.iter().copied()).expect("known");
         classify(&http, body.as_bytes(), &offer)
+    }
+
+    #[test]
+    fn above_a_floor_that_is_not_known_there_is_nothing() {
+        let belongs = |floor: &'static str| {
+            let offer = Offer {
+                floor: Some(Revision::new(floor)),
+                ..Offer::default()
+            };
+            classify(&HttpRequest::default(), INITIALIZE.as_bytes(), &offer)
+        };
+        assert_eq!(belongs("2025-11-25"), Posted::Initialize);
+        assert_eq!(belongs("1999-01-01"), Posted::Stateless);
+        assert_eq!(belongs("nonsense"), Posted::Stateless);
     }
 
     #[test]

@@ -243,26 +243,33 @@ impl<C> Server<C> {
                 revision: rules.revision,
             });
         }
-        let params = ask.params.as_ref();
-        let names = ["_meta", "task"];
-        let [meta, task] = params.map_or([None; 2], |params| params.view().find_each(names));
-        notice::no_own_token(&ask.method, meta)?;
-        let theirs = &caller.agreed.capabilities;
-        let lacking = capability::of_request(&ask.method, params, rules, theirs);
-        let of_task = |_| capability::of_task(&ask.method, rules, theirs);
-        match lacking.or_else(|| task.and_then(of_task)) {
-            Some(lacking) => Err(SendError::Capability {
-                method: ask.method.clone(),
-                capability: lacking.capability,
-            }),
-            None => question::check_sent(&ask.method, params, rules).map_err(|reason| {
-                SendError::Params {
-                    method: ask.method.clone(),
-                    reason,
-                }
-            }),
-        }
+        fits(caller, &ask.method, ask.params.as_ref())
     }
+}
+
+/// Whether a client may be sent a request with these parameters: by its capabilities, and by what the request has to say.
+pub(super) fn fits(
+    caller: &Caller,
+    method: &str,
+    params: Option<&JsonObject>,
+) -> Result<(), SendError> {
+    let rules = caller.rules;
+    let names = ["_meta", "task"];
+    let [meta, task] = params.map_or([None; 2], |params| params.view().find_each(names));
+    notice::no_own_token(method, meta)?;
+    let theirs = &caller.agreed.capabilities;
+    let lacking = capability::of_request(method, params, rules, theirs);
+    let of_task = |_| capability::of_task(method, rules, theirs);
+    if let Some(lacking) = lacking.or_else(|| task.and_then(of_task)) {
+        return Err(SendError::Capability {
+            method: method.to_owned(),
+            capability: lacking.capability,
+        });
+    }
+    question::check_sent(method, params, rules).map_err(|reason| SendError::Params {
+        method: method.to_owned(),
+        reason,
+    })
 }
 
 /// Checks the error that demands elicitations by URL, before it leaves (2025-11-25, `client/elicitation`).

@@ -114,10 +114,12 @@ impl<C> Server<C> {
     ) -> Result<Self, ConfigError> {
         config.check()?;
         let state = State::new();
-        Ok(Self::with_state(config, binding, state, now))
+        Ok(Self::with_state(config, binding, state, 0, now))
     }
 
-    /// A server that goes on with a session whose handshake has taken place elsewhere.
+    /// A server that goes on with a session whose handshake has taken place elsewhere. `last_id` is what [`last_id`](Self::last_id)
+    /// said there: "The request ID MUST NOT have been previously used by the requestor within the same session" (`basic`,
+    /// "Requests"). Machines that go on side by side need ids that are far apart.
     ///
     /// # Errors
     /// [`ConfigError`] when the configuration does not offer the revision of the agreement.
@@ -125,6 +127,7 @@ impl<C> Server<C> {
         config: Arc<ServerConfig>,
         binding: Binding,
         known: Agreed,
+        last_id: u64,
         now: Time,
     ) -> Result<Self, ConfigError> {
         config.check()?;
@@ -132,10 +135,16 @@ impl<C> Server<C> {
         let unknown = || ConfigError::UnknownRevision(id.to_owned());
         let rules = config.offer.find(id).ok_or_else(unknown)?;
         let state = State::assume(rules, known);
-        Ok(Self::with_state(config, binding, state, now))
+        Ok(Self::with_state(config, binding, state, last_id, now))
     }
 
-    fn with_state(config: Arc<ServerConfig>, binding: Binding, state: State, now: Time) -> Self {
+    fn with_state(
+        config: Arc<ServerConfig>,
+        binding: Binding,
+        state: State,
+        last_id: u64,
+        now: Time,
+    ) -> Self {
         let tombstones = config.limits.tombstones;
         // The ids are the program's own, however long.
         let elicited = Elicited::new(tombstones, usize::MAX, state.is_operating());
@@ -150,7 +159,7 @@ impl<C> Server<C> {
             streams: duplex.into_iter().collect(),
             served: Served::new(tombstones),
             batches: Batches::default(),
-            sent: SentRequests::new(),
+            sent: SentRequests::after(last_id),
             outbox: Outbox::default(),
             events: Events::new(),
             rate: Rate::default(),
@@ -291,6 +300,11 @@ impl<C> Server<C> {
     /// What was agreed in the handshake, once it was.
     pub fn agreed(&self) -> Option<&Agreed> {
         self.state.caller().map(|caller| &caller.agreed)
+    }
+
+    /// The last id of a request of this side, for [`assume`](Self::assume) later; zero before the first one.
+    pub fn last_id(&self) -> u64 {
+        self.sent.last_id()
     }
 
     /// What it holds at this moment.

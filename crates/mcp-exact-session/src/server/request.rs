@@ -5,10 +5,10 @@
 
 use mcp_exact_wire::{Encode, JsonObject, Request};
 
+use super::answer::fits;
 use super::incoming::Scope;
 use super::{Purpose, Server};
 use crate::Time;
-use crate::capability;
 use crate::client::CallOptions;
 use crate::error::SendError;
 use crate::limits::{Limit, Patience};
@@ -45,13 +45,7 @@ impl<C> Server<C> {
                 revision: rules.revision,
             });
         }
-        let theirs = &caller.agreed.capabilities;
-        if let Some(lacking) = capability::of_request(method, params.as_ref(), rules, theirs) {
-            return Err(SendError::Capability {
-                method: method.to_owned(),
-                capability: lacking.capability,
-            });
-        }
+        fits(&caller, method, params.as_ref())?;
         if !self.streams.contains_key(&address.on) {
             return Err(SendError::NoStream);
         }
@@ -61,6 +55,7 @@ impl<C> Server<C> {
         if let Some(limit) = self.outbox.full(&self.config.limits) {
             return Err(SendError::Limit(limit));
         }
+        self.elicited.note(method, params.as_ref());
         let key = self.key();
         let opening = Opening {
             key,

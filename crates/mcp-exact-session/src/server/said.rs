@@ -166,7 +166,7 @@ impl Words {
             Some(said) => said
                 .filter(|said| said.find(meta::SERVER_INFO).is_none())
                 .map(|said| {
-                    said.and([(meta::SERVER_INFO, Some(self.info.view()))])
+                    said.with_new([(meta::SERVER_INFO, Some(self.info.view()))])
                         .into()
                 })
                 .map(Cow::Owned),
@@ -190,7 +190,7 @@ impl Words {
         message::result(
             id,
             match is_new {
-                true => result.view().and(more),
+                true => result.view().with_new(more),
                 false => result.view().with(more),
             },
         )

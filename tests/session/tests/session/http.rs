@@ -264,7 +264,7 @@ fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
         instructions: None,
     };
     let mut server: Server<()> =
-        Server::assume(config, Binding::StreamableHttp, known, Time::ZERO).expect("offered");
+        Server::assume(config, Binding::StreamableHttp, known, 0, Time::ZERO).expect("offered");
     assert_eq!(server.publish(&Change::Tools), 0, "no stream for it");
     assert_eq!(
         server.ping(Patience::default(), Time::ZERO),

@@ -252,13 +252,27 @@ fn a_client_refuses_an_answer_that_is_no_initialize_result() {
 
 #[test]
 fn an_agreement_comes_back_from_its_text_and_the_session_goes_on() {
-    let server = RawServer::begun(config(), "2025-06-18", json!({ "roots": {} }));
+    let mut server = RawServer::begun(config(), "2025-06-18", json!({ "roots": {} }));
+    let patience = Patience::default();
+    let pinged = server.machine.ping(patience, server.now);
+    pinged.expect("sent");
+    let used = server.drain();
+    assert_eq!(used[0]["id"], server.machine.last_id());
     let agreed = server.machine.agreed().expect("agreed").clone();
     let restored: Agreed = agreed.to_string().parse().expect("its own text");
     assert_eq!(restored, agreed);
     let now = Time::ZERO;
-    let machine = Server::assume(config().into(), Binding::Duplex, restored, now).expect("offered");
+    let last_id = server.machine.last_id();
+    let machine = Server::assume(config().into(), Binding::Duplex, restored, last_id, now);
+    let machine = machine.expect("offered");
     let mut server = RawServer { machine, now };
+    server.machine.ping(patience, now).expect("sent");
+    let more = server.drain();
+    assert_eq!(more[0]["id"], last_id + 1, "no id is used twice");
+    // An answer to a ping of before is late, and no answer to nothing.
+    let late = json!({ "jsonrpc": "2.0", "id": used[0]["id"], "result": {} });
+    assert!(server.send(&late).is_empty());
+    assert!(server.machine.poll_event().is_none());
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     assert!(server.send(&call).is_empty());
     assert_eq!(server.request().revision().as_str(), "2025-06-18");
@@ -271,6 +285,26 @@ fn an_agreement_comes_back_from_its_text_and_the_session_goes_on() {
     ] {
         assert!(bad.parse::<Agreed>().is_err(), "{bad}");
     }
+}
+
+#[test]
+fn a_client_that_goes_on_with_a_session_uses_no_id_again() {
+    let offer = ["2025-11-25"];
+    let mut pair = Pair::new(client_config(&offer), server_config(&offer));
+    pair.run();
+    let used = pair.client.last_id();
+    let agreed = pair.client.agreed().expect("agreed").to_string();
+    let agreed: Agreed = agreed.parse().expect("its own text");
+    let config = client_config(&offer).into();
+    let client = Client::assume(config, Binding::Duplex, agreed, used, Time::ZERO);
+    let mut client = client.expect("offered");
+    let sent = client.request("ping", None, CallOptions::default(), Time::ZERO);
+    sent.expect("it leaves");
+    let mut frame = Vec::new();
+    client.poll_transmit(&mut frame).expect("a frame");
+    let frame: Value = serde_json::from_slice(&frame).expect("JSON");
+    assert!(used > 0);
+    assert_eq!(frame["id"], used + 1);
 }
 
 #[test]

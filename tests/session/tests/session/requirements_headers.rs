@@ -90,6 +90,7 @@ fn hdr_on_every_post_and_they_say_what_the_body_says() {
             Arc::new(config),
             Binding::StreamableHttp,
             agreed_on(NEW, capabilities),
+            0,
             Time::ZERO,
         )
         .expect("offered")

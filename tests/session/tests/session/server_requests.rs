@@ -165,3 +165,72 @@ fn canc_requests_of_a_server_time_out_and_are_cancelled() {
         "{events:?}"
     );
 }
+
+/// What is refused of a question in a reply is refused of one that a server sends by itself, and nothing leaves.
+#[test]
+fn a_request_of_a_server_is_checked_as_a_question_in_a_reply_is() {
+    let able = json!({ "roots": {}, "sampling": {}, "elicitation": {} });
+    let mut raw = RawServer::begun(server_config(&["2025-11-25"]), "2025-11-25", able);
+    let mut id = 0;
+    let token = json!({ "_meta": { "progressToken": 1 } });
+    let task = json!({ "messages": [], "maxTokens": 1, "task": {} });
+    let url = json!({ "mode": "url", "message": "m", "url": "https://x.y", "elicitationId": "e" });
+    for (method, params, capability) in [
+        ("roots/list", token, None),
+        ("elicitation/create", json!({}), None),
+        (
+            "sampling/createMessage",
+            task,
+            Some("tasks.requests.sampling.createMessage"),
+        ),
+        ("elicitation/create", url, Some("elicitation.url")),
+    ] {
+        let params = Some(object(params));
+        let asks = vec![("q".to_owned(), Ask::new(method, params.clone()))];
+        let alone = raw
+            .machine
+            .request(Scope::Peer, method, params, options(false), raw.now);
+        id += 1;
+        raw.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" }));
+        let key = raw.request().key;
+        let asked = raw
+            .machine
+            .reply(key, Reply::Ask { asks, state: None }, raw.now);
+        assert_eq!(alone.clone().map(drop), asked.map(drop), "{method}");
+        match (alone, capability) {
+            (Err(SendError::Params { .. }), None) => {}
+            (Err(SendError::Capability { capability, .. }), Some(lacking)) => {
+                assert_eq!(capability, lacking);
+            }
+            (other, _) => panic!("{method}: {other:?}"),
+        }
+        assert!(raw.drain().is_empty(), "{method}");
+    }
+}
+
+#[test]
+fn elic_complete_of_an_elicitation_that_a_server_has_sent_by_itself() {
+    let able = json!({ "elicitation": { "url": {} } });
+    let mut raw = RawServer::begun(server_config(&["2025-11-25"]), "2025-11-25", able);
+    let complete = |raw: &mut RawServer| {
+        let params = Some(object(json!({ "elicitationId": "e" })));
+        let method = "notifications/elicitation/complete";
+        raw.machine.notify(Scope::Peer, method, params)
+    };
+    assert!(matches!(complete(&mut raw), Err(SendError::Params { .. })));
+    let url = json!({ "mode": "url", "message": "m", "url": "https://x.y", "elicitationId": "e" });
+    let method = "elicitation/create";
+    let sent = raw.machine.request(
+        Scope::Peer,
+        method,
+        Some(object(url)),
+        options(false),
+        raw.now,
+    );
+    sent.expect("declared");
+    let sent = raw.drain();
+    let accepted =
+        json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": { "action": "accept" } });
+    raw.send(&accepted);
+    assert_eq!(complete(&mut raw), Ok(Sent::Queued));
+}

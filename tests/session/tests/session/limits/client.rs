@@ -280,7 +280,7 @@ fn posted(config: ClientConfig) -> (Client, StreamId, Value) {
     let agreed = json!({ "revision": NEW, "capabilities": { "tools": {} } });
     let agreed: Agreed = agreed.to_string().parse().expect("an agreement");
     let http = Binding::StreamableHttp;
-    let mut client = Client::assume(config.into(), http, agreed, Time::ZERO).expect("offered");
+    let mut client = Client::assume(config.into(), http, agreed, 0, Time::ZERO).expect("offered");
     let options = CallOptions::default();
     let key = client.request("tools/list", None, options, Time::ZERO);
     let mut sent = Vec::new();
