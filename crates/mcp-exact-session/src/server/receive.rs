@@ -208,33 +208,35 @@ impl<C> Server<C> {
         if call.method == "initialize" {
             return self.initialize(on, batch, &id, &call);
         }
+        let request = Received {
+            on,
+            batch,
+            scope: None,
+            id,
+            call,
+            token,
+        };
+        self.asked_in_session(request, with);
+    }
+
+    /// A request that is part of a session.
+    fn asked_in_session(&mut self, request: Received, with: &Arc<Inbound<C>>) {
+        let (on, batch) = (request.on, request.batch);
+        let (id, call) = (&request.id, &request.call);
         let Some(caller) = self.state.caller().map(Arc::clone) else {
-            return self.before_initialize(on, batch, &id, &call.method);
+            return self.before_initialize(on, batch, id, &call.method);
         };
         match call.method.as_str() {
-            _ if self.served.find(None, &id).is_some() => self.id_in_use(on, batch, id),
-            "ping" => self.pong(on, batch, &id),
-            "logging/setLevel" => match self.set_level(&caller, &call) {
-                Ok(()) => self.pong(on, batch, &id),
-                Err(error) => self.refuse_in_session(on, batch, &id, &error),
+            _ if self.served.find(None, id).is_some() => self.id_in_use(on, batch, request.id),
+            "ping" => self.pong(on, batch, id),
+            "logging/setLevel" => match self.set_level(&caller, call) {
+                Ok(()) => self.pong(on, batch, id),
+                Err(error) => self.refuse_in_session(on, batch, id, &error),
             },
-            _ => {
-                let params = call.params.as_ref();
-                match self.admit(&caller, &call.method, params, call.size()) {
-                    Ok(()) => {
-                        let request = Received {
-                            on,
-                            batch,
-                            scope: None,
-                            id,
-                            call,
-                            token,
-                        };
-                        self.serve(request, caller, with, Resumed::default());
-                    }
-                    Err(error) => self.refuse_in_session(on, batch, &id, &error),
-                }
-            }
+            method => match self.admit(&caller, method, call.params.as_ref(), call.size()) {
+                Ok(()) => self.serve(request, caller, with, Resumed::default()),
+                Err(error) => self.refuse_in_session(on, batch, id, &error),
+            },
         }
     }
 
