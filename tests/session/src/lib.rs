@@ -5,6 +5,7 @@
 
 mod checked;
 mod judge;
+mod load;
 pub mod modern;
 mod pair;
 mod poster;
@@ -18,13 +19,14 @@ use std::sync::Arc;
 
 pub use checked::{CheckedClient, CheckedServer, client_at, request_at};
 pub use judge::Judge;
+pub use load::check_load;
 pub use mcp_exact_session::*;
 pub use pair::{Pair, Step};
 pub use poster::{Headers, Poster, header};
 pub use posts::{Posts, SESSIONS, agreed_on, call, http_request, posts};
 pub use raw::{RawClient, RawServer, initialize};
 pub use replies::{content, elicit, questions, tools};
-pub use schema::{check_batchless, check_message, documents};
+pub use schema::{check_batchless, check_message, defines, documents, errors_need_id, errors_of};
 pub use serde_json::{Value, json};
 
 /// The revision whose requests carry what a handshake said before.

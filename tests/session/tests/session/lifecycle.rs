@@ -258,7 +258,7 @@ fn an_agreement_comes_back_from_its_text_and_the_session_goes_on() {
     assert_eq!(restored, agreed);
     let now = Time::ZERO;
     let machine = Server::assume(config().into(), Binding::Duplex, restored, now).expect("offered");
-    let mut server = RawServer { machine, now };
+    let mut server = RawServer::of(machine, now);
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     assert!(server.send(&call).is_empty());
     assert_eq!(server.request().revision().as_str(), "2025-06-18");

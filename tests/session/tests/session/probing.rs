@@ -212,19 +212,13 @@ fn ver_a_verdict_saves_the_probe() {
     ] {
         let verdict: Verdict = verdict.parse().expect("known");
         let machine = Client::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
-        let mut client = RawClient {
-            machine: machine.expect("a configuration"),
-            now: Time::ZERO,
-        };
+        let mut client = RawClient::of(machine.expect("a configuration"), Time::ZERO);
         assert_eq!(client.drain()[0]["method"], method);
     }
     // A verdict that fails is no verdict.
     let verdict: Verdict = "2025-06-18".parse().expect("known");
     let machine = Client::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
-    let mut client = RawClient {
-        machine: machine.expect("a configuration"),
-        now: Time::ZERO,
-    };
+    let mut client = RawClient::of(machine.expect("a configuration"), Time::ZERO);
     let initialize = client.drain().remove(0);
     let next = client.send(&error(
         &initialize,
