@@ -6,7 +6,7 @@
     reason = "counts belong into the output of a test run"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
@@ -51,10 +51,12 @@ fn judged(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usi
 fn every_request_of_both_sides_ends_exactly_once_whatever_the_network_does() {
     let mut seen = BTreeMap::new();
     let mut answers: BTreeMap<_, (usize, usize)> = BTreeMap::new();
+    let mut reached = BTreeSet::new();
     for (client, server) in peers() {
         for seed in 0..120 {
             let faults = [0, 10, 40][usize::try_from(seed % 3).unwrap_or(0)];
             let told = run(seed, &client, &server, faults, 150);
+            reached.extend(told.reached);
             for (end, count) in told.outcomes {
                 *seen.entry(end).or_insert(0_usize) += count;
             }
@@ -64,7 +66,17 @@ fn every_request_of_both_sides_ends_exactly_once_whatever_the_network_does() {
             }
         }
     }
-    println!("ended: {seen:?}; answered and cancelled: {answers:?}");
+    println!("ended: {seen:?}; answered and cancelled: {answers:?}; reached: {reached:?}");
+    // What is looked at after each step is no more than the limits, and as much.
+    for role in ["client", "server"] {
+        for name in ["served", "sent", "tombstones"] {
+            assert!(reached.contains(&(role, name)), "{role} {name} {reached:?}");
+        }
+    }
+    assert!(
+        reached.contains(&("server", "subscriptions")),
+        "{reached:?}"
+    );
     // All of them happen to both sides, and often.
     for role in ["client", "server"] {
         for kind in ["result", "error", "timeout", "cancelled", "lost", "closed"] {

@@ -40,6 +40,8 @@ pub(crate) struct Told {
     pub(crate) transcript: Vec<String>,
     /// How often the requests of a role ended how.
     pub(crate) outcomes: BTreeMap<(&'static str, &'static str), usize>,
+    /// The bounds that a role has reached.
+    pub(crate) reached: BTreeSet<(&'static str, &'static str)>,
     /// How many requests a role has answered, and how many were cancelled before.
     pub(crate) answers: BTreeMap<&'static str, (usize, usize)>,
     pub(crate) judge: Option<Judge>,
@@ -103,13 +105,13 @@ impl Account {
 /// Limits that a short run reaches.
 pub(crate) fn limits() -> Limits {
     Limits {
-        served: 8,
-        served_bytes: 1 << 10,
+        served: 4,
+        served_bytes: 640,
         sent: 8,
         queued: 32,
-        tombstones: 4,
+        tombstones: 2,
         notifications_per_second: 50,
-        subscriptions: 2,
+        subscriptions: 1,
         asks: 4,
         rounds: 3,
         ..Limits::default()
@@ -333,9 +335,24 @@ impl World {
     }
 
     /// What both machines hold after one thing has happened.
-    fn check_loads(&self) {
-        check_load(&self.client.load(), &limits());
-        check_load(&self.server.load(), &limits());
+    fn check_loads(&mut self) {
+        let most = limits();
+        for (role, load) in [
+            ("client", self.client.load()),
+            ("server", self.server.load()),
+        ] {
+            check_load(&load, &most);
+            for (name, held, bound) in [
+                ("served", load.served, most.served),
+                ("sent", load.sent, most.sent),
+                ("tombstones", load.tombstones, most.tombstones),
+                ("subscriptions", load.subscriptions, most.subscriptions),
+            ] {
+                if held == bound {
+                    self.told.reached.insert((role, name));
+                }
+            }
+        }
     }
 
     fn wait(&mut self) {
