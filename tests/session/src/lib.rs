@@ -52,6 +52,14 @@ pub fn per_request() -> Vec<&'static str> {
     of_era(Era::PerRequest)
 }
 
+/// The newest revision of an era: what a peer that speaks all of them prefers there.
+///
+/// # Panics
+/// When there is none.
+pub fn newest(wanted: Era) -> &'static str {
+    of_era(wanted).pop().expect("one of each era")
+}
+
 fn of_era(wanted: Era) -> Vec<&'static str> {
     all()
         .into_iter()

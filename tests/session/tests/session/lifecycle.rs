@@ -35,7 +35,10 @@ fn life_version_alternative_is_never_a_revision_without_handshake() {
     let all = newest_first();
     let mut server = RawServer::new(server_config(&all));
     let answers = server.send(&initialize("2026-07-28", json!({})));
-    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(
+        answers[0]["result"]["protocolVersion"],
+        newest(Era::Handshake)
+    );
 }
 
 #[test]

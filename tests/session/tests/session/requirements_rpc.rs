@@ -471,7 +471,11 @@ fn rpc_legacy_codes_no_meaning() {
         let probe = client.drain().remove(0);
         let error = json!({ "code": code, "message": "m" });
         let next = client.send(&json!({ "jsonrpc": "2.0", "id": probe["id"], "error": error }));
-        assert_eq!(next[0]["params"]["protocolVersion"], "2025-11-25", "{code}");
+        assert_eq!(
+            next[0]["params"]["protocolVersion"],
+            newest(Era::Handshake),
+            "{code}"
+        );
     }
 }
 
