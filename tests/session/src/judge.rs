@@ -3,20 +3,22 @@
 //!
 //! Takes frames in the order of sending; panics when one is not valid, and counts what it has checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::{all, check_message};
+use crate::{all, check_message, defines, errors_of, per_request};
 
 /// The judge of one connection.
 #[derive(Debug, Default)]
 pub struct Judge {
     /// Requests by sender and id, with their revision.
     sent: BTreeMap<(bool, String), (String, Option<String>)>,
+    /// The revisions that requests of the test have named.
+    named: BTreeSet<String>,
     /// How many messages of each revision were checked.
     pub checked: BTreeMap<String, usize>,
-    /// How many belong to no revision yet, such as an error before anything is agreed.
+    /// How many belong to no revision yet, such as an error before anything is agreed: they are valid in one of them.
     pub early: usize,
 }
 
@@ -25,13 +27,15 @@ impl Judge {
     ///
     /// # Panics
     /// When it is no JSON, has a line break, or is not valid.
+    #[track_caller]
     pub fn frame(&mut self, from_client: bool, frame: &[u8], agreed: Option<&str>) {
         assert!(!frame.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
         let frame: Value = serde_json::from_slice(frame).expect("JSON");
         match frame.as_array() {
             Some(batch) => {
                 assert!(!batch.is_empty(), "an empty batch");
-                assert_eq!(agreed, Some("2025-03-26"), "a batch");
+                let has_batches = |revision| defines(revision, "JSONRPCBatchRequest");
+                assert!(agreed.is_some_and(has_batches), "a batch: {frame}");
                 for message in batch {
                     self.message(from_client, message, agreed);
                 }
@@ -47,32 +51,87 @@ impl Judge {
         self.sent.insert(key, (method, Some(revision.to_owned())));
     }
 
+    /// Notes a message of the test, or a batch of them, which may be as bad as the test likes.
+    pub fn heard(&mut self, from_client: bool, message: &Value) {
+        for message in message.as_array().into_iter().flatten() {
+            self.heard(from_client, message);
+        }
+        if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
+            let revision = said(message);
+            self.named.extend(revision.clone());
+            let request = (method.to_owned(), revision);
+            self.sent.insert((from_client, id.to_string()), request);
+        }
+    }
+
+    #[track_caller]
     fn message(&mut self, from_client: bool, message: &Value, agreed: Option<&str>) {
-        let known = |id: &Value| all().contains(&id.as_str().unwrap_or_default());
         let id = message["id"].to_string();
         let asked = self.sent.get(&(!from_client, id.clone())).cloned();
-        let is_answer = message["method"].is_null();
-        let meta = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
-        let said = [
-            meta,
-            &message["params"]["protocolVersion"],
-            &message["result"]["protocolVersion"],
-        ];
-        let said = said.into_iter().find(|id| known(id));
-        let said = said.and_then(Value::as_str).map(str::to_owned);
+        let asked = asked.filter(|_| message["method"].is_null());
         let of_request = asked.as_ref().and_then(|(_, revision)| revision.clone());
-        let revision = said.or(of_request.filter(|_| is_answer));
-        let revision = revision.or_else(|| agreed.map(str::to_owned));
-        if let Some(method) = message["method"].as_str().filter(|_| id != "null") {
-            let request = (method.to_owned(), revision.clone());
-            self.sent.insert((from_client, id), request);
+        let revision = said(message).or(of_request);
+        if let Some(method) = message["method"].as_str() {
+            let notification = method.starts_with("notifications/");
+            assert!(!notification || message.get("id").is_none(), "{message}");
+            if id != "null" {
+                let named = revision.clone().or(agreed.map(str::to_owned));
+                self.sent
+                    .insert((from_client, id), (method.to_owned(), named));
+            }
         }
-        let Some(revision) = revision else {
-            self.early += 1;
-            return;
+        let is_known = revision.is_some() || agreed.is_some();
+        let candidates = match revision {
+            Some(revision) => vec![revision],
+            None => self.candidates(message, agreed),
         };
-        let method = asked.filter(|_| is_answer).map(|(method, _)| method);
-        check_message(&revision, from_client, method.as_deref(), message);
-        *self.checked.entry(revision).or_default() += 1;
+        let method = asked.as_ref().map(|(method, _)| method.as_str());
+        match &candidates[..] {
+            [revision] => check_message(revision, from_client, method, message),
+            _ => {
+                let errors = candidates
+                    .iter()
+                    .map(|revision| errors_of(revision, from_client, method, message));
+                let errors: Vec<_> = errors.collect();
+                assert!(
+                    errors.iter().any(Vec::is_empty),
+                    "{message} is valid in none of {candidates:?}: {errors:?}"
+                );
+            }
+        }
+        match candidates.into_iter().next() {
+            Some(revision) if is_known => *self.checked.entry(revision).or_default() += 1,
+            _ => self.early += 1,
+        }
     }
+
+    /// The revisions that a message may belong to which names none: what was agreed; and for what answers nothing, those
+    /// that requests have named, because both eras may be spoken on one connection.
+    fn candidates(&self, message: &Value, agreed: Option<&str>) -> Vec<String> {
+        let owned = |all: Vec<&str>| all.into_iter().map(str::to_owned).collect();
+        let subscription = "io.modelcontextprotocol/subscriptionId";
+        if message["params"]["_meta"].get(subscription).is_some() {
+            return owned(per_request());
+        }
+        let mut candidates: Vec<String> = owned(agreed.into_iter().collect());
+        if agreed.is_none() || message["id"].is_null() {
+            let more = self.named.iter().filter(|id| Some(&***id) != agreed);
+            candidates.extend(more.cloned());
+        }
+        match candidates.is_empty() {
+            true => owned(all()),
+            false => candidates,
+        }
+    }
+}
+
+/// The revision that a message names.
+fn said(message: &Value) -> Option<String> {
+    let said = [
+        &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
+        &message["params"]["protocolVersion"],
+        &message["result"]["protocolVersion"],
+    ];
+    let mut said = said.into_iter().filter_map(Value::as_str);
+    said.find(|id| all().contains(id)).map(str::to_owned)
 }

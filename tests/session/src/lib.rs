@@ -5,6 +5,7 @@
 
 mod checked;
 mod judge;
+mod load;
 pub mod modern;
 mod pair;
 mod poster;
@@ -18,13 +19,14 @@ use std::sync::Arc;
 
 pub use checked::{CheckedClient, CheckedServer, client_at, request_at};
 pub use judge::Judge;
+pub use load::check_load;
 pub use mcp_exact_session::*;
 pub use pair::{Pair, Step};
 pub use poster::{Headers, Poster, header};
 pub use posts::{Posts, SESSIONS, agreed_on, call, http_request, posts};
 pub use raw::{RawClient, RawServer, initialize};
 pub use replies::{content, elicit, questions, tools};
-pub use schema::{check_batchless, check_message, documents};
+pub use schema::{check_batchless, check_message, defines, documents, errors_need_id, errors_of};
 pub use serde_json::{Value, json};
 
 /// The revision whose requests carry what a handshake said before.
@@ -48,6 +50,14 @@ pub fn handshake() -> Vec<&'static str> {
 /// The revisions without one, oldest first.
 pub fn per_request() -> Vec<&'static str> {
     of_era(Era::PerRequest)
+}
+
+/// The newest revision of an era: what a peer that speaks all of them prefers there.
+///
+/// # Panics
+/// When there is none.
+pub fn newest(wanted: Era) -> &'static str {
+    of_era(wanted).pop().expect("one of each era")
 }
 
 fn of_era(wanted: Era) -> Vec<&'static str> {

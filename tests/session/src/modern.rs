@@ -13,7 +13,7 @@ pub fn server() -> CheckedServer {
     CheckedServer::ready(server_config(&[NEW]), NEW, json!({}))
 }
 
-/// A server that declares everything and speaks every revision; what it sends is not checked.
+/// A server that declares everything and speaks every revision.
 ///
 /// # Panics
 /// Never: every revision is known.

@@ -2,8 +2,6 @@
 //!
 //! Deterministic. The handler is written once and knows no revision.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use crate::*;
@@ -31,7 +29,7 @@ pub struct Pair {
     pub seen: Vec<ServerEvent<()>>,
     /// How many messages were checked.
     pub checked: usize,
-    methods: BTreeMap<(bool, String), String>,
+    judge: Judge,
 }
 
 impl Pair {
@@ -44,7 +42,7 @@ impl Pair {
             heard: Vec::new(),
             seen: Vec::new(),
             checked: 0,
-            methods: BTreeMap::new(),
+            judge: Judge::default(),
         }
     }
 
@@ -146,29 +144,9 @@ impl Pair {
     fn check(&mut self, from_client: bool, frame: &[u8]) {
         let message: Value = serde_json::from_slice(frame).expect("JSON");
         check_batchless(&message);
-        let id = message["id"].to_string();
-        let answers = self.methods.get(&(!from_client, id.clone())).cloned();
-        if let Some(method) = message["method"].as_str() {
-            self.methods.insert((from_client, id), method.to_owned());
-        }
-        let meta = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
-        let said = [
-            meta,
-            &message["params"]["protocolVersion"],
-            &message["result"]["protocolVersion"],
-        ];
-        let agreed = || {
-            self.client
-                .agreed()
-                .or(self.server.agreed())
-                .map(|a| a.revision.as_str())
-        };
-        let modern = message["result"]["resultType"].is_string();
-        let revision = said.iter().find_map(|said| said.as_str()).or_else(agreed);
-        let revision = revision.or_else(|| modern.then(|| per_request()[0]));
-        // An error before anything is agreed belongs to any revision.
-        let revision = revision.unwrap_or("2025-11-25").to_owned();
-        check_message(&revision, from_client, answers.as_deref(), &message);
+        let agreed = self.client.agreed().or(self.server.agreed());
+        let agreed = agreed.map(|agreed| agreed.revision.as_str());
+        self.judge.frame(from_client, frame, agreed);
         self.checked += 1;
     }
 }

@@ -1,6 +1,7 @@
 //! One machine, and messages as JSON on the other side.
 //!
-//! Takes values and gives values, so that a test can be the other side and do what it likes.
+//! Takes values and gives values, so that a test can be the other side and do what it likes. What the machine sends is held
+//! against the schema of its revision, what the test sends is not.
 
 use serde_json::{Value, json};
 
@@ -12,14 +13,35 @@ pub struct RawServer {
     pub machine: Server<()>,
     /// The moment.
     pub now: Time,
+    judge: Judge,
+    /// The one revision that is spoken, where there is one.
+    speaks: Option<Revision>,
 }
 
 impl RawServer {
-    /// A server of one revision.
+    /// A server that nobody has spoken to.
     pub fn new(config: ServerConfig) -> Self {
         Self {
-            machine: server(config),
-            now: Time::ZERO,
+            speaks: only(&config.offer),
+            ..Self::of(server(config), Time::ZERO)
+        }
+    }
+
+    /// A machine at a moment.
+    pub fn of(machine: Server<()>, now: Time) -> Self {
+        Self {
+            machine,
+            now,
+            judge: Judge::default(),
+            speaks: None,
+        }
+    }
+
+    /// The same with another revision for what names none.
+    pub(crate) fn speaking(self, revision: &str) -> Self {
+        Self {
+            speaks: Some(offer(&[revision]).revisions[0]),
+            ..self
         }
     }
 
@@ -39,6 +61,7 @@ impl RawServer {
     }
 
     /// Sends a message and gives what comes back at once.
+    #[track_caller]
     pub fn send(&mut self, message: &Value) -> Vec<Value> {
         self.send_text(&message.to_string())
     }
@@ -47,7 +70,11 @@ impl RawServer {
     ///
     /// # Panics
     /// When the machine is closed.
+    #[track_caller]
     pub fn send_text(&mut self, text: &str) -> Vec<Value> {
+        if let Ok(message) = serde_json::from_str(text) {
+            self.judge.heard(true, &message);
+        }
         let received = self.machine.receive(
             StreamId::DUPLEX,
             text.as_bytes(),
@@ -59,8 +86,31 @@ impl RawServer {
     }
 
     /// What leaves.
+    ///
+    /// # Panics
+    /// When it is not valid.
+    #[track_caller]
     pub fn drain(&mut self) -> Vec<Value> {
-        drain(|out| self.machine.poll_transmit(out))
+        let texts = self.texts().into_iter();
+        texts
+            .map(|text| serde_json::from_str(&text).expect("JSON"))
+            .collect()
+    }
+
+    /// What leaves, as it is spelt.
+    ///
+    /// # Panics
+    /// When it is not valid.
+    #[track_caller]
+    pub fn texts(&mut self) -> Vec<String> {
+        let texts = drain(|out| self.machine.poll_transmit(out));
+        let agreed = self.machine.agreed().map(|agreed| agreed.revision);
+        let agreed = self.speaks.or(agreed);
+        for text in &texts {
+            self.judge
+                .frame(false, text.as_bytes(), agreed.map(Revision::as_str));
+        }
+        texts
     }
 
     /// What has happened.
@@ -99,14 +149,35 @@ pub struct RawClient {
     pub machine: Client,
     /// The moment.
     pub now: Time,
+    judge: Judge,
+    /// The one revision that is spoken, where there is one.
+    speaks: Option<Revision>,
 }
 
 impl RawClient {
     /// A client that begins.
     pub fn new(config: ClientConfig) -> Self {
         Self {
-            machine: client(config),
-            now: Time::ZERO,
+            speaks: only(&config.offer),
+            ..Self::of(client(config), Time::ZERO)
+        }
+    }
+
+    /// A machine at a moment.
+    pub fn of(machine: Client, now: Time) -> Self {
+        Self {
+            machine,
+            now,
+            judge: Judge::default(),
+            speaks: None,
+        }
+    }
+
+    /// The same with another revision for what names none.
+    pub(crate) fn speaking(self, revision: &str) -> Self {
+        Self {
+            speaks: Some(offer(&[revision]).revisions[0]),
+            ..self
         }
     }
 
@@ -143,6 +214,7 @@ impl RawClient {
     }
 
     /// Sends a message and gives what comes back at once.
+    #[track_caller]
     pub fn send(&mut self, message: &Value) -> Vec<Value> {
         self.send_text(&message.to_string())
     }
@@ -151,7 +223,11 @@ impl RawClient {
     ///
     /// # Panics
     /// When the machine is closed.
+    #[track_caller]
     pub fn send_text(&mut self, text: &str) -> Vec<Value> {
+        if let Ok(message) = serde_json::from_str(text) {
+            self.judge.heard(false, &message);
+        }
         let received = self
             .machine
             .receive(StreamId::DUPLEX, text.as_bytes(), self.now);
@@ -160,8 +236,31 @@ impl RawClient {
     }
 
     /// What leaves.
+    ///
+    /// # Panics
+    /// When it is not valid.
+    #[track_caller]
     pub fn drain(&mut self) -> Vec<Value> {
-        drain(|out| self.machine.poll_transmit(out))
+        let texts = self.texts().into_iter();
+        texts
+            .map(|text| serde_json::from_str(&text).expect("JSON"))
+            .collect()
+    }
+
+    /// What leaves, as it is spelt.
+    ///
+    /// # Panics
+    /// When it is not valid.
+    #[track_caller]
+    pub fn texts(&mut self) -> Vec<String> {
+        let texts = drain(|out| self.machine.poll_transmit(out));
+        let agreed = self.machine.agreed().map(|agreed| agreed.revision);
+        let agreed = self.speaks.or(agreed);
+        for text in &texts {
+            self.judge
+                .frame(true, text.as_bytes(), agreed.map(Revision::as_str));
+        }
+        texts
     }
 
     /// What has happened.
@@ -191,6 +290,7 @@ impl RawClient {
     ///
     /// # Panics
     /// When it does not leave.
+    #[track_caller]
     pub fn request(&mut self, method: &str, params: Value) -> (RequestKey, Value) {
         let options = CallOptions {
             progress: true,
@@ -202,17 +302,28 @@ impl RawClient {
     }
 }
 
-fn drain(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<Value> {
-    let mut messages = Vec::new();
+fn drain(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<String> {
+    let mut texts = Vec::new();
     let mut out = Vec::new();
     while let Some(transmit) = poll(&mut out) {
+        let bytes = std::mem::take(&mut out);
         if matches!(transmit, Transmit::Frame { .. }) {
-            assert!(!out.contains(&b'\n') && !out.contains(&b'\r'), "one line");
-            messages.push(serde_json::from_slice(&out).expect("JSON"));
+            assert!(
+                !bytes.contains(&b'\n') && !bytes.contains(&b'\r'),
+                "one line"
+            );
+            texts.push(String::from_utf8(bytes).expect("UTF-8"));
         }
-        out.clear();
     }
-    messages
+    texts
+}
+
+/// The one revision of an offer.
+fn only(offer: &Offer) -> Option<Revision> {
+    match offer.revisions[..] {
+        [revision] => Some(revision),
+        _ => None,
+    }
 }
 
 /// An `initialize` of a client.

@@ -42,7 +42,29 @@ fn oracle(revision: &str) -> &'static Oracle<'static> {
 /// When it is not valid.
 #[track_caller]
 pub fn check_message(revision: &str, from_client: bool, answers: Option<&str>, message: &Value) {
-    expect(revision, "JSONRPCMessage", message, message);
+    let errors = errors_of(revision, from_client, answers, message);
+    assert!(
+        errors.is_empty(),
+        "not valid in {revision}: {message}\n{}",
+        errors.join("\n")
+    );
+}
+
+/// Why one message is not valid; nothing when it is.
+pub fn errors_of(
+    revision: &str,
+    from_client: bool,
+    answers: Option<&str>,
+    message: &Value,
+) -> Vec<String> {
+    let errors = |definition: &str, value: &Value| {
+        let errors = oracle(revision).errors(definition, value);
+        let named = errors
+            .into_iter()
+            .map(|error| format!("{definition}: {error}"));
+        named.collect::<Vec<_>>()
+    };
+    let mut all = errors("JSONRPCMessage", message);
     let (side, other) = if from_client {
         ("Client", "Server")
     } else {
@@ -54,18 +76,34 @@ pub fn check_message(revision: &str, from_client: bool, answers: Option<&str>, m
         } else {
             "Request"
         };
-        if known(revision, &format!("{side}{kind}"), method) {
-            expect(revision, &format!("{side}{kind}"), message, message);
-        } else {
-            assert!(
-                !known(revision, &format!("{other}{kind}"), method),
-                "wrong way: {message}"
-            );
+        if knows(revision, &format!("{side}{kind}"), method) {
+            all.extend(errors(&format!("{side}{kind}"), message));
+        } else if knows(revision, &format!("{other}{kind}"), method) {
+            all.push("the other side sends it".to_owned());
         }
     } else if let (Some(method), Some(result)) = (answers, message.get("result")) {
-        let definition = result_of(revision, method, result);
-        expect(revision, &definition, result, message);
+        all.extend(errors(&result_of(revision, method, result), result));
     }
+    all
+}
+
+/// Whether a revision defines this.
+///
+/// # Panics
+/// When the revision is unknown.
+pub fn defines(revision: &str, definition: &str) -> bool {
+    table(revision).contains_key(definition)
+}
+
+/// Whether every error of a revision has an id: what cannot be addressed is not answered there.
+///
+/// # Panics
+/// When the revision is unknown, or does not define errors.
+pub fn errors_need_id(revision: &str) -> bool {
+    let names = ["JSONRPCErrorResponse", "JSONRPCError"];
+    let error = names.iter().find_map(|name| table(revision).get(*name));
+    let required = error.and_then(|error| error["required"].as_array());
+    required.expect("errors").iter().any(|name| name == "id")
 }
 
 /// Checks a frame that may not be a batch.
@@ -77,16 +115,6 @@ pub fn check_batchless(message: &Value) {
     assert!(message.is_object(), "no single message: {message}");
 }
 
-#[track_caller]
-fn expect(revision: &str, definition: &str, value: &Value, message: &Value) {
-    let errors = oracle(revision).errors(definition, value);
-    assert!(
-        errors.is_empty(),
-        "not valid as {definition} of {revision}: {message}\n{}",
-        errors.join("\n")
-    );
-}
-
 fn table(revision: &str) -> &'static serde_json::Map<String, Value> {
     let document = &documents()[revision];
     let table = document
@@ -96,7 +124,7 @@ fn table(revision: &str) -> &'static serde_json::Map<String, Value> {
 }
 
 /// Whether a union of a schema has a member with this method.
-fn known(revision: &str, union: &str, method: &str) -> bool {
+fn knows(revision: &str, union: &str, method: &str) -> bool {
     table(revision).get(union).is_some_and(|union| {
         let members = union["anyOf"]
             .as_array()
@@ -114,8 +142,11 @@ fn known(revision: &str, union: &str, method: &str) -> bool {
 
 /// The definition of a method's result: by the name of its request's.
 fn result_of(revision: &str, method: &str, result: &Value) -> String {
-    if result["resultType"] == "input_required" {
-        return "InputRequiredResult".to_owned();
+    match result["resultType"].as_str() {
+        None | Some("complete") => {}
+        Some("input_required") => return "InputRequiredResult".to_owned(),
+        // A type of an extension, whose schema is another one.
+        Some(_) => return "Result".to_owned(),
     }
     let requests = table(revision).iter().filter(|(name, definition)| {
         name.ends_with("Request") && definition["properties"]["method"]["const"] == method

@@ -34,9 +34,11 @@ fn life_only_negotiated_capabilities_as_sender() {
             };
             assert!(lacking.starts_with(capability), "{lacking}");
         }
+        let argument = json!({ "name": "a", "value": "" });
+        let params = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });
         let complete = client.machine.request(
             "completion/complete",
-            None,
+            Some(object(params)),
             CallOptions::default(),
             client.now,
         );

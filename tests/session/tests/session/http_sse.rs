@@ -26,6 +26,11 @@ fn run(
 ) -> Vec<ClientEvent> {
     let mut told = Vec::new();
     let mut out = Vec::new();
+    let mut judge = Judge::default();
+    let revision = |client: &Client, server: &Server<()>| {
+        let agreed = client.agreed().or(server.agreed());
+        agreed.map(|agreed| agreed.revision.as_str())
+    };
     for _ in 0..20 {
         while let Some(transmit) = client.poll_transmit(&mut out) {
             let Transmit::Frame { on, .. } = transmit else {
@@ -35,6 +40,7 @@ fn run(
                 on, events,
                 "the server never reads from the stream of events"
             );
+            judge.frame(true, &out, revision(client, server));
             let post = server.open(StreamKind::Post).expect("a stream");
             server
                 .receive(
@@ -73,6 +79,7 @@ fn run(
             let Transmit::Frame { on, last, .. } = transmit else {
                 panic!("{transmit:?}");
             };
+            judge.frame(false, &out, revision(client, server));
             assert_eq!((on, last), (theirs, false));
             client
                 .receive(events, &std::mem::take(&mut out), Time::ZERO)

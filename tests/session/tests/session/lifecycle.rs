@@ -35,7 +35,10 @@ fn life_version_alternative_is_never_a_revision_without_handshake() {
     let all = newest_first();
     let mut server = RawServer::new(server_config(&all));
     let answers = server.send(&initialize("2026-07-28", json!({})));
-    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(
+        answers[0]["result"]["protocolVersion"],
+        newest(Era::Handshake)
+    );
 }
 
 #[test]
@@ -265,7 +268,7 @@ fn an_agreement_comes_back_from_its_text_and_the_session_goes_on() {
     let last_id = server.machine.last_id();
     let machine = Server::assume(config().into(), Binding::Duplex, restored, last_id, now);
     let machine = machine.expect("offered");
-    let mut server = RawServer { machine, now };
+    let mut server = RawServer::of(machine, now);
     server.machine.ping(patience, now).expect("sent");
     let more = server.drain();
     assert_eq!(more[0]["id"], last_id + 1, "no id is used twice");

@@ -1,11 +1,14 @@
 //! Sessions: who agrees on what, what the specification requires of both sides, and that nothing hostile does harm.
 
 mod asking;
+mod beside;
 mod cancellation;
 mod capabilities;
 mod extensions;
+mod homes;
 mod http;
 mod http_sse;
+mod ids;
 mod ledger;
 mod lifecycle;
 mod limits;

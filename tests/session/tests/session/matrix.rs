@@ -181,7 +181,10 @@ fn mrtr_one_handler_gives_clients_of_every_revision_the_same_result() {
             results.push(text);
         }
     }
-    assert_eq!(results.len(), 3);
+    let has_elicitation = |id: &&str| defines(id, "ElicitRequest");
+    let able = all().into_iter().filter(has_elicitation).count();
+    assert!(able > 0);
+    assert_eq!(results.len(), able);
     assert!(
         results.iter().all(|result| *result == results[0]),
         "{results:#?}"

@@ -9,6 +9,7 @@ use mcp_exact_tests_session::*;
 struct Http {
     machine: Client,
     events: Vec<ClientEvent>,
+    judge: Judge,
 }
 
 type Post = (StreamId, HttpHints, Value);
@@ -19,6 +20,7 @@ impl Http {
         let mut http = Self {
             machine: machine.expect("a configuration"),
             events: Vec::new(),
+            judge: Judge::default(),
         };
         let (on, _, probe) = http.post();
         assert_eq!(probe["method"], "server/discover");
@@ -36,6 +38,9 @@ impl Http {
         let mut out = Vec::new();
         match self.machine.poll_transmit(&mut out) {
             Some(Transmit::Frame { on, http, .. }) => {
+                let agreed = self.machine.agreed();
+                let agreed = agreed.map(|agreed| agreed.revision.as_str());
+                self.judge.frame(true, &out, agreed);
                 (on, http, serde_json::from_slice(&out).expect("JSON"))
             }
             other => panic!("{other:?}"),

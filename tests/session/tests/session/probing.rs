@@ -8,7 +8,7 @@ fn client() -> (RawClient, Value) {
     let mut client = RawClient::new(client_config(&all));
     let probe = client.drain().remove(0);
     assert_eq!(probe["method"], "server/discover");
-    check_message("2026-07-28", true, None, &probe);
+    check_message(newest(Era::PerRequest), true, None, &probe);
     (client, probe)
 }
 
@@ -31,7 +31,7 @@ fn ver_fallback_any_error() {
         let (mut client, probe) = client();
         let next = client.send(&error(&probe, code, json!(null)));
         assert_eq!(next[0]["method"], "initialize", "{code}");
-        assert_eq!(next[0]["params"]["protocolVersion"], "2025-11-25");
+        assert_eq!(next[0]["params"]["protocolVersion"], newest(Era::Handshake));
     }
 }
 
@@ -212,19 +212,13 @@ fn ver_a_verdict_saves_the_probe() {
     ] {
         let verdict: Verdict = verdict.parse().expect("known");
         let machine = Client::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
-        let mut client = RawClient {
-            machine: machine.expect("a configuration"),
-            now: Time::ZERO,
-        };
+        let mut client = RawClient::of(machine.expect("a configuration"), Time::ZERO);
         assert_eq!(client.drain()[0]["method"], method);
     }
     // A verdict that fails is no verdict.
     let verdict: Verdict = "2025-06-18".parse().expect("known");
     let machine = Client::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
-    let mut client = RawClient {
-        machine: machine.expect("a configuration"),
-        now: Time::ZERO,
-    };
+    let mut client = RawClient::of(machine.expect("a configuration"), Time::ZERO);
     let initialize = client.drain().remove(0);
     let next = client.send(&error(
         &initialize,
@@ -256,7 +250,10 @@ fn over_http() -> (Client, StreamId) {
     let Some(Transmit::Frame { on, http, .. }) = client.poll_transmit(&mut out) else {
         panic!("no probe");
     };
-    assert_eq!(http.revision.map(Revision::as_str), Some("2026-07-28"));
+    assert_eq!(
+        http.revision.map(Revision::as_str),
+        Some(newest(Era::PerRequest))
+    );
     assert_eq!(http.method.as_deref(), Some("server/discover"));
     (client, on)
 }

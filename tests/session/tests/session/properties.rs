@@ -6,12 +6,12 @@
     reason = "counts belong into the output of a test run"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-use crate::world::{World, limits};
+use crate::world::{Told, World, limits};
 
 fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     let mut all = all();
@@ -27,13 +27,13 @@ fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     single.into_iter().chain(mixed).collect()
 }
 
-fn run(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize) -> Vec<String> {
+fn run(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize) -> Told {
     let mut world = World::new(seed, client, server, faults);
     world.collect();
     for _ in 0..steps {
         world.act();
     }
-    world.finish().0
+    world.finish()
 }
 
 /// The same with the schema check of every message.
@@ -44,35 +44,51 @@ fn judged(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usi
     for _ in 0..steps {
         world.act();
     }
-    world.finish().1.expect("a judge")
+    world.finish().judge.expect("a judge")
 }
 
 #[test]
-fn every_request_ends_exactly_once_whatever_the_network_does() {
-    let outcomes = ["Result", "Error", "TimedOut", "Cancelled", "Lost", "Closed"];
+fn every_request_of_both_sides_ends_exactly_once_whatever_the_network_does() {
     let mut seen = BTreeMap::new();
+    let mut answers: BTreeMap<_, (usize, usize)> = BTreeMap::new();
+    let mut reached = BTreeSet::new();
     for (client, server) in peers() {
         for seed in 0..120 {
             let faults = [0, 10, 40][usize::try_from(seed % 3).unwrap_or(0)];
-            for line in run(seed, &client, &server, faults, 150) {
-                let ended = line
-                    .strip_prefix("Done(")
-                    .and_then(|line| line.split_once("), "));
-                let kind =
-                    ended.and_then(|(_, end)| outcomes.iter().find(|kind| end.starts_with(**kind)));
-                if let Some(kind) = kind {
-                    *seen.entry(*kind).or_insert(0_usize) += 1;
-                }
+            let told = run(seed, &client, &server, faults, 150);
+            reached.extend(told.reached);
+            for (end, count) in told.outcomes {
+                *seen.entry(end).or_insert(0_usize) += count;
+            }
+            for (role, (answered, cancelled)) in told.answers {
+                let sum = answers.entry(role).or_default();
+                *sum = (sum.0 + answered, sum.1 + cancelled);
             }
         }
     }
-    // All of them happen, and often.
+    println!("ended: {seen:?}; answered and cancelled: {answers:?}; reached: {reached:?}");
+    // What is looked at after each step is no more than the limits, and as much.
+    for role in ["client", "server"] {
+        for name in ["served", "sent", "tombstones"] {
+            assert!(reached.contains(&(role, name)), "{role} {name} {reached:?}");
+        }
+    }
     assert!(
-        outcomes
-            .iter()
-            .all(|kind| seen.get(kind).is_some_and(|count| *count > 50)),
-        "{seen:?}"
+        reached.contains(&("server", "subscriptions")),
+        "{reached:?}"
     );
+    // All of them happen to both sides, and often.
+    for role in ["client", "server"] {
+        for kind in ["result", "error", "timeout", "cancelled", "lost", "closed"] {
+            let count = seen.get(&(role, kind));
+            assert!(
+                count.is_some_and(|count| *count > 50),
+                "{role} {kind} {seen:?}"
+            );
+        }
+        let (answered, cancelled) = answers[role];
+        assert!(answered > 1000 && cancelled > 50, "{answers:?}");
+    }
 }
 
 #[test]
@@ -217,8 +233,9 @@ fn judge_request(judge: &mut Judge, text: &str, revision: &str) {
 fn the_same_inputs_give_the_same_outputs() {
     for (client, server) in peers() {
         for seed in 0..10 {
-            let once = run(seed, &client, &server, 20, 200);
-            assert_eq!(once, run(seed, &client, &server, 20, 200));
+            let once = run(seed, &client, &server, 20, 200).transcript;
+            let again = run(seed, &client, &server, 20, 200).transcript;
+            assert_eq!(once, again);
         }
     }
 }
@@ -308,6 +325,7 @@ fn hostile_frames_do_a_server_no_harm() {
             server
                 .receive(StreamId::DUPLEX, &frame, Inbound::new(()), Time::ZERO)
                 .expect("open");
+            check_load(&server.load(), &most);
             // Sometimes the program is slow.
             if rng.chance(70) || !server.wants_input() {
                 let events = std::iter::from_fn(|| server.poll_event());
@@ -338,6 +356,7 @@ fn hostile_frames_do_a_client_no_harm() {
         revisions.rotate_left(rng.below(5));
         let mut config = client_config(&revisions);
         config.limits = limits();
+        let most = config.limits.clone();
         let mut client = client(config);
         let mut ends: BTreeMap<RequestKey, usize> = BTreeMap::new();
         for _ in 0..300 {
@@ -347,6 +366,7 @@ fn hostile_frames_do_a_client_no_harm() {
             if let Ok(key) = sent {
                 ends.insert(key, 0);
             }
+            check_load(&client.load(), &most);
             let mut out = Vec::new();
             while client.poll_transmit(&mut out).is_some() {}
             while let Some(event) = client.poll_event() {

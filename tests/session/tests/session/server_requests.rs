@@ -93,7 +93,7 @@ fn cap_no_requests_of_servers_from_2026_07_28_on() {
             Scope::During(key),
             SendError::Method {
                 method: "roots/list".into(),
-                revision: revisions().next_back().expect("some"),
+                revision: offer(&[NEW]).revisions[0],
             },
         ),
     ] {

@@ -1,6 +1,7 @@
 //! A client and a server with a network between them that loses, repeats and reorders frames, by a seed.
 //!
-//! Takes random choices; gives what has happened as text. Panics when a request ends twice or never.
+//! Takes random choices; gives what has happened. Panics when a request of either side ends twice or never, when one that was
+//! taken is not answered exactly once, and when a machine holds more than its limits.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -19,22 +20,98 @@ pub(crate) struct World {
     /// Percent of frames that are lost, repeated or delayed.
     faults: usize,
     waiting: Vec<RequestKey>,
-    questions: Vec<AskKey>,
+    questions: Vec<(AskKey, String)>,
     ends: BTreeMap<RequestKey, usize>,
+    /// The same of the server's own requests.
+    server_ends: BTreeMap<RequestKey, usize>,
     raised: BTreeSet<RequestKey>,
-    transcript: Vec<String>,
+    /// What the server and the client have taken and answered.
+    served: [Account; 2],
+    told: Told,
+    /// Whether the session is being ended: what is served then is not answered any more.
+    over: bool,
     /// Holds each message against its schema, where that is wanted.
     pub(crate) judge: Option<Judge>,
+}
+
+/// What has happened.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) transcript: Vec<String>,
+    /// How often the requests of a role ended how.
+    pub(crate) outcomes: BTreeMap<(&'static str, &'static str), usize>,
+    /// The bounds that a role has reached.
+    pub(crate) reached: BTreeSet<(&'static str, &'static str)>,
+    /// How many requests a role has answered, and how many were cancelled before.
+    pub(crate) answers: BTreeMap<&'static str, (usize, usize)>,
+    pub(crate) judge: Option<Judge>,
+}
+
+impl Told {
+    fn ended(&mut self, role: &'static str, outcome: &Outcome) {
+        let kind = match outcome {
+            Outcome::Result(_) => "result",
+            Outcome::Error(_) => "error",
+            Outcome::TimedOut => "timeout",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Lost => "lost",
+            Outcome::Closed => "closed",
+        };
+        *self.outcomes.entry((role, kind)).or_default() += 1;
+    }
+}
+
+/// The requests that one side has taken, by their ids, and their answers.
+#[derive(Debug, Default)]
+struct Account {
+    came: BTreeMap<String, usize>,
+    answered: BTreeMap<String, usize>,
+    cancelled: usize,
+}
+
+impl Account {
+    fn came(&mut self, message: &Value) {
+        if message["method"].is_string() && message.get("id").is_some() {
+            *self.came.entry(message["id"].to_string()).or_default() += 1;
+        }
+    }
+
+    fn left(&mut self, message: &Value) {
+        if message["method"].is_null() {
+            let id = message["id"].to_string();
+            *self.answered.entry(id).or_default() += 1;
+        }
+    }
+
+    fn totals(&self) -> (usize, usize) {
+        (self.came.values().sum(), self.answered.values().sum())
+    }
+
+    /// No request was answered more often than it came.
+    fn check(&self) {
+        for (id, answers) in &self.answered {
+            assert!(Some(answers) <= self.came.get(id), "{id}: {self:?}");
+        }
+    }
+
+    /// Each one has its one answer, or was cancelled, or is still being served.
+    fn check_open(&self, open: usize) {
+        self.check();
+        let (came, answered) = self.totals();
+        assert_eq!(came, answered + self.cancelled + open, "{open} {self:?}");
+    }
 }
 
 /// Limits that a short run reaches.
 pub(crate) fn limits() -> Limits {
     Limits {
-        served: 8,
+        served: 4,
+        served_bytes: 640,
         sent: 8,
         queued: 32,
-        tombstones: 4,
+        tombstones: 2,
         notifications_per_second: 50,
+        subscriptions: 1,
         asks: 4,
         rounds: 3,
         ..Limits::default()
@@ -66,24 +143,30 @@ impl World {
             waiting: Vec::new(),
             questions: Vec::new(),
             ends: BTreeMap::new(),
+            server_ends: BTreeMap::new(),
             raised: BTreeSet::new(),
-            transcript: Vec::new(),
+            served: Default::default(),
+            told: Told::default(),
+            over: false,
             judge: None,
         }
     }
 
     /// One thing that a program, the network or the clock does.
     pub(crate) fn act(&mut self) {
-        match self.rng.below(12) {
+        match self.rng.below(17) {
             0 | 1 => self.request(),
             2 => self.cancel(),
             3 | 4 => self.reply(),
-            5 => self.answer(),
+            5 | 13 => self.answer(),
             6 => self.announce(),
-            7 | 8 => self.deliver(true),
-            9 | 10 => self.deliver(false),
+            7 | 8 | 14 => self.deliver(true),
+            9 | 10 | 15 => self.deliver(false),
+            11 => self.server_request(),
+            12 => self.server_cancel(),
             _ => self.wait(),
         }
+        self.check_loads();
         self.collect();
     }
 
@@ -116,6 +199,35 @@ impl World {
         if !keys.is_empty() {
             let key = *self.rng.pick(&keys);
             self.client.cancel(key, "enough", self.now);
+        }
+    }
+
+    fn server_request(&mut self) {
+        let (method, params) = *self.rng.pick(&[
+            ("roots/list", "{}"),
+            (
+                "sampling/createMessage",
+                "{\"messages\":[],\"maxTokens\":1}",
+            ),
+        ]);
+        let options = CallOptions {
+            progress: self.rng.chance(50),
+            ..CallOptions::default()
+        };
+        let params = params.parse().expect("an object");
+        let sent = self
+            .server
+            .request(Scope::Peer, method, Some(params), options, self.now);
+        if let Ok(key) = sent {
+            self.server_ends.insert(key, 0);
+        }
+    }
+
+    fn server_cancel(&mut self) {
+        let keys: Vec<RequestKey> = self.server_ends.keys().copied().collect();
+        if !keys.is_empty() {
+            let key = *self.rng.pick(&keys);
+            self.server.cancel(key, "enough", self.now);
         }
     }
 
@@ -154,9 +266,14 @@ impl World {
     }
 
     fn answer(&mut self) {
-        if let Some(ask) = self.questions.pop() {
-            let answer = match self.rng.chance(70) {
-                true => Ok(result(json!({ "roots": [] }))),
+        if let Some((ask, method)) = self.questions.pop() {
+            let text = json!({ "type": "text", "text": "t" });
+            let body = match &*method {
+                "roots/list" => json!({ "roots": [] }),
+                _ => json!({ "role": "assistant", "model": "m", "content": text }),
+            };
+            let answer = match self.rng.chance(50) {
+                true => Ok(result(body)),
                 false => Err(PeerError::internal("no")),
             };
             let _ = self.client.answer(ask, answer, self.now);
@@ -166,7 +283,11 @@ impl World {
     fn announce(&mut self) {
         match self.rng.below(3) {
             0 => drop(self.server.publish(&Change::Tools)),
-            1 => drop(self.server.ping(Patience::default(), self.now)),
+            1 => {
+                if let Ok(key) = self.server.ping(Patience::default(), self.now) {
+                    self.server_ends.insert(key, 0);
+                }
+            }
             _ => drop(self.client.notify("notifications/roots/list_changed", None)),
         }
     }
@@ -189,12 +310,48 @@ impl World {
             2 if fault => return queue.push_back(frame),
             _ => {}
         }
+        let message: Value = serde_json::from_slice(&frame).expect("JSON");
         if to_server {
-            let _ = self
+            let with = Inbound::new(());
+            let taken = self
                 .server
-                .receive(StreamId::DUPLEX, &frame, Inbound::new(()), self.now);
+                .receive(StreamId::DUPLEX, &frame, with, self.now);
+            if taken.is_ok() {
+                self.served[0].came(&message);
+            }
         } else {
-            let _ = self.client.receive(StreamId::DUPLEX, &frame, self.now);
+            // A client that speaks the newer era answers nothing.
+            let answers = !self.client_is_modern();
+            let taken = self.client.receive(StreamId::DUPLEX, &frame, self.now);
+            if taken.is_ok() && answers {
+                self.served[1].came(&message);
+            }
+        }
+    }
+
+    fn client_is_modern(&self) -> bool {
+        let agreed = self.client.agreed();
+        agreed.is_some_and(|agreed| era(agreed.revision.as_str()) == Some(Era::PerRequest))
+    }
+
+    /// What both machines hold after one thing has happened.
+    fn check_loads(&mut self) {
+        let most = limits();
+        for (role, load) in [
+            ("client", self.client.load()),
+            ("server", self.server.load()),
+        ] {
+            check_load(&load, &most);
+            for (name, held, bound) in [
+                ("served", load.served, most.served),
+                ("sent", load.sent, most.sent),
+                ("tombstones", load.tombstones, most.tombstones),
+                ("subscriptions", load.subscriptions, most.subscriptions),
+            ] {
+                if held == bound {
+                    self.told.reached.insert((role, name));
+                }
+            }
         }
     }
 
@@ -216,54 +373,96 @@ impl World {
         }
     }
 
-    /// Takes what both machines send and report; no request ends twice, and none is raised twice in a round.
+    /// Takes what both machines send and report; no request ends twice, none is raised twice in a round, and each one that
+    /// was taken is answered once.
     pub(crate) fn collect(&mut self) {
-        let mut out = Vec::new();
-        while let Some(transmit) = self.client.poll_transmit(&mut out) {
-            self.transcript
-                .push(format!("{transmit:?} {}", String::from_utf8_lossy(&out)));
-            let frame = std::mem::take(&mut out);
-            if !frame.is_empty() {
-                self.judge(true, &frame);
-                self.to_server.push_back(frame);
-            }
-        }
-        while let Some(transmit) = self.server.poll_transmit(&mut out) {
-            self.transcript
-                .push(format!("{transmit:?} {}", String::from_utf8_lossy(&out)));
-            let frame = std::mem::take(&mut out);
-            if !frame.is_empty() {
-                self.judge(false, &frame);
-                self.to_client.push_back(frame);
-            }
-        }
+        self.transmitted(true);
+        self.transmitted(false);
         while let Some(event) = self.client.poll_event() {
-            self.transcript.push(format!("{event:?}"));
+            self.told.transcript.push(format!("{event:?}"));
             match event {
-                ClientEvent::Done(key, _) => *self.ends.get_mut(&key).expect("sent") += 1,
-                ClientEvent::Ask { key, .. } => self.questions.push(key),
+                ClientEvent::Done(key, outcome) => {
+                    *self.ends.get_mut(&key).expect("sent") += 1;
+                    self.told.ended("client", &outcome);
+                }
+                ClientEvent::Ask { key, ask, .. } => {
+                    self.questions.push((key, ask.method().to_owned()));
+                }
+                ClientEvent::AskCancelled(_) if !self.client_is_modern() => {
+                    self.served[1].cancelled += 1;
+                }
                 ClientEvent::Restart => self.client.restarted(self.now),
                 _ => {}
             }
         }
         while let Some(event) = self.server.poll_event() {
-            self.transcript.push(format!("{event:?}"));
-            if let ServerEvent::Request(request) = event {
-                assert!(
-                    request.round > 0 || self.raised.insert(request.key),
-                    "raised once a round"
-                );
-                self.waiting.push(request.key);
+            self.told.transcript.push(format!("{event:?}"));
+            match event {
+                ServerEvent::Request(request) => {
+                    assert!(
+                        request.round > 0 || self.raised.insert(request.key),
+                        "raised once a round"
+                    );
+                    self.waiting.push(request.key);
+                }
+                ServerEvent::Cancelled { .. } => self.served[0].cancelled += 1,
+                ServerEvent::Done(key, outcome) => {
+                    *self.server_ends.get_mut(&key).expect("sent") += 1;
+                    self.told.ended("server", &outcome);
+                }
+                _ => {}
             }
         }
-        assert!(self.ends.values().all(|ends| *ends <= 1), "{:?}", self.ends);
+        let ends = self.ends.values().chain(self.server_ends.values());
+        assert!(ends.into_iter().all(|ends| *ends <= 1), "ended twice");
+        if !self.over {
+            self.served[0].check_open(self.server.load().served);
+            if !self.client_is_modern() {
+                self.served[1].check_open(self.client.load().asks);
+            }
+        }
     }
 
-    /// Ends the session; every request has ended exactly once then.
-    pub(crate) fn finish(mut self) -> (Vec<String>, Option<Judge>) {
+    /// Takes what one machine sends.
+    fn transmitted(&mut self, from_client: bool) {
+        let mut out = Vec::new();
+        loop {
+            let transmit = match from_client {
+                true => self.client.poll_transmit(&mut out),
+                false => self.server.poll_transmit(&mut out),
+            };
+            let Some(transmit) = transmit else {
+                return;
+            };
+            let text = format!("{transmit:?} {}", String::from_utf8_lossy(&out));
+            self.told.transcript.push(text);
+            let frame = std::mem::take(&mut out);
+            if frame.is_empty() {
+                continue;
+            }
+            self.judge(from_client, &frame);
+            let message = serde_json::from_slice(&frame).expect("JSON");
+            self.served[usize::from(from_client)].left(&message);
+            match from_client {
+                true => self.to_server.push_back(frame),
+                false => self.to_client.push_back(frame),
+            }
+        }
+    }
+
+    /// Ends the session on both sides; every request of either has ended exactly once then.
+    pub(crate) fn finish(mut self) -> Told {
+        self.over = true;
         match self.rng.below(3) {
-            0 => self.client.shutdown(self.now),
-            1 => self.client.closed(StreamId::DUPLEX, Closed::Lost, self.now),
+            0 => {
+                self.client.shutdown(self.now);
+                self.server
+                    .closed(StreamId::DUPLEX, Closed::Clean, self.now);
+            }
+            1 => {
+                self.client.closed(StreamId::DUPLEX, Closed::Lost, self.now);
+                self.server.closed(StreamId::DUPLEX, Closed::Lost, self.now);
+            }
             _ => {
                 self.server.shutdown(self.now);
                 self.collect();
@@ -279,9 +478,21 @@ impl World {
         // A client that was just told to start its server again has not sent anything yet.
         self.client.shutdown(self.now);
         self.collect();
-        let open: Vec<_> = self.ends.iter().filter(|(_, ends)| **ends != 1).collect();
+        let ends = self.ends.iter().chain(&self.server_ends);
+        let open: Vec<_> = ends.filter(|(_, ends)| **ends != 1).collect();
         assert!(open.is_empty(), "{open:?}");
         assert_eq!(self.client.poll_timeout(), None);
-        (self.transcript, self.judge)
+        assert_eq!(self.server.poll_timeout(), None);
+        for (role, account) in ["server", "client"].into_iter().zip(&self.served) {
+            account.check();
+            let answers = (account.totals().1, account.cancelled);
+            self.told.answers.insert(role, answers);
+        }
+        for load in [self.client.load(), self.server.load()] {
+            let held = (load.served, load.sent, load.asks, load.streams, load.queued);
+            assert_eq!(held, (0, 0, 0, 0, 0), "{load:?}");
+        }
+        self.told.judge = self.judge;
+        self.told
     }
 }

@@ -1,0 +1,225 @@
+//! What the machines say beside what programs say, and what they leave alone: members of `_meta`, cache hints, progress
+//! tokens, HTTP hints (2026-07-28: `basic`, "_meta"; `server/utilities/caching`).
+
+use mcp_exact_tests_session::*;
+
+const INFO: &str = "io.modelcontextprotocol/clientInfo";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
+/// The text of the answer to a request, replied to with this text.
+fn answered(method: &str, params: Value, body: &str) -> String {
+    let mut server = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
+    let key = server
+        .serve(&request_at(NEW, 1, method, params, json!({})))
+        .key;
+    let body: JsonObject = body.parse().expect("an object");
+    let now = server.now;
+    let sent = server.machine.reply(key, RawResult::from(body), now);
+    sent.expect("it waits");
+    server.texts().remove(0)
+}
+
+#[test]
+fn meta_a_result_that_says_it_all_is_left_alone() {
+    let said = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"version":"2","name":"program"},"com.example/own":1.0},"resultType":"complete","ttlMs":5,"cacheScope":"private""#;
+    for (method, params, rest) in [
+        ("tools/list", json!({}), r#""tools":[]"#),
+        (
+            "resources/read",
+            json!({ "uri": "a:b" }),
+            r#""contents":[]"#,
+        ),
+    ] {
+        let body = format!("{{{said},{rest}}}");
+        let sent = answered(method, params, &body);
+        assert_eq!(
+            sent,
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{body}}}"#)
+        );
+    }
+    // All pages of a list say the scope of the configuration: once, where the program has said another one.
+    let body = format!("{{{},\"tools\":[]}}", said.replace("private", "public"));
+    let sent = answered("tools/list", json!({}), &body);
+    let body = body.replace("public", "private");
+    assert_eq!(
+        sent,
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{body}}}"#)
+    );
+}
+
+#[test]
+fn meta_each_member_that_a_result_lacks_is_added_once() {
+    let whole = json!({ "resultType": "complete", "ttlMs": 7, "cacheScope": "private", "tools": [],
+        "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "program", "version": "2" } } });
+    for there in 0..16_u32 {
+        let mut body = whole.clone();
+        let names = ["resultType", "ttlMs", "cacheScope", "_meta"];
+        for (bit, name) in names.iter().enumerate() {
+            if there & (1 << bit) == 0 {
+                body.as_object_mut().expect("an object").remove(*name);
+            }
+        }
+        let sent = answered("tools/list", json!({}), &body.to_string());
+        for name in names {
+            let spelt = format!("\"{name}\":");
+            assert_eq!(sent.matches(&spelt).count(), 1, "{body}: {sent}");
+        }
+        assert_eq!(sent.matches("serverInfo").count(), 1, "{body}: {sent}");
+    }
+}
+
+#[test]
+fn meta_info_of_the_program_stays_and_the_rest_is_of_the_machine() {
+    let mut client = CheckedClient::ready(client_config(&[NEW]), NEW, json!({ "tools": {} }));
+    let (_, bare) = client.request("tools/list", json!(null));
+    let bare = &bare["params"]["_meta"];
+    let own = json!({ "name": "program", "version": "9" });
+    let lies = json!({ INFO: own, VERSION: "1900-01-01", CAPABILITIES: { "none": {} }, "com.example/own": [1] });
+    let (_, sent) = client.request("tools/list", json!({ "_meta": lies }));
+    let meta = &sent["params"]["_meta"];
+    assert_eq!(meta[INFO], own);
+    assert_eq!(meta[VERSION], NEW);
+    assert_eq!(meta[CAPABILITIES], bare[CAPABILITIES]);
+    assert_eq!(meta["com.example/own"], json!([1]));
+    // Without one of its own the machine's is said.
+    let (_, sent) = client.request("tools/list", json!({ "_meta": { "com.example/own": [1] } }));
+    assert_eq!(sent["params"]["_meta"][INFO], bare[INFO]);
+    assert_eq!(bare[INFO]["name"], "client");
+    // Each is there once.
+    let text = json!({ "_meta": { INFO: own, VERSION: NEW, CAPABILITIES: {} } });
+    let now = client.now;
+    let sent = client.machine.request(
+        "tools/list",
+        Some(object(text)),
+        CallOptions::default(),
+        now,
+    );
+    sent.expect("it leaves");
+    let text = client.texts().remove(0);
+    for name in [INFO, VERSION, CAPABILITIES] {
+        assert_eq!(text.matches(name).count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn prog_token_of_a_server_stands_beside_what_the_program_says_in_meta() {
+    for revision in handshake() {
+        let able = json!({ "roots": {} });
+        let mut server = CheckedServer::ready(server_config(&[revision]), revision, able);
+        let options = CallOptions {
+            progress: true,
+            ..CallOptions::default()
+        };
+        for said in [
+            None,
+            Some(json!({})),
+            Some(json!({ "_meta": { "com.example/own": [1], "com.example/more": {} } })),
+        ] {
+            let (now, params) = (server.now, said.clone().map(object));
+            server
+                .machine
+                .request(Scope::Peer, "roots/list", params, options, now)
+                .expect("declared");
+            let text = server.texts().remove(0);
+            let sent: Value = serde_json::from_str(&text).expect("JSON");
+            let mut expected = said.unwrap_or_default()["_meta"].clone();
+            expected["progressToken"] = sent["id"].clone();
+            assert_eq!(sent["params"]["_meta"], expected, "{revision}: {text}");
+            assert_eq!(text.matches("\"_meta\"").count(), 1, "{text}");
+            assert_eq!(text.matches("progressToken").count(), 1, "{text}");
+        }
+        // A token of the program's is not sent beside the machine's, whether it is refused or replaced.
+        let now = server.now;
+        let own = object(json!({ "_meta": { "progressToken": "mine" } }));
+        let sent = server
+            .machine
+            .request(Scope::Peer, "roots/list", Some(own), options, now);
+        let texts = server.texts();
+        assert_eq!(sent.is_ok(), texts.len() == 1);
+        for text in texts {
+            assert_eq!(text.matches("progressToken").count(), 1, "{text}");
+            assert!(!text.contains("mine"), "{text}");
+        }
+    }
+}
+
+/// A client of a binding in the middle of its talk, and the hints with which its call of a tool leaves.
+fn hints(revision: &str, binding: Binding) -> HttpHints {
+    let capabilities = json!({ "tools": {} });
+    let agreed = agreed_on(revision, capabilities);
+    let config = std::sync::Arc::new(client_config(&[revision]));
+    let mut client = Client::assume(config, binding, agreed, 0, Time::ZERO).expect("offered");
+    let next = |client: &mut Client, method: &str, params: Value| {
+        client
+            .request(
+                method,
+                Some(object(params)),
+                CallOptions::default(),
+                Time::ZERO,
+            )
+            .expect("it leaves");
+        let mut out = Vec::new();
+        let Some(Transmit::Frame { on, http, .. }) = client.poll_transmit(&mut out) else {
+            panic!("nothing leaves");
+        };
+        let sent: Value = serde_json::from_slice(&out).expect("JSON");
+        check_message(revision, true, None, &sent);
+        (on, http, sent["id"].clone())
+    };
+    let (on, _, id) = next(&mut client, "tools/list", json!({}));
+    let schema = json!({ "type": "object", "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
+    let mut page = json!({ "tools": [{ "name": "x", "inputSchema": schema }] });
+    if era(revision) == Some(Era::PerRequest) {
+        let more = json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            page[name] = value.clone();
+        }
+    }
+    let page = json!({ "jsonrpc": "2.0", "id": id, "result": page }).to_string();
+    client
+        .receive(on, page.as_bytes(), Time::ZERO)
+        .expect("open");
+    let params = json!({ "name": "x", "arguments": { "region": "r" } });
+    next(&mut client, "tools/call", params).1
+}
+
+#[test]
+fn hdr_hints_are_for_http_and_for_revisions_that_have_such_headers() {
+    for revision in all() {
+        let modern = era(revision) == Some(Era::PerRequest);
+        let duplex = hints(revision, Binding::Duplex);
+        assert_eq!(
+            (duplex.method, duplex.name, duplex.params),
+            (None, None, Vec::new()),
+            "{revision}"
+        );
+        assert_eq!(duplex.status, None);
+        let http = hints(revision, Binding::StreamableHttp);
+        let said = |text: &str| modern.then(|| text.to_owned());
+        assert_eq!(http.method, said("tools/call"), "{revision}");
+        assert_eq!(http.name, said("x"), "{revision}");
+        assert_eq!(http.params.len(), usize::from(modern), "{revision}");
+        if modern {
+            assert_eq!(http.revision.map(Revision::as_str), Some(revision));
+        }
+    }
+}
+
+#[test]
+fn prog_a_result_with_a_task_that_nobody_asked_for_keeps_no_token() {
+    for revision in handshake() {
+        let able = json!({ "tools": {}, "tasks": { "requests": { "tools": { "call": {} } } } });
+        let mut client = CheckedClient::ready(client_config(&[revision]), revision, able);
+        let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
+        let task = json!({ "taskId": "t", "status": "working", "createdAt": "2026-01-01T00:00:00Z",
+            "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 });
+        let body = json!({ "content": [], "task": task });
+        client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
+        assert!(matches!(&client.outcomes()[..], [(done, Outcome::Result(_))] if *done == key));
+        let token = &sent["params"]["_meta"]["progressToken"];
+        client.send(&crate::requirements_flow::progress(token, json!(1)));
+        let events = client.events();
+        assert!(events.is_empty(), "{revision}: {events:?}");
+    }
+}

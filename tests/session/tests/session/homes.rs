@@ -1,0 +1,274 @@
+//! The home views in both directions: errors, questions, answers and notifications between revisions, and what each loss
+//! policy makes of what a conversion changes; typed messages of one revision.
+
+use mcp_2025_03_26 as older;
+use mcp_2025_06_18 as old;
+use mcp_2025_11_25 as new;
+use mcp_exact_tests_session::*;
+
+type Older = older::V2025_03_26;
+type Old = old::V2025_06_18;
+type New = new::V2025_11_25;
+type Latest = mcp_2026_07_28::V2026_07_28;
+
+const OLD: &str = "2025-06-18";
+
+/// What each policy gives of the same conversion, which loses something at this pointer.
+#[track_caller]
+fn check_policies<T>(
+    pointer: &str,
+    kind: LossKind,
+    convert: impl Fn(LossPolicy) -> Result<Converted<T>, PeerError>,
+) -> T {
+    let Err(refused) = convert(LossPolicy::Refuse) else {
+        panic!("not refused");
+    };
+    assert_eq!(refused.code(), Some(-32602));
+    let data = refused.data().map(|data| data.text().to_owned());
+    assert_eq!(data, Some(format!("{{\"pointer\":\"{pointer}\"}}")));
+    let told = convert(LossPolicy::Report);
+    let Ok(Converted { losses, .. }) = told else {
+        panic!("not converted");
+    };
+    let told = losses.iter().map(|loss| (&*loss.pointer, loss.kind));
+    assert!(
+        told.into_iter().any(|loss| loss == (pointer, kind)),
+        "{losses:?}"
+    );
+    let Ok(Converted { value, losses }) = convert(LossPolicy::Accept) else {
+        panic!("not converted");
+    };
+    assert!(losses.is_empty(), "{losses:?}");
+    value
+}
+
+fn able() -> Value {
+    json!({ "roots": { "listChanged": true }, "sampling": { "tools": {} }, "elicitation": { "form": {}, "url": {} } })
+}
+
+fn served(revision: &str, method: &str, params: Value) -> (CheckedServer, Incoming<()>) {
+    let mut server = CheckedServer::ready(server_config(&[revision]), revision, able());
+    let request = server.serve(&request_at(revision, 1, method, params, able()));
+    (server, request)
+}
+
+#[test]
+fn an_error_at_home_has_the_code_that_the_revision_of_the_request_has_for_it() {
+    let missing = PeerError::new(code::RESOURCE_NOT_FOUND, "no");
+    for revision in all() {
+        let modern = era(revision) == Some(Era::PerRequest);
+        let wanted = if modern { -32602 } else { -32002 };
+        let params = json!({ "uri": "a:b" });
+        let (mut server, request) = served(revision, "resources/read", params.clone());
+        let reply = request.error_at::<Old>(&missing).expect("there is one");
+        let answer = server.reply(request.key, reply).remove(0);
+        assert_eq!(answer["error"]["code"], wanted, "{revision}");
+        assert_eq!(answer["error"]["message"], "no");
+        // The other way it is found by the URI that was asked for.
+        for (uri, code) in [("a:b", wanted), ("c:d", -32602)] {
+            let data = Json::from(json!({ "uri": uri }));
+            let error = PeerError::invalid_params("no").with_data(data);
+            let (mut server, request) = served(revision, "resources/read", params.clone());
+            let reply = request.error_at::<Latest>(&error).expect("there is one");
+            let answer = server.reply(request.key, reply).remove(0);
+            assert_eq!(answer["error"]["code"], code, "{revision} {uri}");
+            assert_eq!(answer["error"]["data"]["uri"], uri);
+        }
+    }
+    // What is a result there is refused, with what to do instead.
+    let (_, request) = served(NEW, "tools/call", json!({ "name": "x" }));
+    let demand = PeerError::new(code::URL_ELICITATION_REQUIRED, "go there");
+    let refused = request.error_at::<New>(&demand).expect_err("a result");
+    assert!(refused.message().contains("input_required"), "{refused}");
+}
+
+fn sampling(more: Value) -> Value {
+    let text = json!({ "type": "text", "text": "?" });
+    let mut params = json!({ "maxTokens": 5, "messages": [{ "role": "user", "content": text }] });
+    for (name, value) in more.as_object().into_iter().flatten() {
+        params[name] = value.clone();
+    }
+    params
+}
+
+#[test]
+fn a_question_at_home_is_asked_as_the_client_understands_it() {
+    let params = sampling(json!({ "toolChoice": { "mode": "auto" } })).to_string();
+    let params: new::CreateMessageRequestParams = new::from_str(&params).expect("typed");
+    let (mut server, request) = served(OLD, "tools/call", json!({ "name": "x" }));
+    let ask = check_policies("/toolChoice", LossKind::Dropped, |policy| {
+        request.ask_at::<New, new::CreateMessageRequest>(Some(&params), policy)
+    });
+    let asks = vec![("s".to_owned(), ask)];
+    let sent = server.reply(request.key, Reply::Ask { asks, state: None });
+    assert_eq!(sent[0]["method"], "sampling/createMessage");
+    assert_eq!(sent[0]["params"], sampling(json!({})));
+    // What that revision cannot ask is refused whatever the policy is.
+    let url = json!({ "mode": "url", "message": "m", "url": "https://x.y", "elicitationId": "e" });
+    let url: new::ElicitRequestParams = new::from_str(&url.to_string()).expect("typed");
+    for policy in [LossPolicy::Refuse, LossPolicy::Report, LossPolicy::Accept] {
+        let refused = request.ask_at::<New, new::ElicitRequest>(Some(&url), policy);
+        assert!(refused.is_err(), "{policy:?}");
+    }
+}
+
+/// An answer to a sampling whose text has metadata, as texts have from 2025-06-18 on.
+fn sampled() -> Value {
+    let text = json!({ "type": "text", "text": "a", "_meta": { "com.example/own": 1 } });
+    json!({ "role": "assistant", "model": "m", "content": text })
+}
+
+#[test]
+fn an_answer_of_the_client_comes_home() {
+    let (mut server, request) = served("2025-11-25", "tools/call", json!({ "name": "x" }));
+    let params = new::from_str(&sampling(json!({})).to_string()).expect("typed");
+    let ask = Ask::of::<new::CreateMessageRequest>(&params).expect("an object");
+    assert_eq!(ask.method, "sampling/createMessage");
+    assert_eq!(
+        value(ask.params.as_ref().expect("some")),
+        sampling(json!({}))
+    );
+    let asks = vec![
+        ("s".to_owned(), ask),
+        ("r".to_owned(), Ask::new("roots/list", None)),
+    ];
+    let sent = server.reply(request.key, Reply::Ask { asks, state: None });
+    server.send(&json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": sampled() }));
+    let error = json!({ "code": 1, "message": "no" });
+    server.send(&json!({ "jsonrpc": "2.0", "id": sent[1]["id"], "error": error }));
+    let again = server.request();
+    let home = check_policies("/content/_meta", LossKind::Dropped, |policy| {
+        let answer = again.answer_at::<Older, older::CreateMessageRequest>("s", policy);
+        answer.expect("a result")
+    });
+    assert_eq!(home.model, "m");
+    assert!(matches!(
+        &home.content,
+        older::SamplingMessageContent::Text(_)
+    ));
+    let same = again.answer_at::<New, new::CreateMessageRequest>("s", LossPolicy::Refuse);
+    assert!(
+        same.expect("a result")
+            .expect("nothing is lost")
+            .losses
+            .is_empty()
+    );
+    // What has no result has none at home; what is of another kind does not fit.
+    for none in ["r", "unknown"] {
+        let answer = again.answer_at::<Old, old::ListRootsRequest>(none, LossPolicy::Accept);
+        assert!(answer.is_none(), "{none}");
+    }
+    let wrong = again.answer_at::<Old, old::ListRootsRequest>("s", LossPolicy::Accept);
+    assert!(wrong.expect("a result").is_err());
+}
+
+/// A question to a client that speaks a revision.
+fn asked(revision: &str, params: Value) -> (CheckedClient, AskKey, Asked) {
+    let mut client = client_at(revision);
+    let method = "sampling/createMessage";
+    client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
+    let (key, ask) = client.asks().remove(0);
+    (client, key, ask)
+}
+
+#[test]
+fn a_question_of_the_server_comes_home() {
+    let params = sampling(json!({ "toolChoice": { "mode": "auto" } }));
+    let (_, _, ask) = asked("2025-11-25", params);
+    let home = check_policies("/toolChoice", LossKind::Dropped, |policy| {
+        ask.at::<Old, old::CreateMessageRequest>(policy)
+    });
+    assert_eq!(home.messages.len(), 1);
+    assert!(home.extra.is_empty(), "{home:?}");
+    let same = ask.at::<New, new::CreateMessageRequest>(LossPolicy::Refuse);
+    assert!(same.expect("nothing is lost").value.tool_choice.is_some());
+    let other = ask.at::<Old, old::ElicitRequest>(LossPolicy::Accept);
+    assert_eq!(other.expect_err("another question").code(), Some(-32601));
+}
+
+#[test]
+fn an_answer_at_home_is_given_as_the_server_understands_it() {
+    let (mut client, key, ask) = asked("2025-03-26", sampling(json!({})));
+    let answer: new::CreateMessageResult = new::from_str(&sampled().to_string()).expect("typed");
+    let answer = check_policies("/content/_meta", LossKind::Dropped, |policy| {
+        ask.answer_at::<New>(&answer, policy)
+    });
+    let now = client.now;
+    client
+        .machine
+        .answer(key, Ok(answer), now)
+        .expect("it waits");
+    let sent = client.drain().remove(0);
+    let expected = json!({ "type": "text", "text": "a" });
+    assert_eq!(sent["result"]["content"], expected);
+    let (_, _, ask) = asked(OLD, sampling(json!({})));
+    let tool = json!({ "role": "assistant", "model": "m", "content": { "type": "tool_use", "id": "t", "name": "x", "input": {} } });
+    let tool: new::CreateMessageResult = new::from_str(&tool.to_string()).expect("typed");
+    assert!(ask.answer_at::<New>(&tool, LossPolicy::Accept).is_err());
+}
+
+#[test]
+fn notifications_of_a_client_come_home() {
+    for revision in handshake() {
+        let mut server = CheckedServer::ready(server_config(&[revision]), revision, able());
+        let method = "notifications/roots/list_changed";
+        let params = json!({ "_meta": { "com.example/own": 1 } });
+        server.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+        let events = server.events();
+        let [ServerEvent::Notification(told)] = &events[..] else {
+            panic!("{revision}: {events:?}");
+        };
+        let home = told.at::<Old>(LossPolicy::Refuse).expect("it fits").value;
+        let old::ClientNotification::RootsListChanged(home) = home else {
+            panic!("{revision}: {home:?}");
+        };
+        let meta = home.params.and_then(|params| params.meta);
+        assert!(meta.is_some_and(|meta| meta.get("com.example/own").is_some()));
+        // 2026-07-28 has no such notification.
+        assert!(told.at::<Latest>(LossPolicy::Accept).is_err(), "{revision}");
+    }
+}
+
+#[test]
+fn notifications_of_a_server_come_home_unless_home_has_none_of_them() {
+    let mut config = client_config(&["2025-11-25"]);
+    config.extensions.notifications = vec!["x/note".into()];
+    let mut client = CheckedClient::ready(config, "2025-11-25", json!({ "tools": {} }));
+    let status = json!({ "taskId": "t", "status": "working", "createdAt": "2026-01-01T00:00:00Z",
+        "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 });
+    let method = "notifications/tasks/status";
+    client.send(&json!({ "jsonrpc": "2.0", "method": method, "params": status }));
+    let events = client.events();
+    let [ClientEvent::Notification(heard)] = &events[..] else {
+        panic!("{events:?}");
+    };
+    let home = heard.at::<New>(LossPolicy::Refuse).expect("it fits");
+    assert!(home.losses.is_empty());
+    let new::ServerNotification::TaskStatus(home) = home.value else {
+        panic!("{home:?}");
+    };
+    assert_eq!(home.params.task_id, "t");
+    for policy in [LossPolicy::Refuse, LossPolicy::Report, LossPolicy::Accept] {
+        assert!(heard.at::<Old>(policy).is_err(), "{policy:?}");
+    }
+}
+
+#[test]
+fn notifications_of_a_generated_type_leave_as_such() {
+    let mut server = CheckedServer::ready(server_config(&[OLD]), OLD, json!({}));
+    let params = old::ResourceUpdatedNotificationParams::new("a:b");
+    let sent = server
+        .machine
+        .notify_as::<old::ResourceUpdatedNotification>(Scope::Peer, &params);
+    assert_eq!(sent, Ok(Sent::Queued));
+    let method = "notifications/resources/updated";
+    let expected = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": "a:b" } });
+    assert_eq!(server.drain(), [expected]);
+    // What the revision does not have does not leave.
+    let params = new::ElicitationCompleteNotificationParams::new("e");
+    let sent = server
+        .machine
+        .notify_as::<new::ElicitationCompleteNotification>(Scope::Peer, &params);
+    assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
+    assert!(server.drain().is_empty());
+}

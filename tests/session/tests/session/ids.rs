@@ -1,0 +1,249 @@
+//! Ids come back as they were spelt, whatever the answer is, and what has none that can be read is answered without one where
+//! a revision has such errors: both sides, every revision (`basic`, "Messages").
+
+use mcp_exact_tests_session::*;
+
+/// Ids as they may be spelt.
+const SPELT: [&str; 9] = [
+    "1",
+    "\"1\"",
+    "1.0",
+    "1e2",
+    "-0",
+    "-5",
+    "123456789012345678901234567890",
+    "\"\"",
+    "\"\u{e9} x\"",
+];
+
+/// Documents without an id that can be read, and the code of their error.
+const UNREADABLE: [(&str, i64); 9] = [
+    ("{", -32700),
+    ("nonsense", -32700),
+    ("{}", -32600),
+    ("5", -32600),
+    ("[]", -32600),
+    (r#"{"jsonrpc":"1.0","method":"ping"}"#, -32600),
+    (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+    (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600),
+    (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600),
+];
+
+fn server(revision: &str) -> CheckedServer {
+    CheckedServer::ready(server_config(&[revision]), revision, json!({}))
+}
+
+/// A request of a client with an id that is spelt like this.
+fn spelt(revision: &str, id: &str, method: &str) -> String {
+    let request = request_at(revision, "here", method, json!({}), json!({}));
+    request.to_string().replace("\"here\"", id)
+}
+
+/// Whether a text is an answer with this id, so spelt, and with a result or an error.
+#[track_caller]
+fn check(text: &str, id: &str, has: &str) {
+    assert!(text.contains(&format!("\"id\":{id},")), "{id}: {text}");
+    assert_eq!(text.matches("\"id\"").count(), 1, "{text}");
+    assert!(text.contains(&format!("\"{has}\":{{")), "{text}");
+}
+
+#[test]
+fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_server() {
+    for revision in all() {
+        for id in SPELT {
+            for (reply, has) in [
+                (tools(), "result"),
+                (Reply::Error(PeerError::internal("no")), "error"),
+            ] {
+                let mut server = server(revision);
+                assert!(
+                    server
+                        .send_text(&spelt(revision, id, "tools/list"))
+                        .is_empty()
+                );
+                let (key, now) = (server.request().key, server.now);
+                server.machine.reply(key, reply, now).expect("it waits");
+                check(&server.texts()[0], id, has);
+            }
+            // What the machine answers by itself.
+            let own = match era(revision) {
+                Some(Era::PerRequest) => "server/discover",
+                _ => "ping",
+            };
+            for (method, has) in [(own, "result"), ("nothing", "error")] {
+                let mut server = server(revision);
+                let text = spelt(revision, id, method);
+                let (now, with) = (server.now, Inbound::new(()));
+                let received = server
+                    .machine
+                    .receive(StreamId::DUPLEX, text.as_bytes(), with, now);
+                received.expect("open");
+                check(&server.texts()[0], id, has);
+            }
+        }
+    }
+}
+
+#[test]
+fn rpc_response_id_is_spelt_as_it_came_in_batches() {
+    let batches = |id: &&str| defines(id, "JSONRPCBatchRequest");
+    let revision = all().into_iter().find(batches).expect("one has them");
+    let ids = SPELT.iter();
+    let lists: Vec<String> = ids.map(|id| spelt(revision, id, "tools/list")).collect();
+    let mut server = server(revision);
+    assert!(
+        server
+            .send_text(&format!("[{}]", lists.join(",")))
+            .is_empty()
+    );
+    let keys = server.events().into_iter().filter_map(|event| match event {
+        ServerEvent::Request(request) => Some(request.key),
+        _ => None,
+    });
+    let keys: Vec<RequestKey> = keys.collect();
+    assert_eq!(keys.len(), SPELT.len());
+    let now = server.now;
+    for (at, key) in keys.into_iter().enumerate() {
+        let reply = match at % 2 {
+            0 => tools(),
+            _ => Reply::Error(PeerError::internal("no")),
+        };
+        server.machine.reply(key, reply, now).expect("it waits");
+    }
+    check_batch(&server.texts());
+    let mut client = client_at(revision);
+    let ids = SPELT.iter();
+    let asks: Vec<String> = ids
+        .map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#))
+        .collect();
+    assert!(
+        client
+            .send_text(&format!("[{}]", asks.join(",")))
+            .is_empty()
+    );
+    for (at, (key, _)) in client.asks().into_iter().enumerate() {
+        let answer = match at % 2 {
+            0 => Ok(result(json!({ "roots": [] }))),
+            _ => Err(PeerError::internal("no")),
+        };
+        client.machine.answer(key, answer, now).expect("it waits");
+    }
+    check_batch(&client.texts());
+}
+
+/// One array with an answer to each id.
+#[track_caller]
+fn check_batch(texts: &[String]) {
+    let [text] = texts else {
+        panic!("{texts:?}");
+    };
+    assert!(text.starts_with('[') && text.ends_with(']'), "{text}");
+    for id in SPELT {
+        let there = text.matches(&format!("\"id\":{id},")).count();
+        assert_eq!(there, 1, "{id}: {text}");
+    }
+    assert_eq!(text.matches("\"id\"").count(), SPELT.len(), "{text}");
+}
+
+#[test]
+fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_client() {
+    for revision in handshake() {
+        for id in SPELT {
+            for (answer, has) in [
+                (Ok(result(json!({ "roots": [] }))), "result"),
+                (Err(PeerError::internal("no")), "error"),
+            ] {
+                let mut client = client_at(revision);
+                let asked = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#);
+                assert!(client.send_text(&asked).is_empty());
+                let (key, now) = (client.asks().remove(0).0, client.now);
+                client.machine.answer(key, answer, now).expect("it waits");
+                check(&client.texts()[0], id, has);
+            }
+            for (method, has) in [("ping", "result"), ("nothing", "error")] {
+                let mut client = client_at(revision);
+                let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
+                let now = client.now;
+                let received = client
+                    .machine
+                    .receive(StreamId::DUPLEX, text.as_bytes(), now);
+                received.expect("open");
+                check(&client.texts()[0], id, has);
+            }
+        }
+    }
+}
+
+/// An error without id, where the revision has such errors and this side sends responses.
+#[track_caller]
+fn check_unaddressed(revision: &str, answers: &[Value], code: Option<i64>) {
+    let codes: Vec<Option<i64>> = answers
+        .iter()
+        .map(|answer| answer["error"]["code"].as_i64())
+        .collect();
+    let expected: Vec<Option<i64>> = code.map(Some).into_iter().collect();
+    assert_eq!(codes, expected, "{revision}: {answers:?}");
+    assert!(
+        answers.iter().all(|answer| answer.get("id").is_none()),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn rpc_unreadable_ids_are_answered_without_one_by_servers_where_errors_may_lack_it() {
+    for revision in all() {
+        for (text, code) in UNREADABLE {
+            let mut server = server(revision);
+            let answers = server.send_text(text);
+            let code = (!errors_need_id(revision)).then_some(code);
+            check_unaddressed(revision, &answers, code);
+            assert_eq!(server.violations().len(), 1, "{revision}: {text}");
+            // It goes on.
+            let key = server.serve(&request_at(revision, 1, "tools/list", json!({}), json!({})));
+            assert_eq!(server.reply(key.key, tools())[0]["id"], 1);
+        }
+    }
+}
+
+#[test]
+fn rpc_unreadable_ids_are_answered_without_one_by_clients_where_errors_may_lack_it() {
+    for revision in all() {
+        // From 2026-07-28 on a client sends no responses.
+        let answers_at_all = era(revision) == Some(Era::Handshake);
+        for (text, code) in UNREADABLE {
+            let mut client = client_at(revision);
+            let answers = client.send_text(text);
+            let code = (answers_at_all && !errors_need_id(revision)).then_some(code);
+            check_unaddressed(revision, &answers, code);
+            assert_eq!(client.violations().len(), 1, "{revision}: {text}");
+            let (key, sent) = client.request("tools/list", json!(null));
+            let mut body = json!({ "tools": [] });
+            if !answers_at_all {
+                body["resultType"] = json!("complete");
+            }
+            client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
+            assert!(matches!(&client.outcomes()[..], [(done, Outcome::Result(_))] if *done == key));
+        }
+    }
+}
+
+/// A program that says what no schema allows is found out by the raw ends themselves.
+#[test]
+#[should_panic(expected = "not valid in 2025-06-18")]
+fn raw_ends_of_a_server_check_what_leaves() {
+    let mut server = RawServer::begun(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
+    server.send_text(&spelt("2025-06-18", "1", "tools/list"));
+    let key = server.request().key;
+    let bad = Reply::Result(result(json!({ "tools": 5 })));
+    let sent = server.machine.reply(key, bad, server.now);
+    sent.expect("the machine does not read results");
+    server.drain();
+}
+
+#[test]
+#[should_panic(expected = "not valid in 2025-06-18")]
+fn raw_ends_of_a_client_check_what_leaves() {
+    let able = json!({ "tools": {} });
+    let mut client = RawClient::begun(client_config(&["2025-06-18"]), "2025-06-18", able);
+    client.request("tools/call", json!({ "name": 5 }));
+}
