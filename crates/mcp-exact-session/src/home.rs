@@ -8,8 +8,8 @@ use mcp_exact_convert::{
     Context, Home, KnownRevision, Loss, MessageKind, Refused, Role, Root, convert,
 };
 use mcp_exact_wire::{
-    Decode, Direction, Encode, ErrorObject, Json, JsonObject, Request, Revision, from_str,
-    to_string,
+    Decode, DecodeError, DecodeParams, Direction, Encode, EncodeParams, ErrorObject, Json,
+    JsonObject, Request, Revision, from_str, to_string,
 };
 
 use crate::client::{Asked, Client, Heard};
@@ -121,11 +121,11 @@ impl<C> Incoming<C> {
     /// When the other revision cannot say it, or the policy refuses what would change.
     pub fn ask_at<H: Home, Q: Request>(
         &self,
-        params: Option<&Q::Params>,
+        params: &Q::Params,
         policy: LossPolicy,
     ) -> Result<Converted<Ask>, PeerError>
     where
-        Q::Params: Encode,
+        Q::Params: EncodeParams,
     {
         let root = Root {
             kind: MessageKind::Request,
@@ -133,7 +133,7 @@ impl<C> Incoming<C> {
             sender: Role::Server,
         };
         let way = (H::KNOWN.revision(), self.revision());
-        let text = params.map(to_string);
+        let text = params.encode_params();
         let asked = converted(root, text.as_deref(), way, Context::new(), policy)?;
         asked.map(|text| {
             let params = text.map(|text| object(Some(text))).transpose()?;
@@ -223,7 +223,7 @@ impl Asked {
         policy: LossPolicy,
     ) -> Result<Converted<Q::Params>, PeerError>
     where
-        Q::Params: Decode,
+        Q::Params: DecodeParams,
     {
         if self.method() != Q::METHOD {
             return Err(PeerError::method_not_found(self.method()));
@@ -236,7 +236,10 @@ impl Asked {
         let way = (self.revision(), H::KNOWN.revision());
         let text = self.params().map(JsonObject::text);
         let params = converted(root, text, way, Context::new(), policy)?;
-        params.map(|text| decoded(text.as_deref().unwrap_or("{}")))
+        params.map(|text| {
+            let params = Q::Params::decode_params(text.as_deref());
+            params.map_err(|error| unfit(&error))
+        })
     }
 
     /// An answer at home, in the revision that the question speaks.
@@ -286,13 +289,13 @@ impl Client {
     /// change.
     pub fn request_at<H: Home, Q: Request>(
         &mut self,
-        params: Option<&Q::Params>,
+        params: &Q::Params,
         options: CallOptions,
         policy: LossPolicy,
         now: Time,
     ) -> Result<Converted<RequestKey>, SendError>
     where
-        Q::Params: Encode,
+        Q::Params: EncodeParams,
     {
         let revision = self.agreed().map(|agreed| agreed.revision);
         let way = (H::KNOWN.revision(), revision.unwrap_or(H::REVISION));
@@ -301,7 +304,7 @@ impl Client {
             method: Q::METHOD,
             sender: Role::Client,
         };
-        let text = params.map(to_string);
+        let text = params.encode_params();
         let refused = |error: PeerError| SendError::Params {
             method: Q::METHOD.to_owned(),
             reason: error.message().to_owned(),
@@ -390,5 +393,9 @@ fn object(text: Option<String>) -> Result<JsonObject, PeerError> {
 }
 
 fn decoded<T: Decode>(text: &str) -> Result<T, PeerError> {
-    from_str(text).map_err(|error| at(error.pointer(), error.to_string()))
+    from_str(text).map_err(|error| unfit(&error))
+}
+
+fn unfit(error: &DecodeError) -> PeerError {
+    at(error.pointer(), error.to_string())
 }

@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-use mcp_exact_wire::{Decode, DecodeError, Encode, Json, JsonObject, Request, Revision, from_str};
+use mcp_exact_wire::{
+    Decode, DecodeError, Encode, EncodeParams, Json, JsonObject, Request, Revision, from_str,
+};
 
 use crate::error::{ConfigError, PeerError, SendError};
 use crate::negotiated::{Negotiated, View};
@@ -150,7 +152,11 @@ impl RawResult {
     /// # Errors
     /// [`SendError::Params`] when the value is no object.
     pub fn of<T: Encode + ?Sized>(value: &T) -> Result<Self, SendError> {
-        object_of("result", value).map(Self)
+        let object = JsonObject::try_from(Json::from_encode(value));
+        object.map(Self).map_err(|_| SendError::Params {
+            method: "result".to_owned(),
+            reason: "they have to be an object".to_owned(),
+        })
     }
 
     /// The result of the request `Q`, whose revision is the agreed one.
@@ -184,15 +190,19 @@ impl From<JsonObject> for RawResult {
     }
 }
 
-/// The object that a value is, for parameters and results.
-pub(crate) fn object_of<T: Encode + ?Sized>(
+/// The parameters that a value is, or none.
+pub(crate) fn params_of<P: EncodeParams + ?Sized>(
     method: &str,
-    value: &T,
-) -> Result<JsonObject, SendError> {
-    JsonObject::try_from(Json::from_encode(value)).map_err(|_| SendError::Params {
+    params: &P,
+) -> Result<Option<JsonObject>, SendError> {
+    let Some(text) = params.encode_params() else {
+        return Ok(None);
+    };
+    let params = from_str(&text).map_err(|_| SendError::Params {
         method: method.to_owned(),
         reason: "they have to be an object".to_owned(),
-    })
+    });
+    params.map(Some)
 }
 
 /// A question of a server to the client in the middle of a request.
@@ -219,10 +229,10 @@ impl Ask {
     /// [`SendError::Params`] when the parameters are no object.
     pub fn of<Q: Request>(params: &Q::Params) -> Result<Self, SendError>
     where
-        Q::Params: Encode,
+        Q::Params: EncodeParams,
     {
-        let params = object_of(Q::METHOD, params)?;
-        Ok(Self::new(Q::METHOD, Some(params)))
+        let params = params_of(Q::METHOD, params)?;
+        Ok(Self::new(Q::METHOD, params))
     }
 }
 

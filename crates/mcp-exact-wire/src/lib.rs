@@ -98,8 +98,9 @@ pub use registry::{Definition, Inspected};
 #[doc(hidden)]
 pub use traits::private;
 pub use traits::{
-    Decode, Encode, Never, Notification, Request, Revision, RevisionTypes, encode_into, from_slice,
-    from_str, line_into, to_line, to_string, to_vec, to_writer,
+    Decode, DecodeParams, Encode, EncodeParams, Never, Notification, Request, Revision,
+    RevisionTypes, encode_into, from_slice, from_str, line_into, to_line, to_string, to_vec,
+    to_writer,
 };
 pub use unknown::{UnknownName, UnknownVariant};
 pub use validate::{

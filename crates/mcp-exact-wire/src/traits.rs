@@ -213,6 +213,46 @@ pub trait Notification {
     type Params;
 }
 
+/// Parameters as they stand in a message: a value, or nothing for an `Option` that is `None`.
+pub trait EncodeParams {
+    /// The parameters as text.
+    fn encode_params(&self) -> Option<String>;
+}
+
+impl<T: Encode> EncodeParams for T {
+    fn encode_params(&self) -> Option<String> {
+        Some(to_string(self))
+    }
+}
+
+impl<T: Encode> EncodeParams for Option<T> {
+    fn encode_params(&self) -> Option<String> {
+        self.as_ref().map(to_string)
+    }
+}
+
+/// Parameters as they are read from a message, in which they may be absent.
+pub trait DecodeParams: Sized {
+    /// Reads the text of the parameters, when there are any.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when they do not fit, or are absent where there have to be some.
+    fn decode_params(text: Option<&str>) -> Result<Self, DecodeError>;
+}
+
+impl<T: Decode> DecodeParams for T {
+    fn decode_params(text: Option<&str>) -> Result<Self, DecodeError> {
+        // No type of parameters takes null: it says what was expected instead.
+        from_str(text.unwrap_or("null"))
+    }
+}
+
+impl<T: Decode> DecodeParams for Option<T> {
+    fn decode_params(text: Option<&str>) -> Result<Self, DecodeError> {
+        text.map(from_str).transpose()
+    }
+}
+
 /// For generated crates only; outside semantic versioning.
 #[doc(hidden)]
 pub mod private {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Encode, Json, JsonObject, JsonRef, Request};
+use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Request};
 
 use super::heard::AskKey;
 use super::negotiate::{Spoken, State};
@@ -22,7 +22,7 @@ use crate::notice;
 use crate::outbox::Address;
 use crate::revision::{Era, Rules};
 use crate::sent::Opening;
-use crate::types::{Outcome, Progress, RawResult, RequestKey, Sent, object_of};
+use crate::types::{Outcome, Progress, RawResult, RequestKey, Sent, params_of};
 
 /// How a request is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -126,10 +126,10 @@ impl Client {
         now: Time,
     ) -> Result<RequestKey, SendError>
     where
-        Q::Params: Encode,
+        Q::Params: EncodeParams,
     {
-        let params = object_of(Q::METHOD, params)?;
-        self.request(Q::METHOD, Some(params), options, now)
+        let params = params_of(Q::METHOD, params)?;
+        self.request(Q::METHOD, params, options, now)
     }
 
     fn spoken(&self) -> Result<Arc<Spoken>, SendError> {

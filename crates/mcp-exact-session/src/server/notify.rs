@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use mcp_exact_wire::{Encode, Json, JsonObject, Notification};
+use mcp_exact_wire::{EncodeParams, Json, JsonObject, Notification};
 
 use super::Server;
 use super::incoming::{Caller, Scope};
@@ -17,7 +17,7 @@ use crate::message::{self, Call};
 use crate::notice;
 use crate::outbox::Address;
 use crate::revision::Era;
-use crate::types::{Binding, Change, Progress, RequestKey, Sent, StreamId, StreamKind, object_of};
+use crate::types::{Binding, Change, Progress, RequestKey, Sent, StreamId, StreamKind, params_of};
 
 impl<C> Server<C> {
     /// Says how far a request has come; nothing leaves when its sender did not ask for it.
@@ -152,10 +152,10 @@ impl<C> Server<C> {
         params: &N::Params,
     ) -> Result<Sent, SendError>
     where
-        N::Params: Encode,
+        N::Params: EncodeParams,
     {
-        let params = object_of(N::METHOD, params)?;
-        self.notify(scope, N::METHOD, Some(params))
+        let params = params_of(N::METHOD, params)?;
+        self.notify(scope, N::METHOD, params)
     }
 
     /// Announces a change to everybody who wants to know: subscribers of a resource, listeners, and a client of a session

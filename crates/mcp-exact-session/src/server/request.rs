@@ -3,7 +3,7 @@
 //! Takes what the program wants to know; checks that the client may be asked, by revision, capability, state and bounds,
 //! before anything leaves. From 2026-07-28 on a server sends no requests: [`Reply::Ask`](crate::Reply::Ask) asks there.
 
-use mcp_exact_wire::{Encode, JsonObject, Request};
+use mcp_exact_wire::{EncodeParams, JsonObject, Request};
 
 use super::answer::fits;
 use super::incoming::Scope;
@@ -13,7 +13,7 @@ use crate::client::CallOptions;
 use crate::error::SendError;
 use crate::limits::{Limit, Patience};
 use crate::sent::Opening;
-use crate::types::{RequestKey, object_of};
+use crate::types::{RequestKey, params_of};
 
 impl<C> Server<C> {
     /// Sends a request of this side, such as `roots/list`; [`ServerEvent::Done`](crate::ServerEvent::Done) follows, exactly
@@ -81,10 +81,10 @@ impl<C> Server<C> {
         now: Time,
     ) -> Result<RequestKey, SendError>
     where
-        Q::Params: Encode,
+        Q::Params: EncodeParams,
     {
-        let params = object_of(Q::METHOD, params)?;
-        self.request(scope, Q::METHOD, Some(params), options, now)
+        let params = params_of(Q::METHOD, params)?;
+        self.request(scope, Q::METHOD, params, options, now)
     }
 
     /// Asks whether the client is there (up to 2025-11-25).

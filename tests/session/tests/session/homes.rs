@@ -97,7 +97,7 @@ fn a_question_at_home_is_asked_as_the_client_understands_it() {
     let params: new::CreateMessageRequestParams = new::from_str(&params).expect("typed");
     let (mut server, request) = served(OLD, "tools/call", json!({ "name": "x" }));
     let ask = check_policies("/toolChoice", LossKind::Dropped, |policy| {
-        request.ask_at::<New, new::CreateMessageRequest>(Some(&params), policy)
+        request.ask_at::<New, new::CreateMessageRequest>(&params, policy)
     });
     let asks = vec![("s".to_owned(), ask)];
     let sent = server.reply(request.key, Reply::Ask { asks, state: None });
@@ -107,7 +107,7 @@ fn a_question_at_home_is_asked_as_the_client_understands_it() {
     let url = json!({ "mode": "url", "message": "m", "url": "https://x.y", "elicitationId": "e" });
     let url: new::ElicitRequestParams = new::from_str(&url.to_string()).expect("typed");
     for policy in [LossPolicy::Refuse, LossPolicy::Report, LossPolicy::Accept] {
-        let refused = request.ask_at::<New, new::ElicitRequest>(Some(&url), policy);
+        let refused = request.ask_at::<New, new::ElicitRequest>(&url, policy);
         assert!(refused.is_err(), "{policy:?}");
     }
 }
@@ -271,4 +271,60 @@ fn notifications_of_a_generated_type_leave_as_such() {
         .notify_as::<new::ElicitationCompleteNotification>(Scope::Peer, &params);
     assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
     assert!(server.drain().is_empty());
+}
+
+#[test]
+fn parameters_that_may_be_absent_are_an_option_wherever_they_are_typed() {
+    let options = CallOptions::default();
+    let mut client = client_at(OLD);
+    let now = client.now;
+    let page = old::PaginatedRequestParams {
+        cursor: Some("c".into()),
+        ..old::PaginatedRequestParams::default()
+    };
+    for (params, expected) in [(None, None), (Some(page), Some(json!({ "cursor": "c" })))] {
+        let sent = client
+            .machine
+            .request_as::<old::ListToolsRequest>(&params, options, now);
+        sent.expect("it leaves");
+        assert_eq!(client.drain()[0].get("params"), expected.as_ref());
+        let sent = client.machine.request_at::<Old, old::ListToolsRequest>(
+            &params,
+            options,
+            LossPolicy::Refuse,
+            now,
+        );
+        assert!(sent.expect("it leaves").losses.is_empty());
+        assert_eq!(client.drain()[0].get("params"), expected.as_ref());
+    }
+    let asked = Ask::of::<old::ListRootsRequest>(&None).expect("nothing to say");
+    assert_eq!(asked, Ask::new("roots/list", None));
+    let (_, request) = served(OLD, "tools/call", json!({ "name": "x" }));
+    let asked = request.ask_at::<New, new::ListRootsRequest>(&None, LossPolicy::Refuse);
+    assert_eq!(asked.expect("the same").value, Ask::new("roots/list", None));
+}
+
+#[test]
+fn parameters_that_are_absent_come_home_as_such() {
+    let mut client = client_at(OLD);
+    client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" }));
+    let (_, ask) = client.asks().remove(0);
+    let home = ask.at::<New, new::ListRootsRequest>(LossPolicy::Refuse);
+    assert_eq!(home.expect("it fits").value, None);
+}
+
+#[test]
+fn a_change_is_told_without_parameters() {
+    let mut config = server_config(&[OLD]);
+    config.capabilities = object(json!({ "tools": { "listChanged": true } }));
+    let mut server = CheckedServer::ready(config, OLD, json!({}));
+    let sent = server
+        .machine
+        .notify_as::<old::ToolListChangedNotification>(Scope::Peer, &None);
+    assert_eq!(sent, Ok(Sent::Queued));
+    let method = "notifications/tools/list_changed";
+    assert_eq!(
+        server.drain(),
+        [json!({ "jsonrpc": "2.0", "method": method })]
+    );
 }

@@ -172,7 +172,7 @@ fn a_client_at_home_talks_to_a_server_of_every_revision() {
         };
         let now = pair.now;
         let sent = pair.client.request_at::<Home, mcp::CallToolRequest>(
-            Some(&params),
+            &params,
             CallOptions::default(),
             LossPolicy::Report,
             now,
