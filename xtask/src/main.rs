@@ -63,7 +63,15 @@ enum BenchTask {
         arguments: Vec<String>,
     },
     /// Conversions between revisions, next to looking at and decoding the same messages.
-    Convert,
+    Convert {
+        /// Handed on, such as `--markdown FILE`.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENT"
+        )]
+        arguments: Vec<String>,
+    },
     /// A tool call through both machines of a session, next to decoding and encoding its messages.
     Session {
         /// Handed on, such as `--calls N`.
@@ -133,7 +141,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Bench { what } => match what {
             BenchTask::Codec { arguments } => bench::run(&root, Bench::Codec, &arguments),
             BenchTask::Compile { arguments } => bench::run(&root, Bench::Compile, &arguments),
-            BenchTask::Convert => bench::run(&root, Bench::Convert, &[]),
+            BenchTask::Convert { arguments } => bench::run(&root, Bench::Convert, &arguments),
             BenchTask::Session { arguments } => bench::run(&root, Bench::Session, &arguments),
         },
         Task::Codegen { check } => codegen::run(&root, check),
