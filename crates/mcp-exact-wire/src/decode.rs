@@ -115,7 +115,7 @@ fn message<'m, D: Direction>(
 ) -> Result<Message<D>, MessageError> {
     let mut r = Reader::new(text);
     // Written so that a message, which is large, is moved once: `?` would move it again and again.
-    match telling::<D>(&mut r) {
+    match telling(&mut r, const { &Known::of::<D>() }) {
         Ok(Telling::Request) => {
             if let Ok(request) = D::Request::decode(&mut r)
                 && finish::<D>(&mut r).is_ok()
@@ -150,6 +150,23 @@ enum Telling {
     Response(Beginning),
 }
 
+/// What tells the messages of a direction apart: the same code serves all of them.
+struct Known {
+    requests: &'static [&'static str],
+    notifications: &'static [&'static str],
+    envelope_inside: bool,
+}
+
+impl Known {
+    const fn of<D: Direction>() -> Self {
+        Self {
+            requests: D::REQUESTS,
+            notifications: D::NOTIFICATIONS,
+            envelope_inside: D::ENVELOPE_INSIDE,
+        }
+    }
+}
+
 /// What was read of a message.
 struct Beginning {
     /// Where the message begins.
@@ -169,7 +186,7 @@ fn finish<D: Direction>(r: &mut Reader<'_>) -> Read<()> {
 
 /// Reads up to the member that tells what a message is. Where nothing but the envelope stands before it, what follows goes
 /// on from there; otherwise the message is read again from its beginning.
-fn telling<D: Direction>(r: &mut Reader<'_>) -> Read<Telling> {
+fn telling(r: &mut Reader<'_>, known: &Known) -> Read<Telling> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;
     let (mut id, mut version, mut only_envelope) = (None, None, true);
@@ -195,9 +212,9 @@ fn telling<D: Direction>(r: &mut Reader<'_>) -> Read<Telling> {
                 }
             }
             EnvelopeName::Method => {
-                let resume = only_envelope && !D::ENVELOPE_INSIDE;
+                let resume = only_envelope && !known.envelope_inside;
                 let resume = resume.then_some((id, version));
-                return called::<D>(r, (start, depth), resume);
+                return called(r, known, (start, depth), resume);
             }
             EnvelopeName::Answer if only_envelope => {
                 r.set_at(name_at);
@@ -263,22 +280,23 @@ fn spelt_envelope_name(r: &mut Reader<'_>) -> Read<EnvelopeName> {
 }
 
 /// Reads the method and says what it calls for. `resume` holds what was read when it was nothing but the envelope.
-fn called<D: Direction>(
+fn called(
     r: &mut Reader<'_>,
+    known: &Known,
     (start, depth): (usize, u32),
     resume: Option<(Option<IdAt>, Option<usize>)>,
 ) -> Read<Telling> {
     let method = r.str()?;
-    let Some(telling) = known_method::<D>(&method) else {
+    let Some(telling) = known_method(known, &method) else {
         let has_id = matches!(resume, Some((Some(_), _)));
-        return unknown_method::<D>(r, (start, depth), has_id);
+        return unknown_method(r, known, (start, depth), has_id);
     };
     match (resume, &method) {
         (Some((id, version)), Cow::Borrowed(_)) => r.resume_envelope(start, id, version),
         // A method with escape sequences cannot be hinted at: the union has to find it once more.
         _ => {
             r.rewind(start, depth);
-            r.expect_envelope(D::ENVELOPE_INSIDE);
+            r.expect_envelope(known.envelope_inside);
         }
     }
     if let Cow::Borrowed(method) = method {
@@ -289,14 +307,14 @@ fn called<D: Direction>(
 }
 
 /// Notifications have names of their own, by which most requests are told from them at once.
-fn known_method<D: Direction>(method: &str) -> Option<Telling> {
+fn known_method(known: &Known, method: &str) -> Option<Telling> {
     // For a dozen names a walk that compares lengths first costs less than a search.
-    let known = |names: &[&str]| names.contains(&method);
-    if method.starts_with("notifications/") && known(D::NOTIFICATIONS) {
+    let among = |names: &[&str]| names.contains(&method);
+    if method.starts_with("notifications/") && among(known.notifications) {
         Some(Telling::Notification)
-    } else if known(D::REQUESTS) {
+    } else if among(known.requests) {
         Some(Telling::Request)
-    } else if known(D::NOTIFICATIONS) {
+    } else if among(known.notifications) {
         Some(Telling::Notification)
     } else {
         None
@@ -305,14 +323,15 @@ fn known_method<D: Direction>(method: &str) -> Option<Telling> {
 
 /// A method that the revision does not define is a request when the message has an id: before the method, or somewhere.
 #[cold]
-fn unknown_method<D: Direction>(
+fn unknown_method(
     r: &mut Reader<'_>,
+    known: &Known,
     (start, depth): (usize, u32),
     has_id: bool,
 ) -> Read<Telling> {
     r.rewind(start, depth);
     let has_id = has_id || r.has("id")?;
-    r.expect_envelope(D::ENVELOPE_INSIDE);
+    r.expect_envelope(known.envelope_inside);
     Ok(if has_id {
         Telling::Request
     } else {
