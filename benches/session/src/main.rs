@@ -18,8 +18,8 @@ const DEMANDED: f64 = 3.0;
 
 /// A client and a server that have agreed on a revision.
 struct Pair {
-    client: Client,
-    server: Server<()>,
+    client: ClientEndpoint,
+    server: ServerEndpoint<()>,
     frame: Vec<u8>,
 }
 
@@ -36,16 +36,16 @@ impl Pair {
         config.offer = offer.clone();
         config.limits.requests_per_second = u32::MAX;
         config.capabilities = r#"{"tools":{}}"#.parse().expect("an object");
-        let server = Server::new(Arc::new(config), Binding::Duplex, Time::ZERO);
+        let server = ServerEndpoint::new(Arc::new(config), Binding::Duplex, Time::ZERO);
         let mut config = ClientConfig::new(Identity::new("client", "1"));
         config.offer = offer;
-        let client = Client::new(Arc::new(config), Binding::Duplex, None, Time::ZERO);
+        let client = ClientEndpoint::new(Arc::new(config), Binding::Duplex, None, Time::ZERO);
         let mut pair = Self {
             client: client.expect("a configuration"),
             server: server.expect("a configuration"),
             frame: Vec::new(),
         };
-        while pair.client.agreed().is_none() || pair.client.poll_timeout().is_some() {
+        while pair.client.session_info().is_none() || pair.client.poll_timeout().is_some() {
             pair.there();
             pair.back();
         }
@@ -58,7 +58,7 @@ impl Pair {
     fn there(&mut self) {
         self.frame.clear();
         while self.client.poll_transmit(&mut self.frame).is_some() {
-            let (on, with) = (StreamId::DUPLEX, Inbound::new(()));
+            let (on, with) = (StreamId::DUPLEX, FrameContext::new(()));
             let received = self.server.receive(on, &self.frame, with, Time::ZERO);
             received.expect("open");
             self.frame.clear();
@@ -94,7 +94,7 @@ impl Pair {
         assert_eq!(replied, Ok(Sent::Queued));
         self.back();
         match self.client.poll_event() {
-            Some(ClientEvent::Done(done, Outcome::Result(result))) if done == key => {
+            Some(ClientEvent::Completed(done, Outcome::Result(result))) if done == key => {
                 let revision = request.revision();
                 let typed = result.typed::<ServerResults>("tools/call", revision);
                 black_box(typed.expect("a result"));
@@ -115,7 +115,7 @@ impl Pair {
             answer: Vec::new(),
         };
         self.client.poll_transmit(&mut messages.request);
-        let with = Inbound::new(());
+        let with = FrameContext::new(());
         let received = self
             .server
             .receive(StreamId::DUPLEX, &messages.request, with, Time::ZERO);

@@ -14,7 +14,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::{env, io};
 
-use mcp_exact_session::{ClientConfig, Era, Identity, Offer, era};
+use mcp_exact_session::{ClientConfig, Identity, Lifecycle, Offer, lifecycle};
 use serde_json::Value;
 
 use peer::{Failed, Peer};
@@ -40,10 +40,10 @@ fn run() -> Result<(), Failed> {
     }
     config.capabilities = r#"{"roots":{},"sampling":{},"elicitation":{}}"#.parse()?;
     let mut peer = Peer::start(config, command)?;
-    let agreed = peer.agreed()?;
+    let agreed = peer.session_info()?;
     say(&format!("connect: {agreed}"))?;
     let offers = |name: &str| agreed.capabilities.get(name).is_some();
-    if era(agreed.revision.as_str()) == Some(Era::Handshake) {
+    if lifecycle(agreed.revision.as_str()) == Some(Lifecycle::Initialize) {
         peer.request("ping", Value::Null)?;
         say("ping: answered")?;
     }

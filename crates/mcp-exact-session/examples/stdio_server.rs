@@ -13,8 +13,8 @@ use std::{env, error, io};
 
 use mcp_exact_session::frame::{Line, Lines};
 use mcp_exact_session::{
-    Binding, Closed, Identity, Inbound, Incoming, Offer, PeerError, Reply, Server, ServerConfig,
-    ServerEvent, StreamId, Time,
+    Binding, Closed, FrameContext, Identity, IncomingRequest, Offer, PeerError, Reply,
+    ServerConfig, ServerEndpoint, ServerEvent, StreamId, Time,
 };
 
 use tools::{Slow, answer, go_on};
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     let input = pipe::read(io::stdin());
     let config = config()?;
     let mut lines = Lines::new(config.limits.message_bytes);
-    let mut server = Server::new(Arc::new(config), Binding::Duplex, now())?;
+    let mut server = ServerEndpoint::new(Arc::new(config), Binding::Duplex, now())?;
     let mut slow: Vec<Slow> = Vec::new();
     loop {
         while let Some(event) = server.poll_event() {
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
         stdout.flush()?;
         match lines.next_line() {
             Some(Line::Frame(line)) => {
-                server.receive(StreamId::DUPLEX, line, Inbound::new(()), now())?;
+                server.receive(StreamId::DUPLEX, line, FrameContext::new(()), now())?;
                 continue;
             }
             Some(Line::TooLong) => {
@@ -79,7 +79,12 @@ fn config() -> Result<ServerConfig, Box<dyn error::Error>> {
     Ok(config)
 }
 
-fn serve(server: &mut Server<()>, request: &Incoming<()>, slow: &mut Vec<Slow>, now: Time) {
+fn serve(
+    server: &mut ServerEndpoint<()>,
+    request: &IncomingRequest<()>,
+    slow: &mut Vec<Slow>,
+    now: Time,
+) {
     let reply = match answer(request, slow) {
         Ok(Some(reply)) => reply,
         Ok(None) => return,

@@ -6,7 +6,7 @@
 use mcp_exact_wire::{Json, JsonObject, ObjectRef};
 
 use crate::error::code;
-use crate::revision::{Era, Rules};
+use crate::revision::{Lifecycle, Rules};
 
 /// A capability that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,9 +177,9 @@ fn defined(rules: &Rules, name: &str) -> bool {
     match name {
         "tasks" => false,
         "completions" => !rules.is("2024-11-05"),
-        "extensions" => rules.era() == Era::PerRequest,
+        "extensions" => rules.lifecycle() == Lifecycle::Discover,
         "elicitation" => {
-            rules.era() == Era::PerRequest || rules.server.request("elicitation/create")
+            rules.lifecycle() == Lifecycle::Discover || rules.server.request("elicitation/create")
         }
         _ => true,
     }

@@ -9,10 +9,10 @@ use mcp_exact_wire::{Json, JsonObject, Revision};
 
 use crate::capability;
 use crate::error::ConfigError;
-use crate::limits::{Limits, Patience};
+use crate::limits::{Limits, RequestTimeout};
 use crate::log::Level;
 use crate::meta;
-use crate::revision::{self, Era, Rules, revisions};
+use crate::revision::{self, Lifecycle, Rules, revisions};
 use crate::seal::{CheckResult, Seal};
 
 /// The revisions that one side speaks.
@@ -68,8 +68,8 @@ impl Offer {
             .filter(move |rules| above.as_ref().is_none_or(|above| above(rules)))
     }
 
-    pub(crate) fn of_era(&self, era: Era) -> impl Iterator<Item = &'static Rules> {
-        self.rules().filter(move |rules| rules.era() == era)
+    pub(crate) fn of_lifecycle(&self, era: Lifecycle) -> impl Iterator<Item = &'static Rules> {
+        self.rules().filter(move |rules| rules.lifecycle() == era)
     }
 
     /// The rules of a revision, when it is offered.
@@ -173,7 +173,7 @@ impl Extensions {
 
     /// Declares the extensions beside other capabilities.
     fn declare(&self, rules: &Rules, capabilities: &mut JsonObject) {
-        if rules.era() != Era::PerRequest || self.negotiated.is_empty() {
+        if rules.lifecycle() != Lifecycle::Discover || self.negotiated.is_empty() {
             return;
         }
         let said = capabilities.get("extensions");
@@ -274,7 +274,7 @@ pub struct ServerConfig {
     /// How long such a state can be used.
     pub state_lifetime: Duration,
     /// How long its own requests wait.
-    pub patience: Patience,
+    pub request_timeout: RequestTimeout,
     /// Its bounds.
     pub limits: Limits,
 }
@@ -293,7 +293,7 @@ impl ServerConfig {
             results: None,
             seal: None,
             state_lifetime: Duration::from_secs(600),
-            patience: Patience::default(),
+            request_timeout: RequestTimeout::default(),
             limits: Limits::default(),
         }
     }
@@ -326,12 +326,12 @@ pub struct ClientConfig {
     /// Methods beyond those of the revisions.
     pub extensions: Extensions,
     /// How long the first answer of a server may take.
-    pub handshake: Duration,
+    pub handshake_timeout: Duration,
     /// How long a probe waits: old servers stay silent (`basic/transports/stdio`, "Backward Compatibility"). Where no
     /// revision with a handshake is offered there is nothing to fall back to, and `handshake` counts.
-    pub probe: Duration,
+    pub probe_timeout: Duration,
     /// How long requests wait that do not say so themselves.
-    pub patience: Patience,
+    pub request_timeout: RequestTimeout,
     /// Its bounds.
     pub limits: Limits,
 }
@@ -344,9 +344,9 @@ impl ClientConfig {
             identity,
             capabilities: JsonObject::new(),
             extensions: Extensions::default(),
-            handshake: Duration::from_secs(60),
-            probe: Duration::from_secs(5),
-            patience: Patience::default(),
+            handshake_timeout: Duration::from_secs(60),
+            probe_timeout: Duration::from_secs(5),
+            request_timeout: RequestTimeout::default(),
             limits: Limits::default(),
         }
     }

@@ -178,7 +178,7 @@ pub enum ReceiveError {
 #[non_exhaustive]
 pub enum SendError {
     /// Nothing is agreed yet.
-    #[error("no revision is agreed yet; wait for the event `Agreed`")]
+    #[error("no revision is agreed yet; wait for the event `SessionInfo`")]
     NotReady,
     /// The machine is closed.
     #[error("the session is closed; start a new one")]
@@ -204,10 +204,10 @@ pub enum SendError {
     UnknownRequest,
     /// The request waits for the answers to its questions.
     #[error("the request waits for the answers to its questions; it is raised again with them")]
-    Asking,
+    AwaitingInput,
     /// A request cannot ask under these names, or this request cannot ask at all.
     #[error("{0}")]
-    Asks(&'static str),
+    InputRequests(&'static str),
     /// A progress that is no larger than the one before (`basic/utilities/progress`).
     #[error("progress has to increase with each notification")]
     Progress,

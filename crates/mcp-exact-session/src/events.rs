@@ -9,8 +9,8 @@ use mcp_exact_wire::{ErrorObject, MessageError};
 use crate::client::ClientEvent;
 use crate::error::{PeerError, Violation};
 use crate::limits::{Limit, Limits};
-use crate::server::{Incoming, ServerEvent};
-use crate::types::{Agreed, Answers, Change, Outcome, Progress};
+use crate::server::{IncomingRequest, ServerEvent};
+use crate::types::{Change, InputResponses, Outcome, Progress, SessionInfo};
 
 /// What each event counts beside what it holds: as much as a short message.
 const EVENT: usize = 32;
@@ -65,20 +65,20 @@ impl<E: Held> Events<E> {
 impl Held for ClientEvent {
     fn size(&self) -> usize {
         match self {
-            Self::Agreed(agreed, _) => agreed.size(),
-            Self::Done(_, outcome) => outcome.size(),
+            Self::Negotiated(agreed, _) => agreed.size(),
+            Self::Completed(_, outcome) => outcome.size(),
             Self::Progress(_, progress) => progress.size(),
-            Self::Ask { ask, .. } => ask.call.size(),
+            Self::Request { request, .. } => request.call.size(),
             Self::Log(_, log) => log.logger.as_ref().map_or(0, String::len) + log.data.text().len(),
-            Self::Listening(_, filter) => filter.size(),
+            Self::Subscribed(_, filter) => filter.size(),
             Self::Changed(_, change) => change.size(),
             Self::Notification(heard) => heard.call.size(),
             Self::Violation(violation) => violation.size(),
             // The session is over with `Failed`: nothing else comes in.
             Self::Failed(_)
-            | Self::Restart
+            | Self::RestartServer
             | Self::UseHttpSse
-            | Self::AskCancelled(_)
+            | Self::RequestCancelled(_)
             | Self::SessionLost
             | Self::Closed => 0,
         }
@@ -88,12 +88,12 @@ impl Held for ClientEvent {
 impl<C> Held for ServerEvent<C> {
     fn size(&self) -> usize {
         match self {
-            Self::Agreed(agreed) => agreed.size(),
+            Self::Negotiated(agreed) => agreed.size(),
             Self::Request(incoming) => incoming.size(),
             Self::Cancelled { reason, .. } => reason.as_ref().map_or(0, String::len),
-            Self::Listen { filter, .. } => filter.size(),
+            Self::Subscribed { filter, .. } => filter.size(),
             Self::Notification(notified) => notified.call.size(),
-            Self::Done(_, outcome) => outcome.size(),
+            Self::Completed(_, outcome) => outcome.size(),
             Self::Progress(_, progress) => progress.size(),
             Self::Violation(violation) => violation.size(),
             Self::Ready | Self::Closed => 0,
@@ -101,7 +101,7 @@ impl<C> Held for ServerEvent<C> {
     }
 }
 
-impl<C> Held for Incoming<C> {
+impl<C> Held for IncomingRequest<C> {
     /// The call counts although it is shared with what is being served: a request that is cancelled is not served any more.
     fn size(&self) -> usize {
         let state = self.state.as_ref().map_or(0, String::len);
@@ -109,14 +109,14 @@ impl<C> Held for Incoming<C> {
     }
 }
 
-impl Held for Answers {
+impl Held for InputResponses {
     fn size(&self) -> usize {
         let size = |(name, outcome): (&str, &Outcome)| EVENT + name.len() + outcome.size();
         self.iter().map(size).sum()
     }
 }
 
-impl Held for Agreed {
+impl Held for SessionInfo {
     fn size(&self) -> usize {
         let info = self.info.as_ref().map_or(0, |info| info.text().len());
         let instructions = self.instructions.as_ref().map_or(0, String::len);

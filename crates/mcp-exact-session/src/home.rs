@@ -12,12 +12,12 @@ use mcp_exact_wire::{
     JsonObject, Request, Revision, from_str, to_string,
 };
 
-use crate::client::{Asked, Client, Heard};
+use crate::client::{ClientEndpoint, ServerNotification, ServerRequest};
 use crate::error::{PeerError, SendError};
 use crate::message::{self, Call};
 use crate::negotiated::{ClientNotifications, ClientRequests, ServerNotifications, View};
-use crate::server::{Incoming, Notified, Reply};
-use crate::types::{Ask, RawResult, RequestKey};
+use crate::server::{ClientNotification, IncomingRequest, Reply};
+use crate::types::{InputRequest, RawResult, RequestKey};
 use crate::{CallOptions, Time};
 
 /// What becomes of a message that a conversion changes.
@@ -50,13 +50,13 @@ impl<T> Converted<T> {
     }
 }
 
-impl<C> Incoming<C> {
+impl<C> IncomingRequest<C> {
     /// The request at home.
     ///
     /// # Errors
     /// The error to reply with: the parameters do not fit the method, the home revision does not have it, cannot say it, or
     /// the policy refuses what would change.
-    pub fn at<H: Home>(
+    pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
     ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
@@ -77,7 +77,7 @@ impl<C> Incoming<C> {
     ///
     /// # Errors
     /// The error to reply with instead: the other revision cannot say the result, or the policy refuses what would change.
-    pub fn reply_at<H: Home>(
+    pub fn reply_as<H: Home>(
         &self,
         result: &impl Encode,
         policy: LossPolicy,
@@ -98,7 +98,7 @@ impl<C> Incoming<C> {
     ///
     /// # Errors
     /// The error to reply with instead, when the other revision has a result for it.
-    pub fn error_at<H: Home>(&self, error: &PeerError) -> Result<Reply, PeerError> {
+    pub fn error_as<H: Home>(&self, error: &PeerError) -> Result<Reply, PeerError> {
         let uri = self.params().and_then(|params| params.get("uri"));
         let uri: Option<String> = uri.and_then(|uri| from_str(uri.text()).ok());
         let cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
@@ -119,11 +119,11 @@ impl<C> Incoming<C> {
     ///
     /// # Errors
     /// When the other revision cannot say it, or the policy refuses what would change.
-    pub fn ask_at<H: Home, Q: Request>(
+    pub fn input_request_as<H: Home, Q: Request>(
         &self,
         params: &Q::Params,
         policy: LossPolicy,
-    ) -> Result<Converted<Ask>, PeerError>
+    ) -> Result<Converted<InputRequest>, PeerError>
     where
         Q::Params: EncodeParams,
     {
@@ -137,7 +137,7 @@ impl<C> Incoming<C> {
         let asked = converted(root, text.as_deref(), way, Context::new(), policy)?;
         asked.map(|text| {
             let params = text.map(|text| object(Some(text))).transpose()?;
-            Ok(Ask::new(Q::METHOD, params))
+            Ok(InputRequest::new(Q::METHOD, params))
         })
     }
 
@@ -145,7 +145,7 @@ impl<C> Incoming<C> {
     ///
     /// # Errors
     /// When the answer does not fit, the home revision cannot say it, or the policy refuses what would change.
-    pub fn answer_at<H: Home, Q: Request>(
+    pub fn response_as<H: Home, Q: Request>(
         &self,
         name: &str,
         policy: LossPolicy,
@@ -172,12 +172,12 @@ impl<C> Incoming<C> {
     }
 }
 
-impl<C> Notified<C> {
+impl<C> ClientNotification<C> {
     /// The notification at home.
     ///
     /// # Errors
-    /// As [`Incoming::at`]; notifications are never answered.
-    pub fn at<H: Home>(
+    /// As [`IncomingRequest::at`]; notifications are never answered.
+    pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
     ) -> Result<Converted<<H::FromClient as Direction>::Notification>, PeerError> {
@@ -192,12 +192,12 @@ impl<C> Notified<C> {
     }
 }
 
-impl Heard {
+impl ServerNotification {
     /// The notification at home.
     ///
     /// # Errors
-    /// As [`Incoming::at`]; notifications are never answered.
-    pub fn at<H: Home>(
+    /// As [`IncomingRequest::at`]; notifications are never answered.
+    pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
     ) -> Result<Converted<<H::FromServer as Direction>::Notification>, PeerError> {
@@ -212,13 +212,13 @@ impl Heard {
     }
 }
 
-impl Asked {
+impl ServerRequest {
     /// The parameters of the question at home, when it is the question `Q`.
     ///
     /// # Errors
     /// The error to answer with: it is another question, the parameters do not fit, the home revision cannot say them, or
     /// the policy refuses what would change.
-    pub fn at<H: Home, Q: Request>(
+    pub fn typed_as<H: Home, Q: Request>(
         &self,
         policy: LossPolicy,
     ) -> Result<Converted<Q::Params>, PeerError>
@@ -246,7 +246,7 @@ impl Asked {
     ///
     /// # Errors
     /// The error to answer with instead: the other revision cannot say it, or the policy refuses what would change.
-    pub fn answer_at<H: Home>(
+    pub fn response_as<H: Home>(
         &self,
         result: &impl Encode,
         policy: LossPolicy,
@@ -268,7 +268,7 @@ impl RawResult {
     ///
     /// # Errors
     /// When it does not fit, the home revision cannot say it, or the policy refuses what would change.
-    pub fn at<H: Home, Q: Request>(
+    pub fn typed_as<H: Home, Q: Request>(
         &self,
         revision: Revision,
         policy: LossPolicy,
@@ -281,13 +281,13 @@ impl RawResult {
     }
 }
 
-impl Client {
+impl ClientEndpoint {
     /// Sends a request at home, in the revision that was agreed.
     ///
     /// # Errors
-    /// [`SendError`] as for [`Client::request`], and when the agreed revision cannot say it or the policy refuses what would
+    /// [`SendError`] as for [`ClientEndpoint::request`], and when the agreed revision cannot say it or the policy refuses what would
     /// change.
-    pub fn request_at<H: Home, Q: Request>(
+    pub fn request_as<H: Home, Q: Request>(
         &mut self,
         params: &Q::Params,
         options: CallOptions,
@@ -297,7 +297,7 @@ impl Client {
     where
         Q::Params: EncodeParams,
     {
-        let revision = self.agreed().map(|agreed| agreed.revision);
+        let revision = self.session_info().map(|agreed| agreed.revision);
         let way = (H::KNOWN.revision(), revision.unwrap_or(H::REVISION));
         let root = Root {
             kind: MessageKind::Request,

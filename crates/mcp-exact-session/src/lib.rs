@@ -1,6 +1,6 @@
 //! Sans-IO sessions of the Model Context Protocol, client and server, for every revision.
 //!
-//! Two machines, [`Server`] and [`Client`]: frames and moments go in, frames, events and deadlines come out. They do no IO,
+//! Two machines, [`ServerEndpoint`] and [`ClientEndpoint`]: frames and moments go in, frames, events and deadlines come out. They do no IO,
 //! read no clock, draw no random number, hold no key and start nothing; the same inputs give the same outputs. They work in
 //! blocking code, under any runtime, in an embedded loop and in a test.
 //!
@@ -19,15 +19,15 @@
 //!
 //! let mut config = ServerConfig::new(Identity::new("example", "1"));
 //! config.capabilities = r#"{"tools":{}}"#.parse()?;
-//! let mut server = Server::new(config.into(), Binding::Duplex, Time::ZERO)?;
+//! let mut server = ServerEndpoint::new(config.into(), Binding::Duplex, Time::ZERO)?;
 //! let config = ClientConfig::new(Identity::new("example", "1"));
-//! let mut client = Client::new(config.into(), Binding::Duplex, None, Time::ZERO)?;
+//! let mut client = ClientEndpoint::new(config.into(), Binding::Duplex, None, Time::ZERO)?;
 //!
 //! let mut tools = None;
 //! while tools.is_none() {
 //!     let mut frame = Vec::new();
 //!     while client.poll_transmit(&mut frame).is_some() {
-//!         server.receive(StreamId::DUPLEX, &frame, Inbound::new(()), Time::ZERO)?;
+//!         server.receive(StreamId::DUPLEX, &frame, FrameContext::new(()), Time::ZERO)?;
 //!         frame.clear();
 //!     }
 //!     while let Some(event) = server.poll_event() {
@@ -44,10 +44,10 @@
 //!     }
 //!     while let Some(event) = client.poll_event() {
 //!         match event {
-//!             ClientEvent::Agreed(..) => {
+//!             ClientEvent::Negotiated(..) => {
 //!                 client.request("tools/list", None, CallOptions::default(), Time::ZERO)?;
 //!             }
-//!             ClientEvent::Done(_, outcome) => tools = Some(outcome),
+//!             ClientEvent::Completed(_, outcome) => tools = Some(outcome),
 //!             _ => {}
 //!         }
 //!     }
@@ -60,16 +60,16 @@
 //! # What the machines see to
 //!
 //! - **Negotiation.** The handshake of 2024-11-05 to 2025-11-25, requests that carry their revision from 2026-07-28 on, and
-//!   peers that speak both: [`Offer`] says which revisions and which ones rather, [`Verdict`] saves a probe the next time.
+//!   peers that speak both: [`Offer`] says which revisions and which ones rather, [`CachedNegotiation`] saves a probe the next time.
 //!   On a server, each request has its own revision; one handler serves clients of all of them.
 //! - **Order, direction, capabilities.** What may not be sent is an error before anything leaves ([`SendError`]); what may not
 //!   come is answered as the specification says, and told as a [`Violation`].
 //! - **Every request ends once**: each one of this side in one [`Outcome`]; each one of the other side is answered once at most,
 //!   and not at all once it was cancelled.
-//! - **Questions** to the client in the middle of a request have one shape, [`Reply::Ask`]. Towards 2026-07-28 it is a result of
+//! - **Questions** to the client in the middle of a request have one shape, [`Reply::InputRequired`]. Towards 2026-07-28 it is a result of
 //!   type `input_required`, and a state that travels through the client is protected by a [`Seal`] of the program. Towards older
 //!   clients the machine sends the questions and raises the request again with the answers.
-//! - **Changes** go to everybody who wants to know, by one [`Server::publish`].
+//! - **Changes** go to everybody who wants to know, by one [`ServerEndpoint::publish`].
 //! - **Bounds** on everything that a peer can make grow: [`Limits`].
 //!
 //! # HTTP
@@ -84,7 +84,7 @@
 //! [`Extension`] registers what an extension adds: the machine declares it, and lets its methods, notifications, filters and
 //! types of results pass where the other side has declared it too. Its types are those of its own crate.
 //!
-//! What they leave to the program: the parameters of requests are decoded when it asks ([`Incoming::typed`]), and an error of
+//! What they leave to the program: the parameters of requests are decoded when it asks ([`IncomingRequest::typed`]), and an error of
 //! that is the error to reply with. Results are sent as they are given, in the shape of the revision that the request speaks.
 //!
 //! # Where this differs from what one may expect
@@ -92,7 +92,7 @@
 //! - Time is [`Time`], a duration since any moment, and no `Instant`: moments can be made up, and sealed states carry one from
 //!   one process to another.
 //! - `receive` does not take a frame while too much waits ([`ReceiveError::Full`]): memory is bounded whatever a program does.
-//! - [`Server::reply`] gives [`Sent::Suppressed`] when the client has cancelled the request: that is a race, and no error.
+//! - [`ServerEndpoint::reply`] gives [`Sent::Suppressed`] when the client has cancelled the request: that is a race, and no error.
 //! - A batch that a revision does not have is refused request by request, so that nobody waits for an answer.
 //! - `ping`, `logging/setLevel`, `server/discover` and `subscriptions/listen` are answered by the machine;
 //!   `resources/subscribe` goes to the program, and what it accepts is remembered for `publish`.
@@ -101,58 +101,60 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+mod builtin_notifications;
 mod capability;
 mod client;
 mod config;
-mod elicited;
+mod elicitation;
 mod error;
 mod events;
 pub mod frame;
 mod home;
 pub mod http;
+mod in_flight;
+mod input_request;
 mod limits;
-mod load;
 mod log;
 mod message;
 mod meta;
 mod negotiated;
-mod notice;
 mod outbox;
-mod question;
+mod pending;
 mod revision;
 mod seal;
-mod sent;
-mod served;
 mod server;
 mod time;
 mod types;
+mod usage;
 
 pub use client::{
-    AskKey, Asked, CallOptions, Client, ClientEvent, Failure, Heard, Logged, Verdict,
+    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, LogMessage, ServerNotification,
+    ServerRequest, ServerRequestKey, TransportFailure,
 };
 pub use config::{CacheHint, ClientConfig, Extension, Extensions, Identity, Offer, ServerConfig};
 pub use error::{
     ConfigError, NegotiationError, PeerError, ReceiveError, SendError, Violation, code,
 };
 pub use home::{Converted, LossPolicy};
-pub use limits::{Limit, Limits, Patience};
-pub use load::Load;
+pub use limits::{Limit, Limits, RequestTimeout};
 pub use log::{Level, UnknownLevel};
 pub use meta::is_key as is_meta_key;
 pub use negotiated::{
     ClientNotifications, ClientRequests, ClientResults, Negotiated, ServerNotifications,
     ServerRequests, ServerResults, View,
 };
-pub use revision::{Era, era, revisions};
+pub use revision::{Lifecycle, lifecycle, revisions};
 pub use seal::{CheckResult, Seal};
 pub use server::{
-    Filter, HttpRequest, Inbound, Incoming, Notified, Principal, Reply, Scope, Server, ServerEvent,
+    ClientNotification, Filter, FrameContext, HttpRequest, IncomingRequest, Principal, Reply,
+    Scope, ServerEndpoint, ServerEvent,
 };
 pub use time::Time;
 pub use types::{
-    Agreed, Answers, Ask, Binding, Change, Closed, HttpHints, Outcome, Progress, RawResult,
-    RequestKey, Sent, StreamId, StreamKind, Transmit,
+    Binding, Change, Closed, HttpHints, InputRequest, InputResponses, Outcome, Progress, RawResult,
+    RequestKey, Sent, SessionInfo, StreamId, StreamKind, Transmit,
 };
+pub use usage::Usage;
 
 pub use mcp_exact_convert::{Home, Loss, LossKind};
 pub use mcp_exact_wire::{ErrorObject, Json, JsonObject, RequestId, Revision};

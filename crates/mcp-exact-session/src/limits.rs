@@ -9,7 +9,7 @@ use std::time::Duration;
 ///
 /// Memory is bounded by `served_bytes` for requests that are being served, by `queued_bytes` for what waits to be sent and
 /// for events that wait to be taken, by `subscription_bytes` for what a client subscribes to, and by the counts for what is
-/// small. Answers are sent and taken whatever is full: back-pressure ends when a program takes events and frames.
+/// small. InputResponses are sent and taken whatever is full: back-pressure ends when a program takes events and frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one message or batch, and of the body of an HTTP status that a client looks at.
@@ -22,16 +22,16 @@ pub struct Limits {
     /// whose own id is longer: its program is not told that the elicitation is complete, or how far the task has come.
     pub name_bytes: usize,
     /// Requests of the peer that are being served at the same time.
-    pub served: usize,
+    pub in_flight: usize,
     /// Bytes of the requests that are being served, with the answers to a server's questions that wait for the others. An
     /// answer that is too much ends its question with an error made here.
-    pub served_bytes: usize,
+    pub in_flight_bytes: usize,
     /// Own requests that wait for their answer.
-    pub sent: usize,
+    pub pending: usize,
     /// How many of each kind are remembered, the latest ones: cancelled requests of the peer, whose late replies are
     /// recognised; elicitations by URL, whose completion is told of (2025-11-25); and, in a client, tasks, whose progress is
     /// told of (2025-11-25). Older ones are forgotten without a word.
-    pub tombstones: usize,
+    pub remembered_ids: usize,
     /// Streams that are open at the same time in a server, whose client opens them. A client opens its streams itself: one
     /// for each message over HTTP, of which `sent` bounds those that wait for an answer.
     pub streams: usize,
@@ -52,9 +52,9 @@ pub struct Limits {
     /// subscription that waits for its reply counts with the whole request.
     pub subscription_bytes: usize,
     /// Questions of one request to its sender in one round, and answers that come with it.
-    pub asks: usize,
-    /// Rounds of questions of one request.
-    pub rounds: u32,
+    pub input_requests: usize,
+    /// Retries of questions of one request.
+    pub retries: u32,
     /// Bytes of the state that a request keeps between rounds. A client does not send a request again because of an error
     /// that is larger: it would have to keep it.
     pub state_bytes: usize,
@@ -70,10 +70,10 @@ impl Default for Limits {
             depth: 256,
             batch_items: 100,
             name_bytes: 1 << 10,
-            served: 256,
-            served_bytes: 64 << 20,
-            sent: 1024,
-            tombstones: 1024,
+            in_flight: 256,
+            in_flight_bytes: 64 << 20,
+            pending: 1024,
+            remembered_ids: 1024,
             streams: 256,
             queued: 1024,
             queued_bytes: 64 << 20,
@@ -81,8 +81,8 @@ impl Default for Limits {
             notifications_per_second: 1000,
             subscriptions: 1024,
             subscription_bytes: 1 << 20,
-            asks: 32,
-            rounds: 16,
+            input_requests: 32,
+            retries: 16,
             state_bytes: 64 << 10,
             tool_bytes: 1 << 20,
         }
@@ -114,11 +114,11 @@ pub enum Limit {
     /// [`Limits::name_bytes`].
     NameBytes,
     /// [`Limits::served`].
-    Served,
+    InFlight,
     /// [`Limits::served_bytes`].
-    ServedBytes,
+    InFlightBytes,
     /// [`Limits::sent`].
-    Sent,
+    Pending,
     /// [`Limits::streams`].
     Streams,
     /// [`Limits::queued`].
@@ -134,9 +134,9 @@ pub enum Limit {
     /// [`Limits::subscription_bytes`].
     SubscriptionBytes,
     /// [`Limits::asks`].
-    Asks,
+    InputRequests,
     /// [`Limits::rounds`].
-    Rounds,
+    Retries,
     /// [`Limits::state_bytes`].
     StateBytes,
     /// [`Limits::tool_bytes`].
@@ -151,9 +151,9 @@ impl Limit {
             Self::Depth => "depth",
             Self::BatchItems => "batch_items",
             Self::NameBytes => "name_bytes",
-            Self::Served => "served",
-            Self::ServedBytes => "served_bytes",
-            Self::Sent => "sent",
+            Self::InFlight => "in_flight",
+            Self::InFlightBytes => "in_flight_bytes",
+            Self::Pending => "pending",
             Self::Streams => "streams",
             Self::Queued => "queued",
             Self::QueuedBytes => "queued_bytes",
@@ -161,8 +161,8 @@ impl Limit {
             Self::Notifications => "notifications_per_second",
             Self::Subscriptions => "subscriptions",
             Self::SubscriptionBytes => "subscription_bytes",
-            Self::Asks => "asks",
-            Self::Rounds => "rounds",
+            Self::InputRequests => "input_requests",
+            Self::Retries => "retries",
             Self::StateBytes => "state_bytes",
             Self::ToolBytes => "tool_bytes",
         }
@@ -177,22 +177,22 @@ impl fmt::Display for Limit {
 
 /// How long a request waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct RequestTimeout {
     /// How long without a sign of life.
-    pub timeout: Duration,
+    pub idle: Duration,
     /// Whether a progress notification counts as a sign of life.
     pub reset_on_progress: bool,
     /// How long at most, whatever progress there is.
-    pub at_most: Duration,
+    pub total: Duration,
 }
 
-impl Default for Patience {
+impl Default for RequestTimeout {
     /// A minute, started again by each progress notification, and ten minutes at most.
     fn default() -> Self {
         Self {
-            timeout: Duration::from_secs(60),
+            idle: Duration::from_secs(60),
             reset_on_progress: true,
-            at_most: Duration::from_secs(600),
+            total: Duration::from_secs(600),
         }
     }
 }
@@ -207,7 +207,7 @@ pub(crate) struct Rate {
 
 /// What becomes of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum RateDecision {
     Yes,
     /// The first one of this second that is too many.
     NoLonger,
@@ -216,7 +216,7 @@ pub(crate) enum Taken {
 }
 
 impl Rate {
-    pub(crate) fn take(&mut self, now: crate::Time, per_second: u32) -> Taken {
+    pub(crate) fn take(&mut self, now: crate::Time, per_second: u32) -> RateDecision {
         if now.after(self.since) >= Duration::from_secs(1) {
             *self = Self {
                 since: now,
@@ -225,12 +225,12 @@ impl Rate {
         }
         if self.count < per_second {
             self.count += 1;
-            return Taken::Yes;
+            return RateDecision::Yes;
         }
         if std::mem::replace(&mut self.told, true) {
-            Taken::No
+            RateDecision::No
         } else {
-            Taken::NoLonger
+            RateDecision::NoLonger
         }
     }
 }

@@ -9,11 +9,11 @@ use crate::negotiated::View;
 
 /// How the two sides of a revision come to speak it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Era {
+pub enum Lifecycle {
     /// By `initialize`, for a session.
-    Handshake,
+    Initialize,
     /// By what each request says of itself.
-    PerRequest,
+    Discover,
 }
 
 /// The methods that one side may send.
@@ -71,7 +71,7 @@ pub(crate) struct Rules {
     pub(crate) error_needs_id: bool,
     /// Whether requests can become tasks: in the revision whose clients ask for tasks, and no extension does.
     pub(crate) tasks: bool,
-    era: Era,
+    lifecycle: Lifecycle,
 }
 
 impl Rules {
@@ -83,16 +83,16 @@ impl Rules {
             batches: <R::FromClient as Direction>::BATCHES,
             error_needs_id: <R::FromServer as Direction>::ERROR_NEEDS_ID,
             tasks: has(R::FromClient::REQUESTS, "tasks/get"),
-            era: match has(R::FromClient::REQUESTS, "initialize") {
-                true => Era::Handshake,
-                false => Era::PerRequest,
+            lifecycle: match has(R::FromClient::REQUESTS, "initialize") {
+                true => Lifecycle::Initialize,
+                false => Lifecycle::Discover,
             },
         }
     }
 
     /// A revision that defines `initialize` has a handshake.
-    pub(crate) fn era(&self) -> Era {
-        self.era
+    pub(crate) fn lifecycle(&self) -> Lifecycle {
+        self.lifecycle
     }
 
     pub(crate) fn is(&self, id: &str) -> bool {
@@ -110,11 +110,11 @@ impl PartialEq for Rules {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "with every feature on, nothing is off")]
-pub struct Off;
+pub struct DisabledRevision;
 
-impl mcp_exact_wire::private::Generated for Off {}
+impl mcp_exact_wire::private::Generated for DisabledRevision {}
 
-impl RevisionTypes for Off {
+impl RevisionTypes for DisabledRevision {
     const REVISION: Revision = Revision::new("");
     type FromClient = Self;
     type FromServer = Self;
@@ -126,7 +126,7 @@ impl RevisionTypes for Off {
     type ServerResult = Never;
 }
 
-impl Direction for Off {
+impl Direction for DisabledRevision {
     type Request = Never;
     type Notification = Never;
     type Result = Never;
@@ -144,7 +144,7 @@ macro_rules! revisions {
                 #[cfg(feature = $id)]
                 pub use $krate::$marker;
                 #[cfg(not(feature = $id))]
-                pub type $marker = super::Off;
+                pub type $marker = super::DisabledRevision;
             )*
         }
 
@@ -208,6 +208,6 @@ pub fn revisions() -> impl DoubleEndedIterator<Item = Revision> {
 }
 
 /// The era of a revision; `None` for one that is not compiled in.
-pub fn era(revision: &str) -> Option<Era> {
-    find(revision).map(Rules::era)
+pub fn lifecycle(revision: &str) -> Option<Lifecycle> {
+    find(revision).map(Rules::lifecycle)
 }

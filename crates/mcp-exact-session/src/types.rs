@@ -207,14 +207,14 @@ pub(crate) fn params_of<P: EncodeParams + ?Sized>(
 
 /// A question of a server to the client in the middle of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
+pub struct InputRequest {
     /// `sampling/createMessage`, `roots/list` or `elicitation/create`.
     pub method: String,
     /// Its parameters.
     pub params: Option<JsonObject>,
 }
 
-impl Ask {
+impl InputRequest {
     /// A question by its method.
     pub fn new(method: impl Into<String>, params: Option<JsonObject>) -> Self {
         Self {
@@ -238,9 +238,9 @@ impl Ask {
 
 /// How questions were answered, by their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answers(pub(crate) Vec<(String, Outcome)>);
+pub struct InputResponses(pub(crate) Vec<(String, Outcome)>);
 
-impl Answers {
+impl InputResponses {
     /// How the question of this name ended; `None` when it was not asked, or not answered.
     pub fn get(&self, name: &str) -> Option<&Outcome> {
         let mut all = self.0.iter();
@@ -269,7 +269,7 @@ impl Answers {
 
 /// What both sides have agreed on, from the point of view of one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Agreed {
+pub struct SessionInfo {
     /// The revision.
     pub revision: Revision,
     /// What the other side can do.
@@ -280,7 +280,7 @@ pub struct Agreed {
     pub instructions: Option<String>,
 }
 
-impl Agreed {
+impl SessionInfo {
     /// The agreement as text, for [`from_str`](std::str::FromStr) later.
     fn json(&self) -> JsonObject {
         let mut json = JsonObject::from_iter([
@@ -297,13 +297,13 @@ impl Agreed {
     }
 }
 
-impl fmt::Display for Agreed {
+impl fmt::Display for SessionInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.json().fmt(f)
     }
 }
 
-impl std::str::FromStr for Agreed {
+impl std::str::FromStr for SessionInfo {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {

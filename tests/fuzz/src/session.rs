@@ -52,8 +52,8 @@ const METHODS: [&str; 14] = [
 type Posted = (StreamId, Vec<u8>, Vec<(String, String)>);
 
 struct World {
-    client: Client,
-    server: Server<()>,
+    client: ClientEndpoint,
+    server: ServerEndpoint<()>,
     now: Time,
     to_server: VecDeque<Posted>,
     to_client: VecDeque<(StreamId, Vec<u8>, u16)>,
@@ -62,7 +62,7 @@ struct World {
     back: BTreeMap<StreamId, StreamId>,
     binding: Binding,
     waiting: Vec<RequestKey>,
-    questions: Vec<AskKey>,
+    questions: Vec<ServerRequestKey>,
     ends: BTreeMap<RequestKey, usize>,
     server_ends: BTreeMap<RequestKey, usize>,
     seen: BTreeSet<&'static str>,
@@ -76,8 +76,8 @@ impl World {
             Binding::HttpSse,
             Binding::Duplex,
         ][usize::from(choices.next()) % 4];
-        let client = Client::new(Arc::new(client(choices)), binding, None, Time::ZERO);
-        let server = Server::new(Arc::new(server(choices)), binding, Time::ZERO);
+        let client = ClientEndpoint::new(Arc::new(client(choices)), binding, None, Time::ZERO);
+        let server = ServerEndpoint::new(Arc::new(server(choices)), binding, Time::ZERO);
         let mut world = Self {
             client: client.expect("revisions are offered"),
             server: server.expect("revisions are offered"),
@@ -158,7 +158,7 @@ impl World {
         let options = CallOptions {
             progress: choices.chance(128),
             log_level: choices.chance(128).then_some(Level::Debug),
-            patience: None,
+            timeout: None,
         };
         if let Ok(key) = self.client.request(method, params, options, self.now) {
             assert_eq!(self.ends.insert(key, 0), None, "keys are never used twice");
@@ -200,11 +200,11 @@ impl World {
         let reply = match choices.next() % 6 {
             0 => {
                 let asks = vec![
-                    ("a".to_owned(), Ask::new("roots/list", None)),
-                    ("b".to_owned(), Ask::new("roots/list", None)),
+                    ("a".to_owned(), InputRequest::new("roots/list", None)),
+                    ("b".to_owned(), InputRequest::new("roots/list", None)),
                 ];
                 let state = choices.chance(128).then(|| "state".to_owned());
-                Reply::Ask { asks, state }
+                Reply::InputRequired { asks, state }
             }
             1 => Reply::Error(PeerError::internal("a\nb")),
             2 => Reply::Error(
@@ -224,7 +224,8 @@ impl World {
                     .reply(key, PeerError::internal("again"), self.now);
                 let once = matches!(
                     again,
-                    Ok(Sent::Suppressed) | Err(SendError::UnknownRequest | SendError::Asking)
+                    Ok(Sent::Suppressed)
+                        | Err(SendError::UnknownRequest | SendError::AwaitingInput)
                 );
                 // Questions without waiting are raised again at once.
                 assert!(once || again.is_err(), "answered twice: {again:?}");
@@ -313,7 +314,7 @@ impl World {
                     stream
                 }
                 Err(_) => {
-                    let why = Failure::Status {
+                    let why = TransportFailure::Status {
                         code: 503,
                         body: Vec::new(),
                     };
@@ -321,7 +322,7 @@ impl World {
                 }
             },
         };
-        let mut with = Inbound::new(());
+        let mut with = FrameContext::new(());
         if self.binding != Binding::Duplex {
             with.http = Some(HttpRequest { headers });
         }
@@ -331,7 +332,7 @@ impl World {
     fn arrive(&mut self, on: StreamId, bytes: &[u8], status: u16) {
         match status {
             400.. => {
-                let why = Failure::Status {
+                let why = TransportFailure::Status {
                     code: status,
                     body: bytes.to_vec(),
                 };
@@ -427,12 +428,12 @@ impl World {
         while let Some(event) = self.client.poll_event() {
             self.seen.insert(heard(&event));
             match event {
-                ClientEvent::Done(key, _) => {
+                ClientEvent::Completed(key, _) => {
                     *self.ends.get_mut(&key).expect("what was sent") += 1;
                 }
-                ClientEvent::Ask { key, .. } => self.questions.push(key),
-                ClientEvent::AskCancelled(key) => self.questions.retain(|known| *known != key),
-                ClientEvent::Restart => self.client.restarted(self.now),
+                ClientEvent::Request { key, .. } => self.questions.push(key),
+                ClientEvent::RequestCancelled(key) => self.questions.retain(|known| *known != key),
+                ClientEvent::RestartServer => self.client.restarted(self.now),
                 _ => {}
             }
         }
@@ -445,7 +446,7 @@ impl World {
                     self.waiting.push(request.key);
                 }
                 ServerEvent::Cancelled { key, .. } => self.waiting.retain(|known| *known != key),
-                ServerEvent::Done(key, _) => {
+                ServerEvent::Completed(key, _) => {
                     *self.server_ends.get_mut(&key).expect("what was sent") += 1;
                 }
                 _ => {}
@@ -455,37 +456,40 @@ impl World {
         assert!(ends.into_iter().all(|ends| *ends <= 1), "ended twice");
     }
 
-    /// What both machines hold is within their limits. Answers are never dropped, so that queues may hold one for each
+    /// What both machines hold is within their limits. InputResponses are never dropped, so that queues may hold one for each
     /// request and each message of a batch beyond their bound.
     fn check(&self) {
         let most = limits();
-        let answers = most.served + most.batch_items + 2 * most.subscriptions;
-        for load in [self.client.load(), self.server.load()] {
-            assert!(load.served <= most.served, "{load:?}");
-            assert!(load.served_bytes <= most.served_bytes, "{load:?}");
-            assert!(load.batches <= most.served + 1, "{load:?}");
-            assert!(load.sent <= most.sent + 1, "{load:?}");
-            assert!(load.asks <= most.sent * most.asks + most.served, "{load:?}");
+        let answers = most.in_flight + most.batch_items + 2 * most.subscriptions;
+        for load in [self.client.usage(), self.server.usage()] {
+            assert!(load.in_flight <= most.in_flight, "{load:?}");
+            assert!(load.in_flight_bytes <= most.in_flight_bytes, "{load:?}");
+            assert!(load.batches <= most.in_flight + 1, "{load:?}");
+            assert!(load.pending <= most.pending + 1, "{load:?}");
+            assert!(
+                load.server_requests <= most.pending * most.input_requests + most.in_flight,
+                "{load:?}"
+            );
             assert!(load.subscriptions <= most.subscriptions, "{load:?}");
             assert!(
                 load.subscription_bytes <= most.subscription_bytes,
                 "{load:?}"
             );
-            assert!(load.tombstones <= most.tombstones, "{load:?}");
-            assert!(load.elicitations <= most.tombstones, "{load:?}");
-            assert!(load.tasks <= most.tombstones, "{load:?}");
+            assert!(load.remembered_ids <= most.remembered_ids, "{load:?}");
+            assert!(load.elicitations <= most.remembered_ids, "{load:?}");
+            assert!(load.tasks <= most.remembered_ids, "{load:?}");
             assert!(load.tools <= most.tool_bytes / 8, "{load:?}");
             // The program of this world does one thing between two looks.
-            let queued = most.queued + 2 * answers + 2 * most.sent * most.asks;
+            let queued = most.queued + 2 * answers + 2 * most.pending * most.input_requests;
             assert!(load.queued <= queued, "{load:?}");
             let bytes = most.queued_bytes + 2 * answers * most.message_bytes;
             assert!(load.queued_bytes <= bytes, "{load:?}");
             assert!(load.events <= queued, "{load:?}");
             // One thing more: a frame, or a request that is raised again with all that was answered.
-            let bytes = most.queued_bytes + (2 + most.asks) * most.message_bytes;
+            let bytes = most.queued_bytes + (2 + most.input_requests) * most.message_bytes;
             assert!(load.events_bytes <= bytes + 32 * queued, "{load:?}");
         }
-        assert!(self.server.load().streams <= most.streams);
+        assert!(self.server.usage().streams <= most.streams);
     }
 
     /// Ends both sides; every request has ended exactly once then.
@@ -501,10 +505,16 @@ impl World {
         assert!(open.is_empty(), "{open:?}");
         assert_eq!(self.client.poll_timeout(), None);
         assert_eq!(self.server.poll_timeout(), None);
-        for load in [self.client.load(), self.server.load()] {
-            let empty = Load::default();
-            assert_eq!((load.served, load.sent), (empty.served, empty.sent));
-            assert_eq!((load.asks, load.streams), (empty.asks, empty.streams));
+        for load in [self.client.usage(), self.server.usage()] {
+            let empty = Usage::default();
+            assert_eq!(
+                (load.in_flight, load.pending),
+                (empty.in_flight, empty.pending)
+            );
+            assert_eq!(
+                (load.server_requests, load.streams),
+                (empty.server_requests, empty.streams)
+            );
         }
         self.seen
     }

@@ -19,7 +19,7 @@ pub(crate) fn client(choices: &mut Choices<'_>) -> ClientConfig {
     );
     config.extensions = extensions();
     config.limits = limits();
-    config.patience.timeout = Duration::from_secs(3);
+    config.request_timeout.idle = Duration::from_secs(3);
     config
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn server(choices: &mut Choices<'_>) -> ServerConfig {
     );
     config.extensions = extensions();
     config.limits = limits();
-    config.patience.timeout = Duration::from_secs(2);
+    config.request_timeout.idle = Duration::from_secs(2);
     if choices.chance(200) {
         config.seal = Some(Arc::new(Sum));
     }
@@ -46,10 +46,10 @@ pub(crate) fn limits() -> Limits {
         depth: 16,
         batch_items: 4,
         name_bytes: 64,
-        served: 6,
-        served_bytes: 4096,
-        sent: 6,
-        tombstones: 4,
+        in_flight: 6,
+        in_flight_bytes: 4096,
+        pending: 6,
+        remembered_ids: 4,
         streams: 12,
         queued: 16,
         queued_bytes: 16 << 10,
@@ -57,8 +57,8 @@ pub(crate) fn limits() -> Limits {
         notifications_per_second: 20,
         subscriptions: 3,
         subscription_bytes: 64,
-        asks: 3,
-        rounds: 3,
+        input_requests: 3,
+        retries: 3,
         state_bytes: 256,
         tool_bytes: 1024,
     }

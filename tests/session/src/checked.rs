@@ -27,7 +27,7 @@ impl CheckedServer {
     /// When it is not.
     pub fn ready(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
         let mut server = Self::new(config, revision);
-        if era(revision) == Some(Era::Handshake) {
+        if lifecycle(revision) == Some(Lifecycle::Initialize) {
             let answers = server.send(&initialize(revision, capabilities));
             assert_eq!(answers[0]["result"]["protocolVersion"], revision);
             server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
@@ -41,7 +41,7 @@ impl CheckedServer {
     /// # Panics
     /// When it is not raised.
     #[track_caller]
-    pub fn serve(&mut self, message: &Value) -> Incoming<()> {
+    pub fn serve(&mut self, message: &Value) -> IncomingRequest<()> {
         let answers = self.send(message);
         assert!(answers.is_empty(), "{answers:?}");
         self.request()
@@ -103,12 +103,12 @@ impl CheckedClient {
             .request(method, params, CallOptions::default(), now)
     }
 
-    /// Answers a question and gives what leaves.
+    /// InputResponses a question and gives what leaves.
     ///
     /// # Panics
     /// When it does not wait for an answer.
     #[track_caller]
-    pub fn answer(&mut self, key: AskKey, answer: Value) -> Vec<Value> {
+    pub fn answer(&mut self, key: ServerRequestKey, answer: Value) -> Vec<Value> {
         let now = self.now;
         let answered = self.machine.answer(key, Ok(result(answer)), now);
         answered.expect("it waits");
@@ -116,9 +116,11 @@ impl CheckedClient {
     }
 
     /// The questions among what has happened; the rest is forgotten.
-    pub fn asks(&mut self) -> Vec<(AskKey, mcp_exact_session::Asked)> {
+    pub fn asks(&mut self) -> Vec<(ServerRequestKey, mcp_exact_session::ServerRequest)> {
         let ask = |event| match event {
-            ClientEvent::Ask { key, ask, .. } => Some((key, ask)),
+            ClientEvent::Request {
+                key, request: ask, ..
+            } => Some((key, ask)),
             _ => None,
         };
         self.events().into_iter().filter_map(ask).collect()
@@ -157,7 +159,7 @@ pub fn request_at(
     capabilities: Value,
 ) -> Value {
     let mut params = if params.is_null() { json!({}) } else { params };
-    if era(revision) == Some(Era::PerRequest) {
+    if lifecycle(revision) == Some(Lifecycle::Discover) {
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(revision);
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
     }

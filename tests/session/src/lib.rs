@@ -44,26 +44,26 @@ pub fn newest_first() -> Vec<&'static str> {
 
 /// The revisions with a handshake, oldest first.
 pub fn handshake() -> Vec<&'static str> {
-    of_era(Era::Handshake)
+    of_lifecycle(Lifecycle::Initialize)
 }
 
 /// The revisions without one, oldest first.
 pub fn per_request() -> Vec<&'static str> {
-    of_era(Era::PerRequest)
+    of_lifecycle(Lifecycle::Discover)
 }
 
 /// The newest revision of an era: what a peer that speaks all of them prefers there.
 ///
 /// # Panics
 /// When there is none.
-pub fn newest(wanted: Era) -> &'static str {
-    of_era(wanted).pop().expect("one of each era")
+pub fn newest(wanted: Lifecycle) -> &'static str {
+    of_lifecycle(wanted).pop().expect("one of each era")
 }
 
-fn of_era(wanted: Era) -> Vec<&'static str> {
+fn of_lifecycle(wanted: Lifecycle) -> Vec<&'static str> {
     all()
         .into_iter()
-        .filter(|id| era(id) == Some(wanted))
+        .filter(|id| lifecycle(id) == Some(wanted))
         .collect()
 }
 
@@ -159,14 +159,15 @@ pub fn client_config(revisions: &[&str]) -> ClientConfig {
 ///
 /// # Panics
 /// When the configuration offers nothing.
-pub fn server(config: ServerConfig) -> Server<()> {
-    Server::new(Arc::new(config), Binding::Duplex, Time::ZERO).expect("a configuration")
+pub fn server(config: ServerConfig) -> ServerEndpoint<()> {
+    ServerEndpoint::new(Arc::new(config), Binding::Duplex, Time::ZERO).expect("a configuration")
 }
 
 /// A client's machine on a duplex stream.
 ///
 /// # Panics
 /// When the configuration offers nothing.
-pub fn client(config: ClientConfig) -> Client {
-    Client::new(Arc::new(config), Binding::Duplex, None, Time::ZERO).expect("a configuration")
+pub fn client(config: ClientConfig) -> ClientEndpoint {
+    ClientEndpoint::new(Arc::new(config), Binding::Duplex, None, Time::ZERO)
+        .expect("a configuration")
 }

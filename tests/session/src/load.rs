@@ -2,27 +2,35 @@
 //!
 //! Takes the load of a machine that does one thing between two looks; panics when it holds more. Measures nothing itself.
 
-use crate::{Limits, Load};
+use crate::{Limits, Usage};
 
 /// Checks what a machine on one duplex stream holds.
 ///
-/// Answers are sent and taken whatever is full: one message or one moment can add so many frames and events to a queue that
+/// InputResponses are sent and taken whatever is full: one message or one moment can add so many frames and events to a queue that
 /// was not full before, but not more.
 ///
 /// # Panics
 /// When it is more than the limits allow.
 #[track_caller]
-pub fn check_load(load: &Load, most: &Limits) {
+pub fn check_load(load: &Usage, most: &Limits) {
     // A request that waits ends with a message and an event; one that is served, with an answer; questions leave together.
-    let at_once = most.sent + most.served + most.asks + most.subscriptions;
+    let at_once = most.pending + most.in_flight + most.input_requests + most.subscriptions;
     for (name, held, bound) in [
-        ("served", load.served, most.served),
-        ("served_bytes", load.served_bytes, most.served_bytes),
+        ("in_flight", load.in_flight, most.in_flight),
+        (
+            "in_flight_bytes",
+            load.in_flight_bytes,
+            most.in_flight_bytes,
+        ),
         // An open batch waits for a request that is being served.
-        ("batches", load.batches, most.served),
+        ("batches", load.batches, most.in_flight),
         // One more: what the machine sends to come to an agreement.
-        ("sent", load.sent, most.sent + 1),
-        ("asks", load.asks, most.sent * most.asks + most.served),
+        ("sent", load.pending, most.pending + 1),
+        (
+            "input_requests",
+            load.server_requests,
+            most.pending * most.input_requests + most.in_flight,
+        ),
         ("streams", load.streams, 1),
         ("queued", load.queued, most.queued + at_once),
         (
@@ -32,7 +40,7 @@ pub fn check_load(load: &Load, most: &Limits) {
         ),
         ("events", load.events, most.queued + at_once),
         ("subscriptions", load.subscriptions, most.subscriptions),
-        ("tombstones", load.tombstones, most.tombstones),
+        ("remembered_ids", load.remembered_ids, most.remembered_ids),
         ("tools", load.tools, most.tool_bytes),
     ] {
         assert!(held <= bound, "{name}: {held} of {bound}: {load:?}");

@@ -39,7 +39,7 @@ pub fn request(id: impl Into<Value>, method: &str, params: Value, capabilities: 
     request_at(NEW, id, method, params, capabilities)
 }
 
-/// Answers a message of a client with a result, and gives what leaves.
+/// InputResponses a message of a client with a result, and gives what leaves.
 pub fn answer(client: &mut CheckedClient, to: &Value, body: Value) -> Vec<Value> {
     client.send(&json!({ "jsonrpc": "2.0", "id": to["id"], "result": body }))
 }

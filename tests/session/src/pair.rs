@@ -18,9 +18,9 @@ pub enum Step {
 /// A client and a server that are connected.
 pub struct Pair {
     /// The client's machine.
-    pub client: Client,
+    pub client: ClientEndpoint,
     /// The server's machine.
-    pub server: Server<()>,
+    pub server: ServerEndpoint<()>,
     /// The moment.
     pub now: Time,
     /// What the client's program was told, but for questions, which are answered.
@@ -68,7 +68,7 @@ impl Pair {
             let frame = std::mem::take(&mut out);
             if !frame.is_empty() {
                 self.check(true, &frame);
-                let with = Inbound::new(());
+                let with = FrameContext::new(());
                 let _ = self
                     .server
                     .receive(StreamId::DUPLEX, &frame, with, self.now);
@@ -92,7 +92,9 @@ impl Pair {
         while let Some(event) = self.client.poll_event() {
             busy = true;
             match event {
-                ClientEvent::Ask { key, ask, .. } => {
+                ClientEvent::Request {
+                    key, request: ask, ..
+                } => {
                     let sent = self.client.answer(key, answer(&ask), self.now);
                     sent.expect("a question waits");
                 }
@@ -119,7 +121,7 @@ impl Pair {
             .expect(method);
         self.run();
         let done = self.heard.iter().filter_map(|event| match event {
-            ClientEvent::Done(done, outcome) if *done == key => Some(outcome.clone()),
+            ClientEvent::Completed(done, outcome) if *done == key => Some(outcome.clone()),
             _ => None,
         });
         let done: Vec<Outcome> = done.collect();
@@ -133,7 +135,7 @@ impl Pair {
     /// When the client was told neither.
     pub fn negotiated(&self) -> Result<Revision, NegotiationError> {
         let verdict = self.heard.iter().find_map(|event| match event {
-            ClientEvent::Agreed(agreed, _) => Some(Ok(agreed.revision)),
+            ClientEvent::Negotiated(agreed, _) => Some(Ok(agreed.revision)),
             ClientEvent::Failed(error) => Some(Err(error.clone())),
             _ => None,
         });
@@ -144,7 +146,7 @@ impl Pair {
     fn check(&mut self, from_client: bool, frame: &[u8]) {
         let message: Value = serde_json::from_slice(frame).expect("JSON");
         check_batchless(&message);
-        let agreed = self.client.agreed().or(self.server.agreed());
+        let agreed = self.client.session_info().or(self.server.session_info());
         let agreed = agreed.map(|agreed| agreed.revision.as_str());
         self.judge.frame(from_client, frame, agreed);
         self.checked += 1;
@@ -152,7 +154,7 @@ impl Pair {
 }
 
 /// One handler for clients of every revision: it asks twice for a name and once for a sample.
-fn handle(server: &mut Server<()>, request: &Incoming<()>, now: Time) {
+fn handle(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>, now: Time) {
     let reply = match request.typed() {
         Ok(_) => reply_to(server, request),
         Err(error) => Reply::Error(error),
@@ -165,7 +167,7 @@ fn handle(server: &mut Server<()>, request: &Incoming<()>, now: Time) {
     }
 }
 
-fn reply_to(server: &mut Server<()>, request: &Incoming<()>) -> Reply {
+fn reply_to(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>) -> Reply {
     let params = request.params().map_or(Value::Null, value);
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
     let value = match request.method() {
@@ -204,14 +206,14 @@ fn text(text: &Value) -> Value {
 }
 
 /// Asks in two rounds, each as far as the client can be asked.
-fn ask(request: &Incoming<()>) -> Reply {
+fn ask(request: &IncomingRequest<()>) -> Reply {
     let able = |name: &str| request.client().capabilities.get(name).is_some();
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     let elicit = json!({ "message": "Who?", "requestedSchema": schema });
-    let elicit = || Ask::new("elicitation/create", Some(object(elicit.clone())));
+    let elicit = || InputRequest::new("elicitation/create", Some(object(elicit.clone())));
     let message = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
     let sample = json!({ "messages": [message], "maxTokens": 5 });
-    let sample = Ask::new("sampling/createMessage", Some(object(sample)));
+    let sample = InputRequest::new("sampling/createMessage", Some(object(sample)));
     let so_far: Value = match &request.state {
         Some(state) => serde_json::from_str(state).expect("the state of this handler"),
         None => json!([]),
@@ -223,20 +225,20 @@ fn ask(request: &Incoming<()>) -> Reply {
             other => so_far.push(json!([name, format!("{other:?}")])),
         }
     }
-    let asks: Vec<(String, Ask)> = match so_far.len() {
+    let asks: Vec<(String, InputRequest)> = match so_far.len() {
         0 if able("elicitation") => vec![("first".into(), elicit()), ("sample".into(), sample)],
         0 => vec![("sample".into(), sample)],
         2 => vec![("second".into(), elicit())],
         _ => return Reply::Result(result(text(&json!(Value::from(so_far).to_string())))),
     };
-    Reply::Ask {
+    Reply::InputRequired {
         asks,
         state: Some(Value::from(so_far).to_string()),
     }
 }
 
 /// A client's answers to what it is asked.
-fn answer(ask: &Asked) -> Result<RawResult, PeerError> {
+fn answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
     Ok(result(match ask.method() {
         "elicitation/create" => json!({ "action": "accept", "content": { "name": "n" } }),
         "roots/list" => json!({ "roots": [{ "uri": "file:///r" }] }),

@@ -28,7 +28,7 @@ pub type Headers = Vec<(String, String)>;
 /// A client over HTTP, and what it sends: the stream, the headers, the message.
 pub struct Poster {
     /// The machine.
-    pub client: Client,
+    pub client: ClientEndpoint,
     /// The revision that it speaks.
     pub revision: &'static str,
 }
@@ -42,7 +42,7 @@ impl Poster {
         let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
         let config = Arc::new(client_config(&[revision]));
         let binding = Binding::StreamableHttp;
-        let client = Client::assume(
+        let client = ClientEndpoint::resume(
             config,
             binding,
             agreed_on(revision, capabilities),

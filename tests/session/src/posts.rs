@@ -26,8 +26,8 @@ pub fn http_request(headers: &[(&str, &str)]) -> HttpRequest {
 ///
 /// # Panics
 /// When the revision is not compiled in.
-pub fn agreed_on(revision: &str, capabilities: Value) -> Agreed {
-    Agreed {
+pub fn agreed_on(revision: &str, capabilities: Value) -> SessionInfo {
+    SessionInfo {
         revision: Offer::of([revision]).expect("known").revisions[0],
         capabilities: object(capabilities),
         info: None,
@@ -62,7 +62,7 @@ pub fn posts(revision: &str) -> Posts {
 /// The machine, and what it was asked on which stream.
 pub struct Posts {
     /// The machine.
-    pub machine: Server<()>,
+    pub machine: ServerEndpoint<()>,
     revision: String,
     asked: BTreeMap<StreamId, String>,
 }
@@ -76,9 +76,9 @@ impl Posts {
     pub fn new(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
         let config = Arc::new(config);
         let binding = Binding::StreamableHttp;
-        let machine = match era(revision) {
-            Some(Era::PerRequest) => Server::new(config, binding, Time::ZERO),
-            _ => Server::assume(
+        let machine = match lifecycle(revision) {
+            Some(Lifecycle::Discover) => ServerEndpoint::new(config, binding, Time::ZERO),
+            _ => ServerEndpoint::resume(
                 config,
                 binding,
                 agreed_on(revision, capabilities),
@@ -100,9 +100,9 @@ impl Posts {
     #[track_caller]
     pub fn post(&mut self, headers: &[(&str, &str)], body: &Value) -> StreamId {
         let stream = self.machine.open(StreamKind::Post).expect("a stream");
-        let with = Inbound {
+        let with = FrameContext {
             http: Some(http_request(headers)),
-            ..Inbound::new(())
+            ..FrameContext::new(())
         };
         if let Some(method) = body["method"].as_str() {
             self.asked.insert(stream, method.to_owned());
@@ -134,7 +134,7 @@ impl Posts {
         loop {
             match self.machine.poll_event().expect("a request") {
                 ServerEvent::Request(request) => return (stream, request.key),
-                ServerEvent::Listen { key, .. } => return (stream, key),
+                ServerEvent::Subscribed { key, .. } => return (stream, key),
                 _ => {}
             }
         }

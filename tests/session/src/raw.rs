@@ -10,7 +10,7 @@ use crate::*;
 /// A server's machine whose client is the test.
 pub struct RawServer {
     /// The machine.
-    pub machine: Server<()>,
+    pub machine: ServerEndpoint<()>,
     /// The moment.
     pub now: Time,
     judge: Judge,
@@ -28,7 +28,7 @@ impl RawServer {
     }
 
     /// A machine at a moment.
-    pub fn of(machine: Server<()>, now: Time) -> Self {
+    pub fn of(machine: ServerEndpoint<()>, now: Time) -> Self {
         Self {
             machine,
             now,
@@ -78,7 +78,7 @@ impl RawServer {
         let received = self.machine.receive(
             StreamId::DUPLEX,
             text.as_bytes(),
-            Inbound::new(()),
+            FrameContext::new(()),
             self.now,
         );
         received.expect("open");
@@ -104,7 +104,7 @@ impl RawServer {
     #[track_caller]
     pub fn texts(&mut self) -> Vec<String> {
         let texts = drain(|out| self.machine.poll_transmit(out));
-        let agreed = self.machine.agreed().map(|agreed| agreed.revision);
+        let agreed = self.machine.session_info().map(|agreed| agreed.revision);
         let agreed = self.speaks.or(agreed);
         for text in &texts {
             self.judge
@@ -131,7 +131,7 @@ impl RawServer {
     ///
     /// # Panics
     /// When there is none.
-    pub fn request(&mut self) -> Incoming<()> {
+    pub fn request(&mut self) -> IncomingRequest<()> {
         let request = |event| match event {
             ServerEvent::Request(request) => Some(request),
             _ => None,
@@ -146,7 +146,7 @@ impl RawServer {
 /// A client's machine whose server is the test.
 pub struct RawClient {
     /// The machine.
-    pub machine: Client,
+    pub machine: ClientEndpoint,
     /// The moment.
     pub now: Time,
     judge: Judge,
@@ -164,7 +164,7 @@ impl RawClient {
     }
 
     /// A machine at a moment.
-    pub fn of(machine: Client, now: Time) -> Self {
+    pub fn of(machine: ClientEndpoint, now: Time) -> Self {
         Self {
             machine,
             now,
@@ -188,8 +188,8 @@ impl RawClient {
     pub fn begun(config: ClientConfig, revision: &str, capabilities: Value) -> Self {
         let mut raw = Self::new(config);
         let first = raw.drain().remove(0);
-        let answer = match era(revision) {
-            Some(Era::PerRequest) => {
+        let answer = match lifecycle(revision) {
+            Some(Lifecycle::Discover) => {
                 assert_eq!(first["method"], "server/discover");
                 json!({ "jsonrpc": "2.0", "id": first["id"], "result": {
                     "resultType": "complete", "supportedVersions": [revision],
@@ -207,7 +207,7 @@ impl RawClient {
         raw.send(&answer);
         let agreed = raw.events();
         assert!(
-            matches!(agreed[..], [ClientEvent::Agreed(..)]),
+            matches!(agreed[..], [ClientEvent::Negotiated(..)]),
             "{agreed:?}"
         );
         raw
@@ -254,7 +254,7 @@ impl RawClient {
     #[track_caller]
     pub fn texts(&mut self) -> Vec<String> {
         let texts = drain(|out| self.machine.poll_transmit(out));
-        let agreed = self.machine.agreed().map(|agreed| agreed.revision);
+        let agreed = self.machine.session_info().map(|agreed| agreed.revision);
         let agreed = self.speaks.or(agreed);
         for text in &texts {
             self.judge
@@ -280,7 +280,7 @@ impl RawClient {
     /// How requests have ended; the rest is forgotten.
     pub fn outcomes(&mut self) -> Vec<(RequestKey, Outcome)> {
         let done = |event| match event {
-            ClientEvent::Done(key, outcome) => Some((key, outcome)),
+            ClientEvent::Completed(key, outcome) => Some((key, outcome)),
             _ => None,
         };
         self.events().into_iter().filter_map(done).collect()

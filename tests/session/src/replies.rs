@@ -15,9 +15,9 @@ pub fn tools() -> Reply {
 }
 
 /// A question to the user, with an empty form.
-pub fn elicit() -> Ask {
+pub fn elicit() -> InputRequest {
     let schema = json!({ "type": "object", "properties": {} });
-    Ask::new(
+    InputRequest::new(
         "elicitation/create",
         Some(object(json!({ "message": "m", "requestedSchema": schema }))),
     )
@@ -26,7 +26,7 @@ pub fn elicit() -> Ask {
 /// The reply that asks the user once for each of these names, with a state where there is one.
 pub fn questions(names: &[&str], state: Option<&str>) -> Reply {
     let asks = names.iter().map(|name| ((*name).to_owned(), elicit()));
-    Reply::Ask {
+    Reply::InputRequired {
         asks: asks.collect(),
         state: state.map(str::to_owned),
     }

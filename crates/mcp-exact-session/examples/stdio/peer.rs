@@ -9,8 +9,8 @@ use std::{error, thread};
 
 use mcp_exact_session::frame::{Line, Lines};
 use mcp_exact_session::{
-    Agreed, Binding, CallOptions, Client, ClientConfig, ClientEvent, Closed, Json, Level, Outcome,
-    StreamId, Time,
+    Binding, CallOptions, ClientConfig, ClientEndpoint, ClientEvent, Closed, Json, Level, Outcome,
+    SessionInfo, StreamId, Time,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub type Failed = Box<dyn error::Error>;
 
 /// A server that is running.
 pub struct Peer {
-    client: Client,
+    client: ClientEndpoint,
     command: Vec<String>,
     child: Child,
     input: Option<ChildStdin>,
@@ -40,7 +40,7 @@ pub struct Ended {
 impl Peer {
     pub fn start(config: ClientConfig, command: Vec<String>) -> Result<Self, Failed> {
         let lines = Lines::new(config.limits.message_bytes);
-        let client = Client::new(Arc::new(config), Binding::Duplex, None, Time::ZERO)?;
+        let client = ClientEndpoint::new(Arc::new(config), Binding::Duplex, None, Time::ZERO)?;
         let (mut child, output) = spawn(&command)?;
         Ok(Self {
             client,
@@ -54,11 +54,11 @@ impl Peer {
     }
 
     /// What both sides have agreed on.
-    pub fn agreed(&mut self) -> Result<Agreed, Failed> {
+    pub fn session_info(&mut self) -> Result<SessionInfo, Failed> {
         loop {
             match self.event()? {
-                ClientEvent::Agreed(agreed, _) => return Ok(agreed),
-                ClientEvent::Restart => self.restart()?,
+                ClientEvent::Negotiated(agreed, _) => return Ok(agreed),
+                ClientEvent::RestartServer => self.restart()?,
                 event => self.other(event)?,
             }
         }
@@ -119,7 +119,7 @@ impl Peer {
         let (mut progress, mut asked) = (Vec::new(), Vec::new());
         loop {
             match self.event()? {
-                ClientEvent::Done(key, outcome) if key == request => {
+                ClientEvent::Completed(key, outcome) if key == request => {
                     return Ok(Ended {
                         outcome,
                         progress,
@@ -132,7 +132,9 @@ impl Peer {
                         self.client.cancel(request, "no longer wanted", self.now());
                     }
                 }
-                ClientEvent::Ask { key, ask, .. } => {
+                ClientEvent::Request {
+                    key, request: ask, ..
+                } => {
                     asked.push(ask.method().to_owned());
                     self.client.answer(key, uses::answer(&ask), self.now())?;
                 }
@@ -144,7 +146,9 @@ impl Peer {
     /// Deals with what belongs to no request that waits.
     fn other(&mut self, event: ClientEvent) -> Result<(), Failed> {
         match event {
-            ClientEvent::Ask { key, ask, .. } => {
+            ClientEvent::Request {
+                key, request: ask, ..
+            } => {
                 self.client.answer(key, uses::answer(&ask), self.now())?;
             }
             ClientEvent::Log(_, logged) => {

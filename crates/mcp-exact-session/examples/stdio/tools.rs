@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use mcp_exact_session::{
-    Ask, Incoming, Json, Level, Outcome, PeerError, Progress, RawResult, Reply, RequestKey, Scope,
-    Server, Time,
+    IncomingRequest, InputRequest, Json, Level, Outcome, PeerError, Progress, RawResult, Reply,
+    RequestKey, Scope, ServerEndpoint, Time,
 };
 use serde_json::{Value, json};
 
@@ -23,7 +23,10 @@ pub struct Slow {
 }
 
 /// The reply to a request; `None` when it comes later.
-pub fn answer(request: &Incoming<()>, slow: &mut Vec<Slow>) -> Result<Option<Reply>, PeerError> {
+pub fn answer(
+    request: &IncomingRequest<()>,
+    slow: &mut Vec<Slow>,
+) -> Result<Option<Reply>, PeerError> {
     // The parameters have to fit the revision that the client speaks.
     request.typed()?;
     let params: Value = match request.params() {
@@ -86,7 +89,7 @@ fn result_of(result: Value) -> Reply {
 }
 
 /// Asks everything that the client can be asked, all at once. The same request comes again with the answers.
-fn ask(request: &Incoming<()>) -> Reply {
+fn ask(request: &IncomingRequest<()>) -> Reply {
     if !request.answers.is_empty() {
         let told: Vec<String> = request.answers.iter().map(told).collect();
         return result_of(text(&told.join("\n")));
@@ -111,17 +114,17 @@ fn ask(request: &Incoming<()>) -> Reply {
         .filter(|(capability, ..)| can(request, capability))
         .map(|(capability, method, params)| {
             let params = Json::from(params).try_into().ok();
-            (capability.to_owned(), Ask::new(method, params))
+            (capability.to_owned(), InputRequest::new(method, params))
         })
         .collect();
     match asks.is_empty() {
         true => result_of(text("This client cannot be asked anything")),
-        false => Reply::Ask { asks, state: None },
+        false => Reply::InputRequired { asks, state: None },
     }
 }
 
 /// Whether the client has declared that it can be asked this. One that elicits by URL may not have forms.
-fn can(request: &Incoming<()>, capability: &str) -> bool {
+fn can(request: &IncomingRequest<()>, capability: &str) -> bool {
     let declared = request.client().capabilities.get(capability);
     let modes: Option<Value> = declared.and_then(|declared| declared.text().parse().ok());
     modes.is_some_and(|modes| modes["url"].is_null() || !modes["form"].is_null())
@@ -142,7 +145,7 @@ fn told((question, answer): (&str, &Outcome)) -> String {
 }
 
 /// One step of a slow call; `false` once it is over.
-pub fn go_on(server: &mut Server<()>, slow: &mut Slow, now: Time) -> bool {
+pub fn go_on(server: &mut ServerEndpoint<()>, slow: &mut Slow, now: Time) -> bool {
     if slow.next > Instant::now() {
         return true;
     }

@@ -2,7 +2,7 @@
 //!
 //! Takes what the server lists; fails where an answer does not show that the step has worked.
 
-use mcp_exact_session::{Asked, Json, Outcome, PeerError, RawResult, code};
+use mcp_exact_session::{Json, Outcome, PeerError, RawResult, ServerRequest, code};
 use serde_json::{Map, Value, json};
 
 use crate::peer::{Failed, Peer};
@@ -96,7 +96,7 @@ fn sample(schema: &Value) -> Value {
 }
 
 /// What this client answers when it is asked.
-pub fn answer(ask: &Asked) -> Result<RawResult, PeerError> {
+pub fn answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
     let answer = match ask.method() {
         "roots/list" => json!({ "roots": [{ "uri": ROOT, "name": "example" }] }),
         "sampling/createMessage" => json!({ "role": "assistant", "model": "example",

@@ -8,27 +8,27 @@ use std::sync::Arc;
 
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Request};
 
-use super::heard::AskKey;
-use super::negotiate::{Spoken, State};
-use super::{Client, ClientEvent, Purpose};
+use super::events::ServerRequestKey;
+use super::negotiate::{NegotiatedSession, State};
+use super::{ClientEndpoint, ClientEvent, Purpose};
 use crate::Time;
+use crate::builtin_notifications;
 use crate::capability;
 use crate::error::{PeerError, SendError};
-use crate::limits::{Limit, Patience};
+use crate::limits::{Limit, RequestTimeout};
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::meta;
-use crate::notice;
 use crate::outbox::Address;
-use crate::revision::{Era, Rules};
-use crate::sent::Opening;
+use crate::pending::NewRequest;
+use crate::revision::{Lifecycle, Rules};
 use crate::types::{Outcome, Progress, RawResult, RequestKey, Sent, params_of};
 
 /// How a request is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallOptions {
     /// How long it waits; as the configuration says when absent.
-    pub patience: Option<Patience>,
+    pub timeout: Option<RequestTimeout>,
     /// Whether progress notifications are wanted.
     pub progress: bool,
     /// The level of log messages that are wanted about this request (from 2026-07-28 on).
@@ -57,12 +57,12 @@ pub(super) struct Own {
 }
 
 /// What the machine looks for in the parameters of a request that is to leave.
-pub(super) struct Looked<'a> {
+pub(super) struct ParamsHeader<'a> {
     meta: Option<JsonRef<'a>>,
     task: bool,
 }
 
-impl<'a> Looked<'a> {
+impl<'a> ParamsHeader<'a> {
     pub(super) fn at(params: Option<&'a JsonObject>) -> Self {
         let names = ["_meta", "task"];
         let [meta, task] = params.map_or([None; 2], |params| params.view().find_each(names));
@@ -73,8 +73,8 @@ impl<'a> Looked<'a> {
     }
 }
 
-impl Client {
-    /// Sends a request; [`ClientEvent::Done`] follows, exactly once.
+impl ClientEndpoint {
+    /// Sends a request; [`ClientEvent::Completed`] follows, exactly once.
     ///
     /// Parameters are those of the agreed revision. The machine adds to their `_meta` what the revision and the options want.
     ///
@@ -89,12 +89,12 @@ impl Client {
     ) -> Result<RequestKey, SendError> {
         self.advance(now);
         let spoken = self.spoken()?;
-        let looked = Looked::at(params.as_ref());
+        let looked = ParamsHeader::at(params.as_ref());
         self.may_send(&spoken, method, params.as_ref(), &looked)?;
         let task = looked.task;
         self.mirrored_headers(spoken.rules, method, params.as_ref())?;
-        if self.sent.len() + self.rounds.len() + self.parked.len() >= self.config.limits.sent {
-            return Err(SendError::Limit(Limit::Sent));
+        if self.sent.len() + self.rounds.len() + self.parked.len() >= self.config.limits.pending {
+            return Err(SendError::Limit(Limit::Pending));
         }
         if let Some(limit) = self.outbox.full(&self.config.limits) {
             return Err(SendError::Limit(limit));
@@ -119,7 +119,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub fn request_as<Q: Request>(
+    pub fn request_typed<Q: Request>(
         &mut self,
         params: &Q::Params,
         options: CallOptions,
@@ -132,7 +132,7 @@ impl Client {
         self.request(Q::METHOD, params, options, now)
     }
 
-    fn spoken(&self) -> Result<Arc<Spoken>, SendError> {
+    fn spoken(&self) -> Result<Arc<NegotiatedSession>, SendError> {
         match &self.state {
             State::Operating(spoken) => Ok(Arc::clone(spoken)),
             State::Ended => Err(SendError::Closed),
@@ -142,10 +142,10 @@ impl Client {
 
     pub(super) fn may_send(
         &self,
-        spoken: &Spoken,
+        spoken: &NegotiatedSession,
         method: &str,
         params: Option<&JsonObject>,
-        looked: &Looked<'_>,
+        looked: &ParamsHeader<'_>,
     ) -> Result<(), SendError> {
         let rules = spoken.rules;
         let ours = self
@@ -156,7 +156,7 @@ impl Client {
             .any(|known| known == method);
         let vendor = ours && !rules.server.request(method);
         let extension = self.config.extensions.of_request(method);
-        if let Some(extension) = extension.filter(|_| rules.era() == Era::PerRequest) {
+        if let Some(extension) = extension.filter(|_| rules.lifecycle() == Lifecycle::Discover) {
             let declared = extension.declared(&spoken.agreed.capabilities);
             return declared.then_some(()).ok_or_else(|| SendError::Capability {
                 method: method.to_owned(),
@@ -169,7 +169,7 @@ impl Client {
                 revision: rules.revision,
             });
         }
-        notice::no_own_token(method, looked.meta)?;
+        builtin_notifications::no_own_token(method, looked.meta)?;
         let theirs = &spoken.agreed.capabilities;
         let of_task = || match looked.task {
             true => capability::of_task(method, rules, theirs),
@@ -185,7 +185,13 @@ impl Client {
     }
 
     /// Sends a request, or sends it again with what was asked for: under a new id and the same key.
-    pub(super) fn send_round(&mut self, key: RequestKey, method: &str, own: Own, spoken: &Spoken) {
+    pub(super) fn send_round(
+        &mut self,
+        key: RequestKey,
+        method: &str,
+        own: Own,
+        spoken: &NegotiatedSession,
+    ) {
         let rules = spoken.rules;
         let mut own = Own { rules, ..own };
         let (stream, options) = (self.outgoing(), own.options);
@@ -194,17 +200,17 @@ impl Client {
         let to = Address::on(stream).about(key);
         let to = self.with_hints(to, rules, method, own.params.as_ref());
         // In a session nothing is sent twice, and only a task's id is looked for again.
-        if rules.era() == Era::Handshake && method != "tasks/result" {
+        if rules.lifecycle() == Lifecycle::Initialize && method != "tasks/result" {
             own.params = None;
         }
         self.sent.open(
-            Opening {
+            NewRequest {
                 key,
                 method: method.to_owned(),
                 stream,
-                patience: options.patience.unwrap_or(self.config.patience),
+                timeout: options.timeout.unwrap_or(self.config.request_timeout),
                 progress: options.progress,
-                purpose: Purpose::Own(Box::new(own)),
+                purpose: Purpose::Program(Box::new(own)),
             },
             self.now,
         );
@@ -223,11 +229,11 @@ impl Client {
         } else if self.rounds.remove(&key).is_some() || self.unpark(key) {
             self.forget_asks(key);
             self.events
-                .push_back(ClientEvent::Done(key, Outcome::Cancelled));
+                .push_back(ClientEvent::Completed(key, Outcome::Cancelled));
         }
     }
 
-    /// Answers a question of the server.
+    /// InputResponses a question of the server.
     ///
     /// From 2026-07-28 on an error cannot be sent: it ends the request in the middle of which the server has asked.
     ///
@@ -235,7 +241,7 @@ impl Client {
     /// [`SendError::UnknownRequest`] when it does not wait for an answer.
     pub fn answer(
         &mut self,
-        to: AskKey,
+        to: ServerRequestKey,
         answer: Result<RawResult, PeerError>,
         now: Time,
     ) -> Result<Sent, SendError> {
@@ -267,7 +273,11 @@ impl Client {
     ///
     /// # Errors
     /// [`SendError::Progress`] when it does not increase.
-    pub fn progress(&mut self, of: AskKey, progress: &Progress) -> Result<Sent, SendError> {
+    pub fn progress(
+        &mut self,
+        of: ServerRequestKey,
+        progress: &Progress,
+    ) -> Result<Sent, SendError> {
         let Some(rules) = self.rules() else {
             return Err(SendError::NotReady);
         };
@@ -285,7 +295,8 @@ impl Client {
         {
             return Err(SendError::Progress);
         }
-        let call = notice::progress(rules, &token, progress).ok_or(SendError::Progress)?;
+        let call =
+            builtin_notifications::progress(rules, &token, progress).ok_or(SendError::Progress)?;
         if full {
             return Ok(Sent::Dropped);
         }
@@ -335,7 +346,7 @@ impl Client {
 
 /// The message of one round: the program's parameters, and what the round, the options and the revision add to them. The
 /// progress token of a request is its id.
-fn round(id: u64, method: &str, own: &Own, spoken: &Spoken) -> Vec<u8> {
+fn round(id: u64, method: &str, own: &Own, spoken: &NegotiatedSession) -> Vec<u8> {
     let options = own.options;
     let params = own.params.as_ref().map(JsonObject::view);
     let sender = spoken.sender.as_ref();

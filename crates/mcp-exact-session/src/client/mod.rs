@@ -3,11 +3,11 @@
 //! One machine talks to one server: a process on stdio, or an HTTP endpoint. Takes bytes of whole messages; does no IO.
 
 mod call;
-mod heard;
-mod moved;
+mod events;
 mod negotiate;
 mod receive;
-mod rounds;
+mod renegotiate;
+mod retry;
 mod tasks;
 mod tools;
 
@@ -17,26 +17,31 @@ use std::sync::Arc;
 use mcp_exact_wire::{Json, JsonObject};
 
 pub use call::CallOptions;
-pub use heard::{AskKey, Asked, ClientEvent, Failure, Heard, Logged, Verdict};
+pub use events::{
+    CachedNegotiation, ClientEvent, LogMessage, ServerNotification, ServerRequest,
+    ServerRequestKey, TransportFailure,
+};
 
 use crate::Time;
+use crate::builtin_notifications::Cancel;
 use crate::config::ClientConfig;
-use crate::elicited::Elicited;
+use crate::elicitation::Elicited;
 use crate::error::{ConfigError, ReceiveError, Violation};
 use crate::events::Events;
+use crate::in_flight::{Batches, Gathered, Served};
 use crate::limits::{Limit, Rate};
-use crate::load::Load;
 use crate::message::{self, Call};
-use crate::notice::Cancel;
 use crate::outbox::{Address, Outbox};
-use crate::revision::{self, Era, Rules};
-use crate::sent::{SentRequest, SentRequests};
-use crate::served::{Batches, Gathered, Served};
-use crate::types::{Agreed, Binding, Closed, Outcome, RequestKey, StreamId, StreamKind, Transmit};
+use crate::pending::{PendingRequest, PendingRequests};
+use crate::revision::{self, Lifecycle, Rules};
+use crate::types::{
+    Binding, Closed, Outcome, RequestKey, SessionInfo, StreamId, StreamKind, Transmit,
+};
+use crate::usage::Usage;
 use call::Own;
-use moved::Parked;
-use negotiate::{Spoken, State};
-use rounds::Round;
+use negotiate::{NegotiatedSession, State};
+use renegotiate::DeferredRequest;
+use retry::Round;
 use tasks::Tasks;
 use tools::{Relist, Tools};
 
@@ -48,7 +53,7 @@ enum Purpose {
     /// `initialize`.
     Initialize,
     /// The program's own.
-    Own(Box<Own>),
+    Program(Box<Own>),
     /// `tools/list`, because the headers of a call were refused.
     Relist(Box<Relist>),
 }
@@ -62,7 +67,7 @@ struct Rest {
 
 /// A client's side of a session, or of a series of requests without one.
 #[derive(Debug)]
-pub struct Client {
+pub struct ClientEndpoint {
     config: Arc<ClientConfig>,
     binding: Binding,
     state: State,
@@ -70,9 +75,9 @@ pub struct Client {
     last_key: u64,
     last_stream: u64,
     streams: BTreeMap<StreamId, StreamKind>,
-    sent: SentRequests<Purpose>,
+    sent: PendingRequests<Purpose>,
     rounds: BTreeMap<RequestKey, Round>,
-    asks: BTreeMap<AskKey, (RequestKey, usize)>,
+    asks: BTreeMap<ServerRequestKey, (RequestKey, usize)>,
     served: Served<Rest>,
     batches: Batches,
     outbox: Outbox,
@@ -82,10 +87,10 @@ pub struct Client {
     tasks: Tasks,
     request_rate: Rate,
     tools: Tools,
-    parked: Vec<Parked>,
+    parked: Vec<DeferredRequest>,
 }
 
-impl Client {
+impl ClientEndpoint {
     /// A client that begins to talk to a server: with a probe when it speaks both eras, with `initialize` otherwise.
     ///
     /// `prior` is what was found out about the same server before: it saves the probe.
@@ -95,7 +100,7 @@ impl Client {
     pub fn new(
         config: Arc<ClientConfig>,
         binding: Binding,
-        prior: Option<&Verdict>,
+        prior: Option<&CachedNegotiation>,
         now: Time,
     ) -> Result<Self, ConfigError> {
         config.check()?;
@@ -110,10 +115,10 @@ impl Client {
     ///
     /// # Errors
     /// [`ConfigError`] when the configuration does not offer the revision of the agreement.
-    pub fn assume(
+    pub fn resume(
         config: Arc<ClientConfig>,
         binding: Binding,
-        known: Agreed,
+        known: SessionInfo,
         last_id: u64,
         now: Time,
     ) -> Result<Self, ConfigError> {
@@ -121,7 +126,7 @@ impl Client {
         let id = known.revision.as_str();
         let unknown = || ConfigError::UnknownRevision(id.to_owned());
         let rules = config.offer.find(id).ok_or_else(unknown)?;
-        let state = State::Operating(Arc::new(Spoken::new(rules, known, &config)));
+        let state = State::Operating(Arc::new(NegotiatedSession::new(rules, known, &config)));
         Ok(Self::with_state(config, binding, state, last_id, now))
     }
 
@@ -132,7 +137,7 @@ impl Client {
         last_id: u64,
         now: Time,
     ) -> Self {
-        let (tombstones, longest) = (config.limits.tombstones, config.limits.name_bytes);
+        let (tombstones, longest) = (config.limits.remembered_ids, config.limits.name_bytes);
         let elicited = Elicited::new(tombstones, longest, state.spoken().is_some());
         let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
         Self {
@@ -143,7 +148,7 @@ impl Client {
             last_key: 0,
             last_stream: 0,
             streams: duplex.into_iter().collect(),
-            sent: SentRequests::after(last_id),
+            sent: PendingRequests::after(last_id),
             rounds: BTreeMap::new(),
             asks: BTreeMap::new(),
             served: Served::new(tombstones),
@@ -249,7 +254,7 @@ impl Client {
     }
 
     /// What was agreed, once it was.
-    pub fn agreed(&self) -> Option<&Agreed> {
+    pub fn session_info(&self) -> Option<&SessionInfo> {
         self.state.spoken().map(|spoken| &spoken.agreed)
     }
 
@@ -259,23 +264,23 @@ impl Client {
     }
 
     /// What it holds at this moment.
-    pub fn load(&self) -> Load {
-        Load {
-            served: self.served.len(),
-            served_bytes: self.served.bytes(),
+    pub fn usage(&self) -> Usage {
+        Usage {
+            in_flight: self.served.len(),
+            in_flight_bytes: self.served.bytes(),
             batches: self.batches.len(),
-            sent: self.sent.len() + self.rounds.len() + self.parked.len(),
-            asks: self.asks.len() + self.served.len(),
+            pending: self.sent.len() + self.rounds.len() + self.parked.len(),
+            server_requests: self.asks.len() + self.served.len(),
             streams: self.streams.len(),
             queued: self.outbox.len(),
             queued_bytes: self.outbox.bytes(),
             events: self.events.len(),
             events_bytes: self.events.bytes(),
-            tombstones: self.served.tombstones(),
+            remembered_ids: self.served.tombstones(),
             elicitations: self.elicited.len(),
             tasks: self.tasks.len(),
             tools: self.tools.len(),
-            ..Load::default()
+            ..Usage::default()
         }
     }
 
@@ -335,7 +340,7 @@ impl Client {
         self.served.clear();
         self.batches.clear();
         while let Some((_, request)) = self.sent.take_any() {
-            if matches!(request.purpose, Purpose::Own(_) | Purpose::Relist(_)) {
+            if matches!(request.purpose, Purpose::Program(_) | Purpose::Relist(_)) {
                 self.request_ended(request, outcome.clone());
             }
         }
@@ -344,7 +349,7 @@ impl Client {
         let rounds = std::mem::take(&mut self.rounds).into_keys();
         for key in parked.map(|parked| parked.key).chain(rounds) {
             self.events
-                .push_back(ClientEvent::Done(key, outcome.clone()));
+                .push_back(ClientEvent::Completed(key, outcome.clone()));
         }
         self.events.push_back(ClientEvent::Closed);
     }
@@ -364,9 +369,9 @@ impl Client {
 
     /// Tells the server that an answer is not wanted any more, as the transport and the revision have it. `initialize` is
     /// never cancelled (`basic/utilities/cancellation`), and a probe may have met a server that knows no notification.
-    fn tell_cancelled(&mut self, id: u64, request: &SentRequest<Purpose>, reason: &str) {
+    fn tell_cancelled(&mut self, id: u64, request: &PendingRequest<Purpose>, reason: &str) {
         let is_task = match &request.purpose {
-            Purpose::Own(own) => own.task,
+            Purpose::Program(own) => own.task,
             Purpose::Relist(_) => false,
             _ => return,
         };
@@ -377,7 +382,7 @@ impl Client {
         }
         let modern = self
             .rules()
-            .is_some_and(|rules| rules.era() == Era::PerRequest);
+            .is_some_and(|rules| rules.lifecycle() == Lifecycle::Discover);
         if self.binding != Binding::Duplex && modern {
             let stream = request.stream;
             if self.streams.remove(&stream).is_some() {
@@ -441,7 +446,7 @@ impl Client {
         params: Option<&JsonObject>,
     ) -> Address {
         let mut address = self.with_revision(address);
-        if rules.era() == Era::PerRequest && self.binding != Binding::Duplex {
+        if rules.lifecycle() == Lifecycle::Discover && self.binding != Binding::Duplex {
             address.http.revision = Some(rules.revision);
             address.http.name = crate::http::name_of(method, params, &self.config.extensions);
             address.http.method = Some(method.to_owned());

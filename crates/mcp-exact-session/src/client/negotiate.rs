@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 use mcp_exact_wire::{Json, JsonObject, ObjectRef, ObjectWith, from_str};
 
-use super::heard::{ClientEvent, Failure, Verdict};
-use super::{Client, Purpose};
+use super::events::{CachedNegotiation, ClientEvent, TransportFailure};
+use super::{ClientEndpoint, Purpose};
 use crate::Time;
 use crate::capability::understood;
 use crate::config::ClientConfig;
 use crate::error::{NegotiationError, PeerError, Violation, code};
-use crate::limits::{Limit, Patience};
+use crate::limits::{Limit, RequestTimeout};
 use crate::message::{self, Call};
 use crate::meta;
 use crate::negotiated::ServerResults;
 use crate::outbox::Address;
-use crate::revision::{Era, Rules};
-use crate::sent::Opening;
-use crate::types::{Agreed, Binding, Outcome, RawResult, StreamId, StreamKind};
+use crate::pending::NewRequest;
+use crate::revision::{Lifecycle, Rules};
+use crate::types::{Binding, Outcome, RawResult, SessionInfo, StreamId, StreamKind};
 
 /// Where a client stands.
 #[derive(Debug)]
@@ -33,22 +33,22 @@ pub(super) enum State {
     ExpectInitializeResult(Found),
     /// It waits for a new process.
     ExpectRestart(Found),
-    Operating(Arc<Spoken>),
+    Operating(Arc<NegotiatedSession>),
     Ended,
 }
 
 /// What is agreed.
 #[derive(Debug)]
-pub(super) struct Spoken {
+pub(super) struct NegotiatedSession {
     pub(super) rules: &'static Rules,
-    pub(super) agreed: Agreed,
+    pub(super) agreed: SessionInfo,
     /// What requests say in a revision where each one says it.
     pub(super) sender: Option<Sender>,
 }
 
-impl Spoken {
-    pub(super) fn new(rules: &'static Rules, agreed: Agreed, config: &ClientConfig) -> Self {
-        let modern = rules.era() == Era::PerRequest;
+impl NegotiatedSession {
+    pub(super) fn new(rules: &'static Rules, agreed: SessionInfo, config: &ClientConfig) -> Self {
+        let modern = rules.lifecycle() == Lifecycle::Discover;
         Self {
             rules,
             agreed,
@@ -124,7 +124,7 @@ impl State {
         Self::ExpectDiscovery(Found::default())
     }
 
-    pub(super) fn spoken(&self) -> Option<&Arc<Spoken>> {
+    pub(super) fn spoken(&self) -> Option<&Arc<NegotiatedSession>> {
         match self {
             Self::Operating(spoken) => Some(spoken),
             _ => None,
@@ -141,17 +141,17 @@ impl State {
     }
 }
 
-impl Client {
-    pub(super) fn begin(&mut self, prior: Option<&Verdict>) {
+impl ClientEndpoint {
+    pub(super) fn begin(&mut self, prior: Option<&CachedNegotiation>) {
         let Some(found) = self.state.take() else {
             return;
         };
         // HTTP with SSE is a transport of sessions (2024-11-05).
         let sse = self.binding == Binding::HttpSse;
-        let modern = self.config.offer.of_era(Era::PerRequest).next();
+        let modern = self.config.offer.of_lifecycle(Lifecycle::Discover).next();
         let modern = modern.filter(|_| !sse);
-        let old = prior.is_some_and(|verdict| verdict.era == Era::Handshake);
-        let handshake = self.config.offer.of_era(Era::Handshake).next();
+        let old = prior.is_some_and(|verdict| verdict.lifecycle == Lifecycle::Initialize);
+        let handshake = self.config.offer.of_lifecycle(Lifecycle::Initialize).next();
         match (modern, handshake) {
             (None, Some(first)) => self.initialize(first, found),
             (Some(_), Some(first)) if old => self.initialize(first, found),
@@ -170,18 +170,20 @@ impl Client {
             return;
         };
         self.streams.insert(StreamId::DUPLEX, StreamKind::Duplex);
-        let first = self.config.offer.of_era(Era::Handshake).next();
+        let first = self.config.offer.of_lifecycle(Lifecycle::Initialize).next();
         if let (Some(found), Some(first)) = (self.state.take(), first) {
             self.initialize(first, found);
         }
     }
 
     /// A message did not reach the server, or its answer not this side.
-    pub fn failed(&mut self, on: StreamId, why: Failure, now: Time) {
+    pub fn failed(&mut self, on: StreamId, why: TransportFailure, now: Time) {
         self.advance(now);
         match why {
-            Failure::Exited | Failure::Lost => self.closed(on, crate::Closed::Lost, now),
-            Failure::Status { code, body } => self.status(on, code, &body),
+            TransportFailure::Exited | TransportFailure::Lost => {
+                self.closed(on, crate::Closed::Lost, now)
+            }
+            TransportFailure::Status { code, body } => self.status(on, code, &body),
         }
     }
 
@@ -192,7 +194,7 @@ impl Client {
             State::ExpectInitializeResult(found) => found.silent,
             _ => false,
         };
-        let handshake = self.config.offer.of_era(Era::Handshake).next();
+        let handshake = self.config.offer.of_lifecycle(Lifecycle::Initialize).next();
         if probed && handshake.is_some() {
             if let Some(found) = self.state.take() {
                 while self.sent.take_any().is_some() {}
@@ -205,7 +207,7 @@ impl Client {
                     ..found
                 };
                 self.state = State::ExpectRestart(found);
-                self.events.push_back(ClientEvent::Restart);
+                self.events.push_back(ClientEvent::RestartServer);
             }
             return;
         }
@@ -223,11 +225,11 @@ impl Client {
         let sender = Sender::of(&self.config, rules);
         let params = JsonObject::from_iter([("_meta", sender.meta)]);
         // Silence only tells an old server from a slow one where there is something to fall back to.
-        let patience = match self.config.offer.of_era(Era::Handshake).next() {
-            Some(_) => self.once(self.config.probe),
-            None => self.once(self.config.handshake),
+        let timeout = match self.config.offer.of_lifecycle(Lifecycle::Initialize).next() {
+            Some(_) => self.once(self.config.probe_timeout),
+            None => self.once(self.config.handshake_timeout),
         };
-        self.send_own("server/discover", &params, patience, Purpose::Probe(rules));
+        self.send_own("server/discover", &params, timeout, Purpose::Probe(rules));
     }
 
     pub(super) fn initialize(&mut self, rules: &'static Rules, mut found: Found) {
@@ -238,15 +240,15 @@ impl Client {
             ("capabilities", self.config.towards(rules).into()),
             ("clientInfo", self.config.identity.towards(rules).into()),
         ]);
-        let patience = self.once(self.config.handshake);
-        self.send_own("initialize", &params, patience, Purpose::Initialize);
+        let timeout = self.once(self.config.handshake_timeout);
+        self.send_own("initialize", &params, timeout, Purpose::Initialize);
     }
 
-    fn once(&self, timeout: std::time::Duration) -> Patience {
-        Patience {
-            timeout,
+    fn once(&self, timeout: std::time::Duration) -> RequestTimeout {
+        RequestTimeout {
+            idle: timeout,
             reset_on_progress: false,
-            at_most: timeout,
+            total: timeout,
         }
     }
 
@@ -254,7 +256,7 @@ impl Client {
         &mut self,
         method: &str,
         params: &JsonObject,
-        patience: Patience,
+        timeout: RequestTimeout,
         purpose: Purpose,
     ) {
         let stream = self.outgoing();
@@ -262,11 +264,11 @@ impl Client {
         if let Purpose::Probe(rules) = purpose {
             to = self.with_hints(to, rules, method, Some(params));
         }
-        let opening = Opening {
+        let opening = NewRequest {
             key: self.key(),
             method: method.to_owned(),
             stream,
-            patience,
+            timeout,
             progress: false,
             purpose,
         };
@@ -316,7 +318,7 @@ impl Client {
 
     /// The server knows nothing of requests that carry their revision: `initialize`, where this client speaks it.
     fn is_old(&mut self, otherwise: NegotiationError) {
-        let first = self.config.offer.of_era(Era::Handshake).next();
+        let first = self.config.offer.of_lifecycle(Lifecycle::Initialize).next();
         match (first, self.state.take()) {
             (Some(first), Some(found)) => self.initialize(first, found),
             _ => self.fail(otherwise),
@@ -325,15 +327,19 @@ impl Client {
 
     fn discovered(&mut self, discovered: Discovered) {
         let spoken = |rules: &&Rules| discovered.supported.iter().any(|id| rules.is(id));
-        let modern = self.config.offer.of_era(Era::PerRequest).find(spoken);
+        let modern = self
+            .config
+            .offer
+            .of_lifecycle(Lifecycle::Discover)
+            .find(spoken);
         let Some(rules) = modern else {
             return self.choose_handshake(&discovered.supported);
         };
-        let agreed = Agreed {
+        let agreed = SessionInfo {
             revision: rules.revision,
             ..discovered.agreed
         };
-        self.agree(Spoken::new(rules, agreed, &self.config));
+        self.agree(NegotiatedSession::new(rules, agreed, &self.config));
         self.send_parked();
     }
 
@@ -348,7 +354,11 @@ impl Client {
                 && supported.iter().any(|id| rules.is(id))
                 && !offered.contains(rules.revision.as_str())
         };
-        let other = self.config.offer.of_era(Era::PerRequest).find(untried);
+        let other = self
+            .config
+            .offer
+            .of_lifecycle(Lifecycle::Discover)
+            .find(untried);
         match other {
             Some(rules) => {
                 if let Some(found) = self.state.take() {
@@ -361,7 +371,11 @@ impl Client {
 
     fn choose_handshake(&mut self, supported: &[String]) {
         let spoken = |rules: &&'static Rules| supported.iter().any(|id| rules.is(id));
-        let common = self.config.offer.of_era(Era::Handshake).find(spoken);
+        let common = self
+            .config
+            .offer
+            .of_lifecycle(Lifecycle::Initialize)
+            .find(spoken);
         match (common, self.state.take()) {
             (Some(rules), Some(found)) => self.initialize(rules, found),
             _ => self.fail(NegotiationError::NoCommonRevision {
@@ -398,7 +412,7 @@ impl Client {
         let Some(mut found) = self.state.take() else {
             return;
         };
-        let modern = self.config.offer.of_era(Era::PerRequest).next();
+        let modern = self.config.offer.of_lifecycle(Lifecycle::Discover).next();
         let modern = modern.filter(|_| self.binding != Binding::HttpSse);
         let probe = found.probes == 0 || (found.probes == 1 && found.silent);
         if error.code() == Some(code::UNSUPPORTED_VERSION)
@@ -415,7 +429,11 @@ impl Client {
             supported.iter().any(|id| rules.is(id))
                 && !found.offered.contains(rules.revision.as_str())
         };
-        let other = self.config.offer.of_era(Era::Handshake).find(untried);
+        let other = self
+            .config
+            .offer
+            .of_lifecycle(Lifecycle::Initialize)
+            .find(untried);
         match other {
             Some(rules) => self.initialize(rules, found),
             None => self.fail(NegotiationError::NoCommonRevision {
@@ -425,14 +443,14 @@ impl Client {
         }
     }
 
-    fn initialized(&self, result: &RawResult) -> Result<Spoken, NegotiationError> {
+    fn initialized(&self, result: &RawResult) -> Result<NegotiatedSession, NegotiationError> {
         let object = result.object();
         let unreadable = |what: &str| NegotiationError::Answer(what.to_owned());
         let answered: String = object
             .get("protocolVersion")
             .and_then(|version| from_str(version.text()).ok())
             .ok_or_else(|| unreadable("`protocolVersion` has to be a string"))?;
-        let mut offered = self.config.offer.of_era(Era::Handshake);
+        let mut offered = self.config.offer.of_lifecycle(Lifecycle::Initialize);
         let rules = offered.find(|rules| rules.is(&answered));
         let rules = rules.ok_or_else(|| NegotiationError::Revision {
             answered,
@@ -443,23 +461,24 @@ impl Client {
             .map_err(|error| unreadable(error.message()))?;
         let member = |name: &str| object.get(name).and_then(|v| JsonObject::try_from(v).ok());
         let instructions = object.get("instructions");
-        let agreed = Agreed {
+        let agreed = SessionInfo {
             revision: rules.revision,
             capabilities: understood(rules, member("capabilities").unwrap_or_default()),
             info: member("serverInfo"),
             instructions: instructions.and_then(|text| from_str(text.text()).ok()),
         };
-        Ok(Spoken::new(rules, agreed, &self.config))
+        Ok(NegotiatedSession::new(rules, agreed, &self.config))
     }
 
-    pub(super) fn agree(&mut self, spoken: Spoken) {
-        let verdict = Verdict {
-            era: spoken.rules.era(),
+    pub(super) fn agree(&mut self, spoken: NegotiatedSession) {
+        let verdict = CachedNegotiation {
+            lifecycle: spoken.rules.lifecycle(),
             revision: spoken.rules.revision,
         };
         let agreed = spoken.agreed.clone();
         self.state = State::Operating(Arc::new(spoken));
-        self.events.push_back(ClientEvent::Agreed(agreed, verdict));
+        self.events
+            .push_back(ClientEvent::Negotiated(agreed, verdict));
     }
 
     /// "If the client does not support the version in the server's response, it SHOULD disconnect."
@@ -509,10 +528,12 @@ impl Client {
                 let error = error.unwrap_or_else(|| by_status(status));
                 self.fail(NegotiationError::Refused(error));
             }
-            (Purpose::Own(_), None) if status == 404 && self.binding == Binding::StreamableHttp => {
+            (Purpose::Program(_), None)
+                if status == 404 && self.binding == Binding::StreamableHttp =>
+            {
                 let over = self
                     .rules()
-                    .is_some_and(|rules| rules.era() == Era::Handshake);
+                    .is_some_and(|rules| rules.lifecycle() == Lifecycle::Initialize);
                 self.request_ended(request, Outcome::Error(by_status(status)));
                 if over {
                     self.events.push_back(ClientEvent::SessionLost);
@@ -548,7 +569,7 @@ pub(super) fn supported(error: &PeerError) -> Option<Vec<String>> {
 /// The result of `server/discover`.
 struct Discovered {
     supported: Vec<String>,
-    agreed: Agreed,
+    agreed: SessionInfo,
 }
 
 impl Discovered {
@@ -563,7 +584,7 @@ impl Discovered {
         let instructions = object.get("instructions");
         Some(Self {
             supported,
-            agreed: Agreed {
+            agreed: SessionInfo {
                 revision: mcp_exact_wire::Revision::new(""),
                 capabilities,
                 info: info.and_then(|info| JsonObject::try_from(info).ok()),

@@ -8,27 +8,27 @@ use mcp_exact_wire::{
 };
 
 use super::call::Own;
-use super::heard::{AskKey, Asked, ClientEvent, Heard, Logged};
+use super::events::{ClientEvent, LogMessage, ServerNotification, ServerRequest, ServerRequestKey};
 use super::negotiate::State;
-use super::rounds::ResultType;
-use super::{Client, Purpose, Rest};
+use super::retry::ResultType;
+use super::{ClientEndpoint, Purpose, Rest};
+use crate::builtin_notifications::{Cancel, ProgressNotice, is_token};
 use crate::capability;
 use crate::config::Extension;
-use crate::elicited::COMPLETE;
+use crate::elicitation::COMPLETE;
 use crate::error::{PeerError, Violation, code};
 use crate::events::Held;
-use crate::limits::{Limit, Taken};
+use crate::in_flight::Serving;
+use crate::input_request;
+use crate::limits::{Limit, RateDecision};
 use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id, token_length};
 use crate::meta;
-use crate::notice::{Cancel, ProgressNotice, is_token};
-use crate::question;
-use crate::revision::{Era, Rules};
-use crate::sent::{ProgressOf, SentRequest};
-use crate::served::Serving;
+use crate::pending::{PendingRequest, ProgressOf};
+use crate::revision::{Lifecycle, Rules};
 use crate::server::Filter;
 use crate::types::{Change, Outcome, RawResult, RequestKey, StreamId};
 
-impl Client {
+impl ClientEndpoint {
     pub(super) fn frame(&mut self, on: StreamId, parsed: Parsed) {
         match parsed {
             Parsed::One(Ok(message)) => self.message(on, None, message),
@@ -83,7 +83,8 @@ impl Client {
 
     /// An error without id, where the revision has such errors and the server takes responses (2025-11-25).
     fn unaddressed(&mut self, on: StreamId, error: &PeerError) {
-        let allowed = |rules: &Rules| rules.era() == Era::Handshake && !rules.error_needs_id;
+        let allowed =
+            |rules: &Rules| rules.lifecycle() == Lifecycle::Initialize && !rules.error_needs_id;
         if self.rules().is_some_and(allowed) {
             self.respond(on, None, message::error(None, error));
         }
@@ -124,7 +125,7 @@ impl Client {
     fn refuse(&mut self, on: StreamId, batch: Option<u64>, id: &RequestId, error: &PeerError) {
         if self
             .rules()
-            .is_none_or(|rules| rules.era() == Era::Handshake)
+            .is_none_or(|rules| rules.lifecycle() == Lifecycle::Initialize)
         {
             self.respond(on, batch, message::error(Some(id), error));
         }
@@ -135,16 +136,16 @@ impl Client {
         let WithId { id, request: call } = request;
         let most = self.config.limits.requests_per_second;
         match self.request_rate.take(self.now, most) {
-            Taken::Yes => {}
+            RateDecision::Yes => {}
             taken => {
-                if taken == Taken::NoLonger {
+                if taken == RateDecision::NoLonger {
                     self.violation(Violation::Limit(Limit::Requests));
                 }
                 return self.refuse(on, batch, &id, &PeerError::limit(Limit::Requests));
             }
         }
         let rules = self.rules();
-        if rules.is_some_and(|rules| rules.era() == Era::PerRequest) {
+        if rules.is_some_and(|rules| rules.lifecycle() == Lifecycle::Discover) {
             return self.violation(Violation::Method(call.method));
         }
         if self.served.find(None, &id).is_some() {
@@ -184,14 +185,14 @@ impl Client {
             let words = format!("the client has not declared `{}`", lacking.capability);
             return Err(PeerError::new(lacking.code, words));
         }
-        question::check_received(method, call.params.as_ref(), rules)
+        input_request::check_received(method, call.params.as_ref(), rules)
             .map_err(PeerError::invalid_params)?;
         let limits = &self.config.limits;
-        if self.served.len() >= limits.served {
-            return Err(PeerError::limit(Limit::Served));
+        if self.served.len() >= limits.in_flight {
+            return Err(PeerError::limit(Limit::InFlight));
         }
-        if self.served.bytes() + call.size() > limits.served_bytes {
-            return Err(PeerError::limit(Limit::ServedBytes));
+        if self.served.bytes() + call.size() > limits.in_flight_bytes {
+            return Err(PeerError::limit(Limit::InFlightBytes));
         }
         match self.full() {
             Some(limit) => Err(PeerError::limit(limit)),
@@ -228,10 +229,10 @@ impl Client {
         };
         self.served.insert(key, serving);
         let during = self.request_on(on);
-        self.events.push_back(ClientEvent::Ask {
-            key: AskKey(key.0),
+        self.events.push_back(ClientEvent::Request {
+            key: ServerRequestKey(key.0),
             during,
-            ask: Asked { rules, call },
+            request: ServerRequest { rules, call },
         });
     }
 
@@ -259,9 +260,9 @@ impl Client {
     }
 
     /// What an answer tells of tasks (2025-11-25).
-    fn note_task(&mut self, id: Option<u64>, request: &SentRequest<Purpose>, outcome: &Outcome) {
+    fn note_task(&mut self, id: Option<u64>, request: &PendingRequest<Purpose>, outcome: &Outcome) {
         let tasks = self.rules().is_some_and(|rules| rules.tasks);
-        let (Purpose::Own(own), true) = (&request.purpose, tasks) else {
+        let (Purpose::Program(own), true) = (&request.purpose, tasks) else {
             return;
         };
         match (&*request.method, outcome, id) {
@@ -279,8 +280,8 @@ impl Client {
     }
 
     /// A request of this side has ended, or goes into another round.
-    pub(super) fn request_ended(&mut self, request: SentRequest<Purpose>, outcome: Outcome) {
-        let SentRequest {
+    pub(super) fn request_ended(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
+        let PendingRequest {
             key,
             method,
             stream,
@@ -294,13 +295,13 @@ impl Client {
             Purpose::Probe(rules) => return self.probed(rules, outcome),
             Purpose::Initialize => return self.initialize_ended(outcome),
             Purpose::Relist(relist) => return self.relisted(key, *relist, outcome),
-            Purpose::Own(own) => own,
+            Purpose::Program(own) => own,
         };
         if let Outcome::Error(error) = &outcome {
             self.elicited.note_error(error);
         }
 
-        let modern = own.rules.era() == Era::PerRequest;
+        let modern = own.rules.lifecycle() == Lifecycle::Discover;
         let outcome = match outcome {
             Outcome::Result(result) if modern => match ResultType::of(&result) {
                 ResultType::Complete if method == "tools/list" => {
@@ -318,7 +319,7 @@ impl Client {
             },
             outcome => outcome,
         };
-        self.events.push_back(ClientEvent::Done(key, outcome));
+        self.events.push_back(ClientEvent::Completed(key, outcome));
     }
 
     /// Some errors say what would be right (2026-07-28). Gives the error back when there is nothing to try.
@@ -366,9 +367,11 @@ impl Client {
             .rate
             .take(self.now, self.config.limits.notifications_per_second)
         {
-            Taken::Yes => {}
-            Taken::NoLonger => return self.violation(Violation::Limit(Limit::Notifications)),
-            Taken::No => return,
+            RateDecision::Yes => {}
+            RateDecision::NoLonger => {
+                return self.violation(Violation::Limit(Limit::Notifications));
+            }
+            RateDecision::No => return,
         }
         match call.method.as_str() {
             "notifications/progress" => self.progressed(&call),
@@ -384,7 +387,7 @@ impl Client {
         };
         if self
             .rules()
-            .is_some_and(|rules| rules.era() == Era::PerRequest)
+            .is_some_and(|rules| rules.lifecycle() == Lifecycle::Discover)
         {
             return self.subscription_cancelled(&cancel.id);
         }
@@ -397,7 +400,7 @@ impl Client {
                 self.gathered(gathered);
             }
             self.events
-                .push_back(ClientEvent::AskCancelled(AskKey(key.0)));
+                .push_back(ClientEvent::RequestCancelled(ServerRequestKey(key.0)));
         }
     }
 
@@ -451,7 +454,7 @@ impl Client {
             return;
         }
         let about = self.request_on(on);
-        let logged = Logged {
+        let logged = LogMessage {
             level,
             logger,
             data: data.to_json(),
@@ -475,7 +478,8 @@ impl Client {
         let ours = self.config.extensions.notifications.contains(&call.method);
         let extension = self.config.extensions.of_notification(&call.method);
         let declared = |known: &Extension| known.declared(&spoken.agreed.capabilities);
-        let ours = ours || (rules.era() == Era::PerRequest && extension.is_some_and(declared));
+        let ours =
+            ours || (rules.lifecycle() == Lifecycle::Discover && extension.is_some_and(declared));
         if !ours && !rules.server.notification(&call.method) {
             return self.violation(Violation::Method(call.method));
         }
@@ -498,19 +502,19 @@ impl Client {
         if !self.has_room() {
             return;
         }
-        let subscribed = match rules.era() {
-            Era::PerRequest => match self.subscription_of(&call) {
+        let subscribed = match rules.lifecycle() {
+            Lifecycle::Discover => match self.subscription_of(&call) {
                 Ok(key) => Some(key),
                 Err(()) => return self.violation(Violation::Subscription(call.method)),
             },
-            Era::Handshake => self.request_on(on),
+            Lifecycle::Initialize => self.request_on(on),
         };
         if call.method == "notifications/subscriptions/acknowledged" {
             return self.acknowledged(subscribed, &call);
         }
         let event = match Change::of(&call.method, call.params.as_ref()) {
             Some(change) => ClientEvent::Changed(subscribed, change),
-            None => ClientEvent::Notification(Heard { rules, call }),
+            None => ClientEvent::Notification(ServerNotification { rules, call }),
         };
         self.events.push_back(event);
     }
@@ -522,7 +526,7 @@ impl Client {
             .and_then(|id| from_str(id.text()).ok())
             .ok_or(())?;
         let request = own_id(&id).and_then(|id| self.sent.get(id)).ok_or(())?;
-        let Purpose::Own(own) = &request.purpose else {
+        let Purpose::Program(own) = &request.purpose else {
             return Err(());
         };
         let first = call.method == "notifications/subscriptions/acknowledged";
@@ -537,10 +541,10 @@ impl Client {
         };
         if let Some(id) = self.sent.id_of(key)
             && let Some(request) = self.sent.last_long(id)
-            && let Purpose::Own(own) = &mut request.purpose
+            && let Purpose::Program(own) = &mut request.purpose
         {
             own.listening = true;
         }
-        self.events.push_back(ClientEvent::Listening(key, filter));
+        self.events.push_back(ClientEvent::Subscribed(key, filter));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use mcp_exact_wire::{JsonObject, from_str};
 
-use crate::sent::ProgressOf;
+use crate::pending::ProgressOf;
 use crate::types::RequestKey;
 
 #[derive(Debug)]

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use mcp_exact_wire::{Json, JsonObject, from_str};
 
 use super::call::Own;
-use super::negotiate::Spoken;
-use super::{Client, ClientEvent, Purpose};
+use super::negotiate::NegotiatedSession;
+use super::{ClientEndpoint, ClientEvent, Purpose};
 use crate::error::{PeerError, SendError, Violation};
 use crate::http::{Mirrored, mirrored, param_headers};
 use crate::limits::Limit;
 use crate::message;
 use crate::outbox::Address;
-use crate::revision::{Era, Rules};
-use crate::sent::Opening;
+use crate::pending::NewRequest;
+use crate::revision::{Lifecycle, Rules};
 use crate::types::{Binding, Outcome, RawResult, RequestKey};
 
 /// Pages of a list that are looked through for one tool.
@@ -90,9 +90,9 @@ impl Tools {
     }
 }
 
-impl Client {
+impl ClientEndpoint {
     fn mirrors(&self, rules: &Rules) -> bool {
-        self.binding == Binding::StreamableHttp && rules.era() == Era::PerRequest
+        self.binding == Binding::StreamableHttp && rules.lifecycle() == Lifecycle::Discover
     }
 
     /// The headers of a call, encoded.
@@ -213,10 +213,14 @@ impl Client {
         key: RequestKey,
         relist: Relist,
         cursor: Option<Json>,
-        spoken: &Spoken,
+        spoken: &NegotiatedSession,
     ) {
         let stream = self.outgoing();
-        let patience = relist.own.options.patience.unwrap_or(self.config.patience);
+        let timeout = relist
+            .own
+            .options
+            .timeout
+            .unwrap_or(self.config.request_timeout);
         let mut params = JsonObject::new();
         if let Some(sender) = &spoken.sender {
             params.insert("_meta", sender.meta().clone());
@@ -226,11 +230,11 @@ impl Client {
         }
         let (method, to) = ("tools/list", Address::on(stream).about(key));
         let to = self.with_hints(to, spoken.rules, method, Some(&params));
-        let opening = Opening {
+        let opening = NewRequest {
             key,
             method: method.to_owned(),
             stream,
-            patience,
+            timeout,
             progress: false,
             purpose: Purpose::Relist(Box::new(relist)),
         };
@@ -260,10 +264,10 @@ impl Client {
             Outcome::Error(_) => Outcome::Error(relist.error),
             other => other,
         };
-        self.events.push_back(ClientEvent::Done(key, outcome));
+        self.events.push_back(ClientEvent::Completed(key, outcome));
     }
 
-    fn call_again(&mut self, key: RequestKey, relist: Relist, spoken: &Spoken) {
+    fn call_again(&mut self, key: RequestKey, relist: Relist, spoken: &NegotiatedSession) {
         let Relist {
             method, own, error, ..
         } = relist;
@@ -271,7 +275,7 @@ impl Client {
             Ok(_) => self.send_round(key, &method, own, spoken),
             Err(_) => {
                 let outcome = Outcome::Error(error);
-                self.events.push_back(ClientEvent::Done(key, outcome));
+                self.events.push_back(ClientEvent::Completed(key, outcome));
             }
         }
     }

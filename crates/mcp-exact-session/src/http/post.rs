@@ -8,7 +8,7 @@ use mcp_exact_wire::{Look, LookKind};
 use crate::config::Offer;
 use crate::error::{PeerError, ReceiveError};
 use crate::meta;
-use crate::revision::{self, Era};
+use crate::revision::{self, Lifecycle};
 use crate::server::HttpRequest;
 
 /// Where a POST belongs.
@@ -51,13 +51,13 @@ pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
         }
     };
     let version = http.header("mcp-protocol-version").map(str::trim);
-    let header_era = version.and_then(revision::era);
+    let header_era = version.and_then(revision::lifecycle);
     let names_itself = look.meta_member(meta::PROTOCOL_VERSION).is_some();
-    let speaks_modern = offer.of_era(Era::PerRequest).next().is_some();
-    if speaks_modern && (names_itself || header_era == Some(Era::PerRequest)) {
+    let speaks_modern = offer.of_lifecycle(Lifecycle::Discover).next().is_some();
+    if speaks_modern && (names_itself || header_era == Some(Lifecycle::Discover)) {
         return Posted::Stateless;
     }
-    if offer.of_era(Era::Handshake).next().is_none() {
+    if offer.of_lifecycle(Lifecycle::Initialize).next().is_none() {
         return Posted::Stateless;
     }
     let initializes =
@@ -75,9 +75,9 @@ pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
 /// has such streams. From 2026-07-28 on there are none.
 pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Posted {
     let version = http.header("mcp-protocol-version").map(str::trim);
-    let modern = version.and_then(revision::era) == Some(Era::PerRequest);
+    let modern = version.and_then(revision::lifecycle) == Some(Lifecycle::Discover);
     // 2024-11-05 has another transport.
-    let mut sessions = offer.of_era(Era::Handshake);
+    let mut sessions = offer.of_lifecycle(Lifecycle::Initialize);
     let spoken = sessions.any(|rules| revision::at_least(rules, "2025-03-26"));
     if modern || !spoken || !streams {
         return Posted::Refused {

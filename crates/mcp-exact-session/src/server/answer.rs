@@ -1,6 +1,6 @@
-//! Answers: results, errors, and questions to the client before there is one.
+//! InputResponses: results, errors, and questions to the client before there is one.
 //!
-//! Takes replies of the program; gives frames, on the stream that the request came on. Answers a request once at most.
+//! Takes replies of the program; gives frames, on the stream that the request came on. InputResponses a request once at most.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use std::sync::Arc;
 use mcp_exact_wire::JsonObject;
 
 use super::incoming::{Caller, Reply};
-use super::{Asking, Purpose, Server, per_request, said};
+use super::{Asking, Purpose, ServerEndpoint, discover, request_meta};
 use crate::Time;
+use crate::builtin_notifications;
 use crate::capability;
 use crate::config::Extension;
-use crate::elicited;
+use crate::elicitation;
 use crate::error::{PeerError, SendError, code};
+use crate::input_request;
 use crate::limits::Limit;
 use crate::message;
-use crate::notice;
 use crate::outbox::Address;
-use crate::question;
-use crate::revision::{Era, Rules};
-use crate::sent::Opening;
-use crate::types::{Ask, Outcome, RequestKey, Sent};
+use crate::pending::NewRequest;
+use crate::revision::{Lifecycle, Rules};
+use crate::types::{InputRequest, Outcome, RequestKey, Sent};
 
-impl<C> Server<C> {
+impl<C> ServerEndpoint<C> {
     /// Replies to a request.
     ///
     /// [`Sent::Suppressed`] says that the client has cancelled it: races are normal.
@@ -44,12 +44,12 @@ impl<C> Server<C> {
             };
         };
         if serving.rest.asking.is_some() || serving.rest.listening.is_some() {
-            return Err(SendError::Asking);
+            return Err(SendError::AwaitingInput);
         }
         match reply.into() {
             Reply::Result(result) => self.result(to, result.object()),
             Reply::Error(error) => self.error(to, &error),
-            Reply::Ask { asks, state } => self.ask(to, asks, state),
+            Reply::InputRequired { asks, state } => self.ask(to, asks, state),
         }
     }
 
@@ -62,7 +62,7 @@ impl<C> Server<C> {
                 return self.error(to, &PeerError::internal(reason));
             }
         }
-        let bytes = if caller.rules.era() == Era::PerRequest {
+        let bytes = if caller.rules.lifecycle() == Lifecycle::Discover {
             let extension = self.of_result_type(result);
             if let Some(extension) =
                 extension.filter(|known| !known.declared(&caller.agreed.capabilities))
@@ -73,7 +73,7 @@ impl<C> Server<C> {
                 });
             }
             let method = &origin.call.method;
-            said::check_hints(method, result)?;
+            request_meta::check_hints(method, result)?;
             let origin = Arc::clone(origin);
             let words = self.words(caller.rules);
             words.beside(&origin.id, result, Some(&origin.call.method))
@@ -97,11 +97,11 @@ impl<C> Server<C> {
     fn error(&mut self, to: RequestKey, error: &PeerError) -> Result<Sent, SendError> {
         let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
         let rules = serving.rest.caller.rules;
-        let stateless = rules.era() == Era::PerRequest;
+        let stateless = rules.lifecycle() == Lifecycle::Discover;
         let theirs = &serving.rest.caller.agreed.capabilities;
         check_required(error, rules, theirs)?;
         let error = match stateless {
-            true => per_request::allowed(error),
+            true => discover::allowed(error),
             false => error.clone(),
         };
         let bytes = message::error(Some(&serving.id), &error);
@@ -158,18 +158,18 @@ impl<C> Server<C> {
     fn ask(
         &mut self,
         to: RequestKey,
-        asks: Vec<(String, Ask)>,
+        asks: Vec<(String, InputRequest)>,
         state: Option<String>,
     ) -> Result<Sent, SendError> {
         let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
         let caller = Arc::clone(&serving.rest.caller);
         let round = serving.rest.round;
         self.check_asks(&caller, &asks, state.as_deref(), round)?;
-        if caller.rules.era() == Era::PerRequest {
+        if caller.rules.lifecycle() == Lifecycle::Discover {
             return self.input_required(to, &asks, state);
         }
-        if self.sent.len() + asks.len() > self.config.limits.sent {
-            return Err(SendError::Limit(Limit::Sent));
+        if self.sent.len() + asks.len() > self.config.limits.pending {
+            return Err(SendError::Limit(Limit::Pending));
         }
         let serving = self.served.get_mut(to).ok_or(SendError::UnknownRequest)?;
         let on = serving.stream;
@@ -188,13 +188,13 @@ impl<C> Server<C> {
         }
         for (at, (_, ask)) in asks.into_iter().enumerate() {
             self.elicited.note(&ask.method, ask.params.as_ref());
-            let opening = Opening {
+            let opening = NewRequest {
                 key: self.key(),
                 method: ask.method,
                 stream: on,
-                patience: self.config.patience,
+                timeout: self.config.request_timeout,
                 progress: false,
-                purpose: Purpose::Ask { of: to, at },
+                purpose: Purpose::InputRequest { of: to, at },
             };
             self.send_request(opening, ask.params, Address::on(on).about(to));
         }
@@ -205,38 +205,38 @@ impl<C> Server<C> {
     fn check_asks(
         &self,
         caller: &Caller,
-        asks: &[(String, Ask)],
+        asks: &[(String, InputRequest)],
         state: Option<&str>,
         round: u32,
     ) -> Result<(), SendError> {
         let limits = &self.config.limits;
         if asks.is_empty() && state.is_none() {
-            return Err(SendError::Asks(
+            return Err(SendError::InputRequests(
                 "ask at least one question, or give a state",
             ));
         }
-        if asks.len() > limits.asks {
-            return Err(SendError::Limit(Limit::Asks));
+        if asks.len() > limits.input_requests {
+            return Err(SendError::Limit(Limit::InputRequests));
         }
-        if round >= limits.rounds {
-            return Err(SendError::Limit(Limit::Rounds));
+        if round >= limits.retries {
+            return Err(SendError::Limit(Limit::Retries));
         }
         if state.is_some_and(|state| state.len() > limits.state_bytes) {
             return Err(SendError::Limit(Limit::StateBytes));
         }
         let names: BTreeSet<&str> = asks.iter().map(|(name, _)| &**name).collect();
         if names.len() < asks.len() {
-            return Err(SendError::Asks("two questions have the same name"));
+            return Err(SendError::InputRequests("two questions have the same name"));
         }
         asks.iter()
             .try_for_each(|(_, ask)| self.may_ask(caller, ask))
     }
 
-    fn may_ask(&self, caller: &Caller, ask: &Ask) -> Result<(), SendError> {
+    fn may_ask(&self, caller: &Caller, ask: &InputRequest) -> Result<(), SendError> {
         const QUESTIONS: [&str; 3] = ["elicitation/create", "roots/list", "sampling/createMessage"];
         let rules = caller.rules;
         let known = QUESTIONS.contains(&ask.method.as_str());
-        let spoken = rules.era() == Era::PerRequest || rules.server.request(&ask.method);
+        let spoken = rules.lifecycle() == Lifecycle::Discover || rules.server.request(&ask.method);
         if !known || !spoken {
             return Err(SendError::Method {
                 method: ask.method.clone(),
@@ -256,7 +256,7 @@ pub(super) fn fits(
     let rules = caller.rules;
     let names = ["_meta", "task"];
     let [meta, task] = params.map_or([None; 2], |params| params.view().find_each(names));
-    notice::no_own_token(method, meta)?;
+    builtin_notifications::no_own_token(method, meta)?;
     let theirs = &caller.agreed.capabilities;
     let lacking = capability::of_request(method, params, rules, theirs);
     let of_task = |_| capability::of_task(method, rules, theirs);
@@ -266,7 +266,7 @@ pub(super) fn fits(
             capability: lacking.capability,
         });
     }
-    question::check_sent(method, params, rules).map_err(|reason| SendError::Params {
+    input_request::check_sent(method, params, rules).map_err(|reason| SendError::Params {
         method: method.to_owned(),
         reason,
     })
@@ -275,7 +275,7 @@ pub(super) fn fits(
 /// Checks the error that demands elicitations by URL, before it leaves (2025-11-25, `client/elicitation`).
 fn check_required(error: &PeerError, rules: &Rules, theirs: &JsonObject) -> Result<(), SendError> {
     let method = "elicitation/create";
-    elicited::check_error(error, rules).map_err(|reason| SendError::Params {
+    elicitation::check_error(error, rules).map_err(|reason| SendError::Params {
         method: method.to_owned(),
         reason,
     })?;
@@ -283,7 +283,7 @@ fn check_required(error: &PeerError, rules: &Rules, theirs: &JsonObject) -> Resu
     let path = ["elicitation", "url"];
     if demands
         && capability::has_modes(rules)
-        && rules.era() == Era::Handshake
+        && rules.lifecycle() == Lifecycle::Initialize
         && !capability::declared(theirs, &path)
     {
         return Err(SendError::Capability {

@@ -12,8 +12,8 @@ use crate::config::ServerConfig;
 use crate::error::{PeerError, code};
 use crate::message::{self, Call};
 use crate::negotiated::{ClientRequests, Negotiated};
-use crate::revision::{Era, Rules};
-use crate::types::Agreed;
+use crate::revision::{Lifecycle, Rules};
+use crate::types::SessionInfo;
 
 /// Where a handshake stands.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl State {
         Self::ExpectInitialize(ExpectInitialize)
     }
 
-    pub(super) fn assume(rules: &'static Rules, agreed: Agreed) -> Self {
+    pub(super) fn resume(rules: &'static Rules, agreed: SessionInfo) -> Self {
         let caller = Arc::new(Caller {
             rules,
             agreed,
@@ -67,7 +67,7 @@ impl State {
 }
 
 impl ExpectInitialize {
-    /// Answers `initialize`: with the revision that was asked for, or with another one that this server speaks.
+    /// InputResponses `initialize`: with the revision that was asked for, or with another one that this server speaks.
     pub(super) fn initialize(
         self,
         config: &ServerConfig,
@@ -105,7 +105,7 @@ fn agree(config: &ServerConfig, id: &RequestId, call: &Call) -> Result<Caller, P
     let object = |name: &str| Some(call.param(name)?.object()?.to_object());
     Ok(Caller {
         rules,
-        agreed: Agreed {
+        agreed: SessionInfo {
             revision: rules.revision,
             capabilities: understood(rules, object("capabilities").unwrap_or_default()),
             info: object("clientInfo"),
@@ -118,10 +118,10 @@ fn agree(config: &ServerConfig, id: &RequestId, call: &Call) -> Result<Caller, P
 /// "If the server supports the requested protocol version, it MUST respond with the same version. Otherwise, the server
 /// MUST respond with another protocol version it supports."
 fn choose(config: &ServerConfig, requested: &str) -> Option<&'static Rules> {
-    let mut handshake = config.offer.of_era(Era::Handshake);
+    let mut handshake = config.offer.of_lifecycle(Lifecycle::Initialize);
     let same = config
         .offer
-        .of_era(Era::Handshake)
+        .of_lifecycle(Lifecycle::Initialize)
         .find(|rules| rules.is(requested));
     same.or_else(|| handshake.next())
 }

@@ -12,11 +12,13 @@ use crate::log::Level;
 use crate::message::{self, Call};
 use crate::negotiated::{ClientNotifications, ClientRequests, Negotiated, View};
 use crate::revision::Rules;
-use crate::types::{Agreed, Answers, Ask, Outcome, Progress, RawResult, RequestKey, StreamId};
+use crate::types::{
+    InputRequest, InputResponses, Outcome, Progress, RawResult, RequestKey, SessionInfo, StreamId,
+};
 
 /// What a transport knows of a frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Inbound<C> {
+pub struct FrameContext<C> {
     /// The HTTP request that it came in.
     pub http: Option<HttpRequest>,
     /// Who was authenticated.
@@ -25,7 +27,7 @@ pub struct Inbound<C> {
     pub cx: C,
 }
 
-impl<C> Inbound<C> {
+impl<C> FrameContext<C> {
     /// A frame of which nothing is known but what the program wants to know again.
     pub fn new(cx: C) -> Self {
         Self {
@@ -60,7 +62,7 @@ pub struct Principal(pub String);
 #[derive(Debug)]
 pub(super) struct Caller {
     pub(super) rules: &'static Rules,
-    pub(super) agreed: Agreed,
+    pub(super) agreed: SessionInfo,
     /// The level that the request wants logs from (2026-07-28 on).
     pub(super) level: Option<Level>,
 }
@@ -70,18 +72,18 @@ pub(super) struct Caller {
 pub(crate) struct Origin<C> {
     pub(super) id: RequestId,
     pub(crate) call: Call,
-    pub(super) with: Arc<Inbound<C>>,
+    pub(super) with: Arc<FrameContext<C>>,
 }
 
-/// A request of the client that waits for [`Server::reply`](super::Server::reply).
+/// A request of the client that waits for [`ServerEndpoint::reply`](super::ServerEndpoint::reply).
 #[derive(Debug)]
-pub struct Incoming<C> {
+pub struct IncomingRequest<C> {
     /// What to reply to.
     pub key: RequestKey,
     /// How often it has asked already.
     pub round: u32,
     /// The answers to its questions.
-    pub answers: Answers,
+    pub answers: InputResponses,
     /// The state that came with its questions.
     pub state: Option<String>,
     /// The stream that it came on.
@@ -90,7 +92,7 @@ pub struct Incoming<C> {
     pub(crate) origin: Arc<Origin<C>>,
 }
 
-impl<C> Incoming<C> {
+impl<C> IncomingRequest<C> {
     /// The revision that it speaks.
     pub fn revision(&self) -> Revision {
         self.caller.rules.revision
@@ -112,12 +114,12 @@ impl<C> Incoming<C> {
     }
 
     /// What the client says of itself: in the handshake, or in this request.
-    pub fn client(&self) -> &Agreed {
+    pub fn client(&self) -> &SessionInfo {
         &self.caller.agreed
     }
 
     /// What the transport knows of it.
-    pub fn with(&self) -> &Inbound<C> {
+    pub fn with(&self) -> &FrameContext<C> {
         &self.origin.with
     }
 
@@ -154,13 +156,13 @@ impl<C> Incoming<C> {
 
 /// A notification of the client that the machine does not deal with itself.
 #[derive(Debug)]
-pub struct Notified<C> {
+pub struct ClientNotification<C> {
     pub(super) rules: &'static Rules,
     pub(crate) call: Call,
-    pub(super) with: Arc<Inbound<C>>,
+    pub(super) with: Arc<FrameContext<C>>,
 }
 
-impl<C> Notified<C> {
+impl<C> ClientNotification<C> {
     /// Its method.
     pub fn method(&self) -> &str {
         &self.call.method
@@ -177,7 +179,7 @@ impl<C> Notified<C> {
     }
 
     /// What the transport knows of it.
-    pub fn with(&self) -> &Inbound<C> {
+    pub fn with(&self) -> &FrameContext<C> {
         &self.with
     }
 
@@ -198,11 +200,11 @@ impl<C> Notified<C> {
 #[non_exhaustive]
 pub enum ServerEvent<C> {
     /// A client has begun a session.
-    Agreed(Agreed),
+    Negotiated(SessionInfo),
     /// The client is ready for requests of the server.
     Ready,
     /// A request waits for a reply.
-    Request(Incoming<C>),
+    Request(IncomingRequest<C>),
     /// The client does not want an answer any more; a reply would not leave.
     Cancelled {
         /// The request.
@@ -211,16 +213,16 @@ pub enum ServerEvent<C> {
         reason: Option<String>,
     },
     /// The client listens to changes (from 2026-07-28 on). The machine has acknowledged it and sends what is published.
-    Listen {
+    Subscribed {
         /// The request that lasts as long as it listens.
         key: RequestKey,
         /// What it listens to, as far as this server honours it.
         filter: Filter,
     },
     /// A notification of the client.
-    Notification(Notified<C>),
+    Notification(ClientNotification<C>),
     /// A request of this side has ended.
-    Done(RequestKey, Outcome),
+    Completed(RequestKey, Outcome),
     /// A request of this side has come this far.
     Progress(RequestKey, Progress),
     /// The client did something that it should not have done.
@@ -240,9 +242,9 @@ pub enum Reply {
     ///
     /// Towards 2026-07-28 this is a result of type `input_required`; towards older clients the machine sends the questions
     /// as requests.
-    Ask {
+    InputRequired {
         /// The questions by names of the program's choice.
-        asks: Vec<(String, Ask)>,
+        asks: Vec<(String, InputRequest)>,
         /// What the program wants to know again with the answers.
         state: Option<String>,
     },

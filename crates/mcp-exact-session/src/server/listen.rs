@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef, RequestId};
 
-use super::Server;
-use super::incoming::{Caller, Inbound, ServerEvent};
+use super::ServerEndpoint;
+use super::incoming::{Caller, FrameContext, ServerEvent};
 use super::receive::Received;
-use super::said::Resumed;
+use super::request_meta::Resumed;
 use crate::capability;
 use crate::config::{Extension, ServerConfig};
 use crate::error::PeerError;
@@ -31,7 +31,7 @@ pub struct Filter {
     pub resources: bool,
     /// Changes of the resources with these URIs.
     pub uris: Vec<String>,
-    /// What extensions add: a listener is told of it by [`Server::notify`] during its request.
+    /// What extensions add: a listener is told of it by [`ServerEndpoint::notify`] during its request.
     pub more: JsonObject,
 }
 
@@ -131,13 +131,13 @@ pub(super) struct Listening {
     filter: Filter,
 }
 
-impl<C> Server<C> {
+impl<C> ServerEndpoint<C> {
     /// `subscriptions/listen`: acknowledged first, then answered by notifications until it ends.
     pub(super) fn listen(
         &mut self,
         request: Received,
         caller: Arc<Caller>,
-        with: &Arc<Inbound<C>>,
+        with: &Arc<FrameContext<C>>,
     ) {
         let (on, id) = (request.on, request.id.clone());
         let wanted = request.call.param("notifications");
@@ -176,7 +176,8 @@ impl<C> Server<C> {
             let filter = filter.clone();
             serving.rest.listening = Some(Listening { filter });
         }
-        self.events.push_back(ServerEvent::Listen { key, filter });
+        self.events
+            .push_back(ServerEvent::Subscribed { key, filter });
     }
 
     pub(super) fn publish_to_listeners(&mut self, change: &Change) -> usize {
@@ -254,7 +255,7 @@ impl<C> Server<C> {
         let rules = serving.rest.caller.rules;
         if self.binding == Binding::Duplex {
             let id = Json::from_encode(&id);
-            let call = crate::notice::Cancel::call(id, "the subscription has ended");
+            let call = crate::builtin_notifications::Cancel::call(id, "the subscription has ended");
             self.say(Address::on(on).about(key), call);
         }
         let result = JsonObject::from_iter([

@@ -3,15 +3,15 @@
 //! One machine serves a stdio peer, an HTTP session, or a single POST. Takes bytes of whole messages; does no IO.
 
 mod answer;
+mod discover;
 mod handshake;
 mod incoming;
 mod listen;
 mod notify;
-mod per_request;
 mod receive;
 mod request;
-mod said;
-mod subscribed;
+mod request_meta;
+mod subscriptions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,37 +19,39 @@ use std::sync::Arc;
 use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
 pub use incoming::{
-    HttpRequest, Inbound, Incoming, Notified, Principal, Reply, Scope, ServerEvent,
+    ClientNotification, FrameContext, HttpRequest, IncomingRequest, Principal, Reply, Scope,
+    ServerEvent,
 };
 
 use crate::Time;
 use crate::config::ServerConfig;
-use crate::elicited::Elicited;
+use crate::elicitation::Elicited;
 use crate::error::{ConfigError, PeerError, ReceiveError, SendError, Violation};
 use crate::events::{Events, Held};
+use crate::in_flight::{Batches, Gathered, Served};
 use crate::limits::{Limit, Rate};
-use crate::load::Load;
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::outbox::{Address, Outbox};
+use crate::pending::{NewRequest, PendingRequest, PendingRequests};
 use crate::revision::Rules;
-use crate::sent::{Opening, SentRequest, SentRequests};
-use crate::served::{Batches, Gathered, Served};
 use crate::types::{
-    Agreed, Answers, Binding, Closed, Outcome, RequestKey, StreamId, StreamKind, Transmit,
+    Binding, Closed, InputResponses, Outcome, RequestKey, SessionInfo, StreamId, StreamKind,
+    Transmit,
 };
+use crate::usage::Usage;
 use handshake::State;
 use incoming::{Caller, Origin};
 pub use listen::Filter;
-use subscribed::Subscribed;
+use subscriptions::Subscribed;
 
 /// What the machine wanted with a request that it has sent.
 #[derive(Debug, Clone, Copy)]
 enum Purpose {
     /// The program's own.
-    Own,
+    Program,
     /// The question at this place of a request that is being served.
-    Ask { of: RequestKey, at: usize },
+    InputRequest { of: RequestKey, at: usize },
 }
 
 /// What a server notes of a request that it serves.
@@ -80,7 +82,7 @@ struct Asking {
 ///
 /// `C` is whatever the program wants to know again when a request is raised.
 #[derive(Debug)]
-pub struct Server<C> {
+pub struct ServerEndpoint<C> {
     config: Arc<ServerConfig>,
     binding: Binding,
     state: State,
@@ -90,7 +92,7 @@ pub struct Server<C> {
     streams: BTreeMap<StreamId, StreamKind>,
     served: Served<Rest<C>>,
     batches: Batches,
-    sent: SentRequests<Purpose>,
+    sent: PendingRequests<Purpose>,
     outbox: Outbox,
     events: Events<ServerEvent<C>>,
     rate: Rate,
@@ -99,10 +101,10 @@ pub struct Server<C> {
     subscriptions: Subscribed,
     elicited: Elicited,
     /// What results say by themselves, and towards which revision.
-    words: Option<(&'static Rules, Arc<said::Words>)>,
+    words: Option<(&'static Rules, Arc<request_meta::Words>)>,
 }
 
-impl<C> Server<C> {
+impl<C> ServerEndpoint<C> {
     /// A server that waits for its client.
     ///
     /// # Errors
@@ -123,10 +125,10 @@ impl<C> Server<C> {
     ///
     /// # Errors
     /// [`ConfigError`] when the configuration does not offer the revision of the agreement.
-    pub fn assume(
+    pub fn resume(
         config: Arc<ServerConfig>,
         binding: Binding,
-        known: Agreed,
+        known: SessionInfo,
         last_id: u64,
         now: Time,
     ) -> Result<Self, ConfigError> {
@@ -134,7 +136,7 @@ impl<C> Server<C> {
         let id = known.revision.as_str();
         let unknown = || ConfigError::UnknownRevision(id.to_owned());
         let rules = config.offer.find(id).ok_or_else(unknown)?;
-        let state = State::assume(rules, known);
+        let state = State::resume(rules, known);
         Ok(Self::with_state(config, binding, state, last_id, now))
     }
 
@@ -145,7 +147,7 @@ impl<C> Server<C> {
         last_id: u64,
         now: Time,
     ) -> Self {
-        let tombstones = config.limits.tombstones;
+        let tombstones = config.limits.remembered_ids;
         // The ids are the program's own, however long.
         let elicited = Elicited::new(tombstones, usize::MAX, state.is_operating());
         let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
@@ -159,7 +161,7 @@ impl<C> Server<C> {
             streams: duplex.into_iter().collect(),
             served: Served::new(tombstones),
             batches: Batches::default(),
-            sent: SentRequests::after(last_id),
+            sent: PendingRequests::after(last_id),
             outbox: Outbox::default(),
             events: Events::new(),
             rate: Rate::default(),
@@ -208,7 +210,7 @@ impl<C> Server<C> {
         &mut self,
         on: StreamId,
         frame: &[u8],
-        with: Inbound<C>,
+        with: FrameContext<C>,
         now: Time,
     ) -> Result<(), ReceiveError> {
         self.advance(now);
@@ -298,7 +300,7 @@ impl<C> Server<C> {
     }
 
     /// What was agreed in the handshake, once it was.
-    pub fn agreed(&self) -> Option<&Agreed> {
+    pub fn session_info(&self) -> Option<&SessionInfo> {
         self.state.caller().map(|caller| &caller.agreed)
     }
 
@@ -308,13 +310,13 @@ impl<C> Server<C> {
     }
 
     /// What it holds at this moment.
-    pub fn load(&self) -> Load {
+    pub fn usage(&self) -> Usage {
         let (subscriptions, subscription_bytes) = self.listeners();
-        Load {
-            served: self.served.len(),
-            served_bytes: self.served.bytes(),
+        Usage {
+            in_flight: self.served.len(),
+            in_flight_bytes: self.served.bytes(),
             batches: self.batches.len(),
-            sent: self.sent.len(),
+            pending: self.sent.len(),
             streams: self.streams.len(),
             queued: self.outbox.len(),
             queued_bytes: self.outbox.bytes(),
@@ -323,8 +325,8 @@ impl<C> Server<C> {
             subscriptions,
             subscription_bytes,
             elicitations: self.elicited.len(),
-            tombstones: self.served.tombstones(),
-            ..Load::default()
+            remembered_ids: self.served.tombstones(),
+            ..Usage::default()
         }
     }
 
@@ -432,7 +434,12 @@ impl<C> Server<C> {
     }
 
     /// Sends a request of this side; held back until `initialized` unless it is a ping.
-    fn send_request(&mut self, opening: Opening<Purpose>, params: Option<JsonObject>, to: Address) {
+    fn send_request(
+        &mut self,
+        opening: NewRequest<Purpose>,
+        params: Option<JsonObject>,
+        to: Address,
+    ) {
         let id = self.sent.next_id();
         let params = match opening.progress {
             true => Some(with_token(params, id)),
@@ -449,7 +456,7 @@ impl<C> Server<C> {
     }
 
     /// Tells the client that an answer is not wanted any more, unless the request has not even left.
-    fn tell_cancelled(&mut self, id: u64, request: &SentRequest<Purpose>, reason: &str) {
+    fn tell_cancelled(&mut self, id: u64, request: &PendingRequest<Purpose>, reason: &str) {
         if self.outbox.take_back(id) || !self.streams.contains_key(&request.stream) {
             return;
         }
@@ -459,25 +466,25 @@ impl<C> Server<C> {
         ]);
         let call = Call::new("notifications/cancelled", Some(params));
         let mut to = Address::on(request.stream);
-        if let Purpose::Ask { of, .. } = request.purpose {
+        if let Purpose::InputRequest { of, .. } = request.purpose {
             to = to.about(of);
         }
         self.outbox.frame(to, message::notification(call));
     }
 
     /// A request of this side has ended: the program learns it, or the request that has asked.
-    fn request_ended(&mut self, request: SentRequest<Purpose>, outcome: Outcome) {
+    fn request_ended(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         match request.purpose {
-            Purpose::Own => {
-                let event = ServerEvent::Done(request.key, outcome);
+            Purpose::Program => {
+                let event = ServerEvent::Completed(request.key, outcome);
                 self.events.push_back(event);
             }
-            Purpose::Ask { of, at } => self.question_ended(of, at, outcome),
+            Purpose::InputRequest { of, at } => self.question_ended(of, at, outcome),
         }
     }
 
     fn question_ended(&mut self, of: RequestKey, at: usize, mut outcome: Outcome) {
-        let room = self.config.limits.served_bytes;
+        let room = self.config.limits.in_flight_bytes;
         let room = room.saturating_sub(self.served.bytes());
         let Some(serving) = self.served.get_mut(of) else {
             return;
@@ -489,7 +496,7 @@ impl<C> Server<C> {
         let mut bytes = outcome.size();
         let exceeds = !last && bytes > room;
         if exceeds {
-            outcome = Outcome::Error(PeerError::limit(Limit::ServedBytes).local());
+            outcome = Outcome::Error(PeerError::limit(Limit::InFlightBytes).local());
             bytes = 0;
         }
         if let Some((_, answer)) = asking.answers.get_mut(at) {
@@ -499,7 +506,7 @@ impl<C> Server<C> {
         }
         self.served.grow(of, bytes);
         if exceeds {
-            self.violation(Violation::Limit(Limit::ServedBytes));
+            self.violation(Violation::Limit(Limit::InFlightBytes));
         }
         if last {
             self.raise_again(of);
@@ -518,10 +525,10 @@ impl<C> Server<C> {
         let bytes = asking.bytes;
         let answers = asking.answers.into_iter();
         let answers = answers.filter_map(|(name, outcome)| Some((name, outcome?)));
-        let incoming = Incoming {
+        let incoming = IncomingRequest {
             key,
             round: serving.rest.round,
-            answers: Answers(answers.collect()),
+            answers: InputResponses(answers.collect()),
             state: asking.state,
             stream: serving.stream,
             caller: Arc::clone(&serving.rest.caller),

@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, Notification};
 
-use super::Server;
+use super::ServerEndpoint;
 use super::incoming::{Caller, Scope};
 use crate::capability;
-use crate::elicited::COMPLETE;
+use crate::elicitation::COMPLETE;
 use crate::error::SendError;
 
+use crate::builtin_notifications;
 use crate::log::Level;
 use crate::message::{self, Call};
-use crate::notice;
 use crate::outbox::Address;
-use crate::revision::Era;
+use crate::revision::Lifecycle;
 use crate::types::{Binding, Change, Progress, RequestKey, Sent, StreamId, StreamKind, params_of};
 
-impl<C> Server<C> {
+impl<C> ServerEndpoint<C> {
     /// Says how far a request has come; nothing leaves when its sender did not ask for it.
     ///
     /// # Errors
@@ -37,7 +37,8 @@ impl<C> Server<C> {
             return Err(SendError::Progress);
         }
         let rules = serving.rest.caller.rules;
-        let call = notice::progress(rules, &token, progress).ok_or(SendError::Progress)?;
+        let call =
+            builtin_notifications::progress(rules, &token, progress).ok_or(SendError::Progress)?;
         if full {
             return Ok(Sent::Dropped);
         }
@@ -63,9 +64,9 @@ impl<C> Server<C> {
         let Some((caller, _)) = self.listening(scope)? else {
             return Ok(Sent::Suppressed);
         };
-        let wanted = match caller.rules.era() {
-            Era::PerRequest => caller.level,
-            Era::Handshake => Some(self.level.unwrap_or(self.config.log_level)),
+        let wanted = match caller.rules.lifecycle() {
+            Lifecycle::Discover => caller.level,
+            Lifecycle::Initialize => Some(self.level.unwrap_or(self.config.log_level)),
         };
         if wanted.is_none_or(|wanted| level < wanted) {
             return Ok(Sent::Suppressed);
@@ -94,7 +95,7 @@ impl<C> Server<C> {
         };
         let vendor =
             caller.rules.client.notification(method) || caller.rules.client.request(method);
-        let modern = caller.rules.era() == Era::PerRequest;
+        let modern = caller.rules.lifecycle() == Lifecycle::Discover;
         let extension = self.config.extensions.of_notification(method);
         if let Some(extension) = extension.filter(|_| modern)
             && !extension.declared(&caller.agreed.capabilities)
@@ -125,7 +126,7 @@ impl<C> Server<C> {
             });
         }
         // Before `initialized` a server sends nothing but logs (`basic/lifecycle`, "Initialization").
-        let early = caller.rules.era() == Era::Handshake && !self.state.is_operating();
+        let early = caller.rules.lifecycle() == Lifecycle::Initialize && !self.state.is_operating();
         if early && scope == Scope::Peer && method != "notifications/message" {
             return Err(SendError::NotReady);
         }
@@ -146,7 +147,7 @@ impl<C> Server<C> {
     ///
     /// # Errors
     /// As [`notify`](Self::notify).
-    pub fn notify_as<N: Notification>(
+    pub fn notify_typed<N: Notification>(
         &mut self,
         scope: Scope,
         params: &N::Params,

@@ -10,19 +10,19 @@ use mcp_exact_wire::{
 };
 
 use super::handshake::{self, State};
-use super::incoming::{Caller, Inbound, Incoming, Notified, Origin};
+use super::incoming::{Caller, ClientNotification, FrameContext, IncomingRequest, Origin};
 use super::listen::{SUBSCRIBE, uri_bytes};
-use super::said::{Resumed, Said};
-use super::{Purpose, Rest, Server, ServerEvent};
+use super::request_meta::{RequestMeta, Resumed};
+use super::{Purpose, Rest, ServerEndpoint, ServerEvent};
+use crate::builtin_notifications::{Cancel, ProgressNotice};
 use crate::capability;
 use crate::error::{PeerError, Violation};
-use crate::limits::{Limit, Taken};
+use crate::in_flight::Serving;
+use crate::limits::{Limit, RateDecision};
 use crate::log::Level;
 use crate::message::{self, Body, Call, Parsed, Raw, Read1, own_id, token_length};
-use crate::notice::{Cancel, ProgressNotice};
-use crate::revision::{Era, Rules};
-use crate::sent::ProgressOf;
-use crate::served::Serving;
+use crate::pending::ProgressOf;
+use crate::revision::{Lifecycle, Rules};
 use crate::types::{Binding, Outcome, RawResult, RequestKey, StreamId, Transmit};
 
 /// A request that has come in.
@@ -37,8 +37,8 @@ pub(super) struct Received {
     pub(super) token: Option<Json>,
 }
 
-impl<C> Server<C> {
-    pub(super) fn frame(&mut self, on: StreamId, parsed: Parsed, with: Arc<Inbound<C>>) {
+impl<C> ServerEndpoint<C> {
+    pub(super) fn frame(&mut self, on: StreamId, parsed: Parsed, with: Arc<FrameContext<C>>) {
         match parsed {
             Parsed::One(Ok(message)) => self.message(on, None, message, &with),
             Parsed::One(Err(error)) => self.no_message(on, None, error),
@@ -59,7 +59,7 @@ impl<C> Server<C> {
         on: StreamId,
         batch: Option<u64>,
         message: Message<Raw>,
-        with: &Arc<Inbound<C>>,
+        with: &Arc<FrameContext<C>>,
     ) {
         match message {
             Message::Request(request) => self.asked(on, batch, request, with),
@@ -125,7 +125,7 @@ impl<C> Server<C> {
     }
 
     /// Several messages at once: 2025-03-26 only (`basic`, "Batching").
-    fn batch(&mut self, on: StreamId, items: Vec<Read1>, with: &Arc<Inbound<C>>) {
+    fn batch(&mut self, on: StreamId, items: Vec<Read1>, with: &Arc<FrameContext<C>>) {
         let rules = self.rules();
         if items.is_empty() || !rules.is_some_and(|rules| rules.batches) {
             return self.no_batches(on, items);
@@ -169,20 +169,20 @@ impl<C> Server<C> {
         on: StreamId,
         batch: Option<u64>,
         request: WithId<Call>,
-        with: &Arc<Inbound<C>>,
+        with: &Arc<FrameContext<C>>,
     ) {
         let WithId { id, request: call } = request;
         let most = self.config.limits.requests_per_second;
         match self.request_rate.take(self.now, most) {
-            Taken::Yes => {}
+            RateDecision::Yes => {}
             taken => {
-                if taken == Taken::NoLonger {
+                if taken == RateDecision::NoLonger {
                     self.violation(Violation::Limit(Limit::Requests));
                 }
                 return self.refuse(on, batch, &id, &PeerError::limit(Limit::Requests));
             }
         }
-        let said = Said::of(&call);
+        let said = RequestMeta::of(&call);
         let token = said.token();
         let most = self.config.limits.name_bytes;
         if token
@@ -220,7 +220,7 @@ impl<C> Server<C> {
     }
 
     /// A request that is part of a session.
-    fn asked_in_session(&mut self, request: Received, with: &Arc<Inbound<C>>) {
+    fn asked_in_session(&mut self, request: Received, with: &Arc<FrameContext<C>>) {
         let (on, batch) = (request.on, request.batch);
         let (id, call) = (&request.id, &request.call);
         let Some(caller) = self.state.caller().map(Arc::clone) else {
@@ -241,7 +241,13 @@ impl<C> Server<C> {
     }
 
     fn initialize(&mut self, on: StreamId, batch: Option<u64>, id: &RequestId, call: &Call) {
-        if self.config.offer.of_era(Era::Handshake).next().is_none() {
+        if self
+            .config
+            .offer
+            .of_lifecycle(Lifecycle::Initialize)
+            .next()
+            .is_none()
+        {
             let requested = call.param("protocolVersion");
             let requested: String = requested
                 .and_then(|version| from_str(version.text()).ok())
@@ -254,9 +260,9 @@ impl<C> Server<C> {
                 Ok((next, result)) => {
                     self.state = State::ExpectInitialized(next);
                     self.respond(on, batch, message::result(id, &result), 200);
-                    let agreed = self.agreed().cloned();
+                    let agreed = self.session_info().cloned();
                     if let Some(agreed) = agreed {
-                        self.events.push_back(ServerEvent::Agreed(agreed));
+                        self.events.push_back(ServerEvent::Negotiated(agreed));
                     }
                 }
                 Err((state, error)) => {
@@ -286,7 +292,12 @@ impl<C> Server<C> {
             return self.pong(on, batch, id);
         }
         let known = |rules: &Rules| rules.client.request(method);
-        let error = match self.config.offer.of_era(Era::Handshake).any(known) {
+        let error = match self
+            .config
+            .offer
+            .of_lifecycle(Lifecycle::Initialize)
+            .any(known)
+        {
             true => PeerError::invalid_request("the session is not initialized; send `initialize`"),
             false => PeerError::method_not_found(method),
         };
@@ -324,7 +335,7 @@ impl<C> Server<C> {
         size: usize,
     ) -> Result<(), PeerError> {
         let rules = caller.rules;
-        let modern = rules.era() == Era::PerRequest;
+        let modern = rules.lifecycle() == Lifecycle::Discover;
         let extension = self.config.extensions.of_request(method).filter(|_| modern);
         if let Some(extension) = extension {
             if !extension.declared(&caller.agreed.capabilities) {
@@ -347,11 +358,11 @@ impl<C> Server<C> {
             return Err(PeerError::new(lacking.code, words));
         }
         let limits = &self.config.limits;
-        if self.served.len() >= limits.served {
-            return Err(PeerError::limit(Limit::Served));
+        if self.served.len() >= limits.in_flight {
+            return Err(PeerError::limit(Limit::InFlight));
         }
-        if self.served.bytes() + size > limits.served_bytes {
-            return Err(PeerError::limit(Limit::ServedBytes));
+        if self.served.bytes() + size > limits.in_flight_bytes {
+            return Err(PeerError::limit(Limit::InFlightBytes));
         }
         if let Some(limit) = self.full() {
             return Err(PeerError::limit(limit));
@@ -368,7 +379,7 @@ impl<C> Server<C> {
         &mut self,
         request: Received,
         caller: Arc<Caller>,
-        with: &Arc<Inbound<C>>,
+        with: &Arc<FrameContext<C>>,
         resumed: Resumed,
     ) {
         let incoming = self.keep(request, caller, with, resumed);
@@ -380,9 +391,9 @@ impl<C> Server<C> {
         &mut self,
         request: Received,
         caller: Arc<Caller>,
-        with: &Arc<Inbound<C>>,
+        with: &Arc<FrameContext<C>>,
         resumed: Resumed,
-    ) -> Incoming<C> {
+    ) -> IncomingRequest<C> {
         let key = self.key();
         let size = request.call.size();
         let origin = Arc::new(Origin {
@@ -411,7 +422,7 @@ impl<C> Server<C> {
             rest,
         };
         self.served.insert(key, serving);
-        Incoming {
+        IncomingRequest {
             key,
             round: resumed.round,
             answers: resumed.answers,
@@ -440,7 +451,7 @@ impl<C> Server<C> {
         }
     }
 
-    fn notification(&mut self, call: Call, with: &Arc<Inbound<C>>) {
+    fn notification(&mut self, call: Call, with: &Arc<FrameContext<C>>) {
         match call.method.as_str() {
             "notifications/cancelled" => self.cancelled(&call),
             "notifications/initialized" => self.initialized(),
@@ -448,10 +459,12 @@ impl<C> Server<C> {
                 .rate
                 .take(self.now, self.config.limits.notifications_per_second)
             {
-                Taken::Yes if call.method == "notifications/progress" => self.progressed(&call),
-                Taken::Yes => self.notified(call, with),
-                Taken::NoLonger => self.violation(Violation::Limit(Limit::Notifications)),
-                Taken::No => {}
+                RateDecision::Yes if call.method == "notifications/progress" => {
+                    self.progressed(&call)
+                }
+                RateDecision::Yes => self.notified(call, with),
+                RateDecision::NoLonger => self.violation(Violation::Limit(Limit::Notifications)),
+                RateDecision::No => {}
             },
         }
     }
@@ -490,7 +503,8 @@ impl<C> Server<C> {
         let Some(serving) = self.served.take_cancelled(key) else {
             return;
         };
-        let asked = |purpose: &Purpose| matches!(purpose, Purpose::Ask { of, .. } if *of == key);
+        let asked =
+            |purpose: &Purpose| matches!(purpose, Purpose::InputRequest { of, .. } if *of == key);
         let asks: Vec<u64> = self
             .sent
             .iter()
@@ -520,7 +534,7 @@ impl<C> Server<C> {
         match verdict {
             ProgressOf::Request(key) => {
                 let own = self.sent.id_of(key).and_then(|id| self.sent.get(id));
-                let own = own.is_some_and(|request| matches!(request.purpose, Purpose::Own));
+                let own = own.is_some_and(|request| matches!(request.purpose, Purpose::Program));
                 if own {
                     self.events
                         .push_back(ServerEvent::Progress(key, notice.progress));
@@ -532,7 +546,7 @@ impl<C> Server<C> {
         }
     }
 
-    fn notified(&mut self, call: Call, with: &Arc<Inbound<C>>) {
+    fn notified(&mut self, call: Call, with: &Arc<FrameContext<C>>) {
         let Some(caller) = self.state.caller().map(Arc::clone) else {
             return self.violation(Violation::BeforeInitialize(call.method));
         };
@@ -550,10 +564,11 @@ impl<C> Server<C> {
         if let Some(limit) = self.full() {
             return self.violation(Violation::Limit(limit));
         }
-        self.events.push_back(ServerEvent::Notification(Notified {
-            rules: caller.rules,
-            call,
-            with: Arc::clone(with),
-        }));
+        self.events
+            .push_back(ServerEvent::Notification(ClientNotification {
+                rules: caller.rules,
+                call,
+                with: Arc::clone(with),
+            }));
     }
 }

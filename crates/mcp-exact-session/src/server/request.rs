@@ -1,26 +1,26 @@
 //! Requests of a server's own: questions outside of a reply, and pings (up to 2025-11-25).
 //!
 //! Takes what the program wants to know; checks that the client may be asked, by revision, capability, state and bounds,
-//! before anything leaves. From 2026-07-28 on a server sends no requests: [`Reply::Ask`](crate::Reply::Ask) asks there.
+//! before anything leaves. From 2026-07-28 on a server sends no requests: [`Reply::InputRequired`](crate::Reply::InputRequired) asks there.
 
 use mcp_exact_wire::{EncodeParams, JsonObject, Request};
 
 use super::answer::fits;
 use super::incoming::Scope;
-use super::{Purpose, Server};
+use super::{Purpose, ServerEndpoint};
 use crate::Time;
 use crate::client::CallOptions;
 use crate::error::SendError;
-use crate::limits::{Limit, Patience};
-use crate::sent::Opening;
+use crate::limits::{Limit, RequestTimeout};
+use crate::pending::NewRequest;
 use crate::types::{RequestKey, params_of};
 
-impl<C> Server<C> {
-    /// Sends a request of this side, such as `roots/list`; [`ServerEvent::Done`](crate::ServerEvent::Done) follows, exactly
+impl<C> ServerEndpoint<C> {
+    /// Sends a request of this side, such as `roots/list`; [`ServerEvent::Completed`](crate::ServerEvent::Completed) follows, exactly
     /// once. During a request it goes where the answer of that one will go (`basic/transports`, "Sending Messages").
     ///
     /// Before `initialized` it waits (`basic/lifecycle`, "Initialization"). To ask in the middle of a request, and clients of
-    /// every revision alike, reply with [`Reply::Ask`](crate::Reply::Ask).
+    /// every revision alike, reply with [`Reply::InputRequired`](crate::Reply::InputRequired).
     ///
     /// # Errors
     /// [`SendError`]; nothing has left then.
@@ -49,21 +49,21 @@ impl<C> Server<C> {
         if !self.streams.contains_key(&address.on) {
             return Err(SendError::NoStream);
         }
-        if self.sent.len() >= self.config.limits.sent {
-            return Err(SendError::Limit(Limit::Sent));
+        if self.sent.len() >= self.config.limits.pending {
+            return Err(SendError::Limit(Limit::Pending));
         }
         if let Some(limit) = self.outbox.full(&self.config.limits) {
             return Err(SendError::Limit(limit));
         }
         self.elicited.note(method, params.as_ref());
         let key = self.key();
-        let opening = Opening {
+        let opening = NewRequest {
             key,
             method: method.to_owned(),
             stream: address.on,
-            patience: options.patience.unwrap_or(self.config.patience),
+            timeout: options.timeout.unwrap_or(self.config.request_timeout),
             progress: options.progress,
-            purpose: Purpose::Own,
+            purpose: Purpose::Program,
         };
         self.send_request(opening, params, address);
         Ok(key)
@@ -73,7 +73,7 @@ impl<C> Server<C> {
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub fn request_as<Q: Request>(
+    pub fn request_typed<Q: Request>(
         &mut self,
         scope: Scope,
         params: &Q::Params,
@@ -91,9 +91,9 @@ impl<C> Server<C> {
     ///
     /// # Errors
     /// [`SendError`] when nobody can be asked.
-    pub fn ping(&mut self, patience: Patience, now: Time) -> Result<RequestKey, SendError> {
+    pub fn ping(&mut self, timeout: RequestTimeout, now: Time) -> Result<RequestKey, SendError> {
         let options = CallOptions {
-            patience: Some(patience),
+            timeout: Some(timeout),
             ..CallOptions::default()
         };
         self.request(Scope::Peer, "ping", None, options, now)
@@ -105,7 +105,7 @@ impl<C> Server<C> {
         let id = self.sent.id_of(key);
         let own = |id: &u64| {
             let request = self.sent.get(*id);
-            request.is_some_and(|request| matches!(request.purpose, Purpose::Own))
+            request.is_some_and(|request| matches!(request.purpose, Purpose::Program))
         };
         let Some(id) = id.filter(own) else {
             return;

@@ -18,8 +18,8 @@ fn served(config: ServerConfig) -> (RawServer, RequestKey) {
 fn roots(names: &[&str]) -> Reply {
     let asks = names
         .iter()
-        .map(|name| ((*name).to_owned(), Ask::new("roots/list", None)));
-    Reply::Ask {
+        .map(|name| ((*name).to_owned(), InputRequest::new("roots/list", None)));
+    Reply::InputRequired {
         asks: asks.collect(),
         state: Some("so far".into()),
     }
@@ -37,7 +37,7 @@ fn a_request_is_raised_again_once_all_questions_have_ended() {
     server.send(&json!({ "jsonrpc": "2.0", "id": asked[1]["id"], "result": { "roots": [] } }));
     assert!(server.events().is_empty());
     let busy = server.machine.reply(key, roots(&["c"]), server.now);
-    assert_eq!(busy, Err(SendError::Asking));
+    assert_eq!(busy, Err(SendError::AwaitingInput));
     let error = json!({ "code": -1, "message": "no" });
     server.send(&json!({ "jsonrpc": "2.0", "id": asked[0]["id"], "error": error }));
     let again = server.request();
@@ -59,40 +59,43 @@ fn a_request_is_raised_again_once_all_questions_have_ended() {
 #[test]
 fn questions_have_bounds_and_names_of_their_own() {
     let mut config = server_config(&[REVISION]);
-    config.limits.asks = 2;
-    config.limits.rounds = 1;
+    config.limits.input_requests = 2;
+    config.limits.retries = 1;
     config.limits.state_bytes = 8;
     let (mut server, key) = served(config);
     let mut reply = |reply| server.machine.reply(key, reply, Time::ZERO);
     assert_eq!(
         reply(roots(&["a", "b", "c"])),
-        Err(SendError::Limit(Limit::Asks))
+        Err(SendError::Limit(Limit::InputRequests))
     );
-    assert!(matches!(reply(roots(&["a", "a"])), Err(SendError::Asks(_))));
-    let long = Reply::Ask {
+    assert!(matches!(
+        reply(roots(&["a", "a"])),
+        Err(SendError::InputRequests(_))
+    ));
+    let long = Reply::InputRequired {
         asks: Vec::new(),
         state: Some("x".repeat(9)),
     };
     assert_eq!(reply(long), Err(SendError::Limit(Limit::StateBytes)));
-    let nothing = Reply::Ask {
+    let nothing = Reply::InputRequired {
         asks: Vec::new(),
         state: None,
     };
-    assert!(matches!(reply(nothing), Err(SendError::Asks(_))));
-    let other = vec![("a".to_owned(), Ask::new("tools/list", None))];
-    let other = Reply::Ask {
+    assert!(matches!(reply(nothing), Err(SendError::InputRequests(_))));
+    let other = vec![("a".to_owned(), InputRequest::new("tools/list", None))];
+    let other = Reply::InputRequired {
         asks: other,
         state: None,
     };
     assert!(matches!(reply(other), Err(SendError::Method { .. })));
     assert!(server.drain().is_empty(), "nothing has left");
     // A state alone comes back at once.
-    let wait = Reply::Ask {
+    let wait = Reply::InputRequired {
         asks: Vec::new(),
         state: Some("s".into()),
     };
     server.machine.reply(key, wait, server.now).expect("it may");
     assert_eq!(server.request().state.as_deref(), Some("s"));
     let more = server.machine.reply(key, roots(&["a"]), server.now);
-    assert_eq!(more, Err(SendError::Limit(Limit::Rounds)));
+    assert_eq!(more, Err(SendError::Limit(Limit::Retries)));
 }

@@ -149,8 +149,9 @@ fn hints(revision: &str, binding: Binding) -> HttpHints {
     let capabilities = json!({ "tools": {} });
     let agreed = agreed_on(revision, capabilities);
     let config = std::sync::Arc::new(client_config(&[revision]));
-    let mut client = Client::assume(config, binding, agreed, 0, Time::ZERO).expect("offered");
-    let next = |client: &mut Client, method: &str, params: Value| {
+    let mut client =
+        ClientEndpoint::resume(config, binding, agreed, 0, Time::ZERO).expect("offered");
+    let next = |client: &mut ClientEndpoint, method: &str, params: Value| {
         client
             .request(
                 method,
@@ -170,7 +171,7 @@ fn hints(revision: &str, binding: Binding) -> HttpHints {
     let (on, _, id) = next(&mut client, "tools/list", json!({}));
     let schema = json!({ "type": "object", "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
     let mut page = json!({ "tools": [{ "name": "x", "inputSchema": schema }] });
-    if era(revision) == Some(Era::PerRequest) {
+    if lifecycle(revision) == Some(Lifecycle::Discover) {
         let more = json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
         for (name, value) in more.as_object().into_iter().flatten() {
             page[name] = value.clone();
@@ -187,7 +188,7 @@ fn hints(revision: &str, binding: Binding) -> HttpHints {
 #[test]
 fn hdr_hints_are_for_http_and_for_revisions_that_have_such_headers() {
     for revision in all() {
-        let modern = era(revision) == Some(Era::PerRequest);
+        let modern = lifecycle(revision) == Some(Lifecycle::Discover);
         let duplex = hints(revision, Binding::Duplex);
         assert_eq!(
             (duplex.method, duplex.name, duplex.params),

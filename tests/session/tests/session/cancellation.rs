@@ -77,14 +77,14 @@ fn canc_own_in_flight_only() {
     // The ids of one direction mean nothing in the other one.
     let key = server
         .machine
-        .ping(Patience::default(), server.now)
+        .ping(RequestTimeout::default(), server.now)
         .expect("it leaves");
     let id = server.drain()[0]["id"].clone();
     server.send(&cancelled(&id));
     assert!(server.events().is_empty());
     server.send(&json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
     assert!(
-        matches!(&server.events()[..], [ServerEvent::Done(done, Outcome::Result(_))] if *done == key)
+        matches!(&server.events()[..], [ServerEvent::Completed(done, Outcome::Result(_))] if *done == key)
     );
     // Nothing is cancelled that has ended.
     server.machine.cancel(key, "late", server.now);
@@ -121,10 +121,10 @@ fn canc_questions_end_with_the_request_that_asks() {
     let mut server = server();
     server.send(&call(json!(1)));
     let key = server.request().key;
-    let asks = vec![("a".to_owned(), Ask::new("roots/list", None))];
+    let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
     server
         .machine
-        .reply(key, Reply::Ask { asks, state: None }, server.now)
+        .reply(key, Reply::InputRequired { asks, state: None }, server.now)
         .expect("it may ask");
     let question = server.drain().remove(0);
     assert_eq!(question["method"], "roots/list");
@@ -147,18 +147,18 @@ fn canc_by_the_server_takes_a_question_back() {
             .is_empty()
     );
     let events = client.events();
-    let ClientEvent::Ask { key, .. } = events[0] else {
+    let ClientEvent::Request { key, .. } = events[0] else {
         panic!("{events:?}");
     };
     assert!(client.send(&cancelled(&json!("q"))).is_empty());
-    assert!(matches!(client.events()[..], [ClientEvent::AskCancelled(asked)] if asked == key));
+    assert!(matches!(client.events()[..], [ClientEvent::RequestCancelled(asked)] if asked == key));
     let answered = client
         .machine
         .answer(key, Ok(result(json!({ "roots": [] }))), client.now);
     assert_eq!(answered, Ok(Sent::Suppressed));
     assert!(client.drain().is_empty());
     let again = client.machine.answer(
-        AskKey::clone(&key),
+        ServerRequestKey::clone(&key),
         Err(PeerError::internal("x")),
         client.now,
     );
@@ -169,10 +169,10 @@ fn canc_by_the_server_takes_a_question_back() {
 fn a_timeout_ends_a_request_and_tells_the_server() {
     let mut client = client();
     let options = CallOptions {
-        patience: Some(Patience {
-            timeout: Duration::from_secs(5),
+        timeout: Some(RequestTimeout {
+            idle: Duration::from_secs(5),
             reset_on_progress: true,
-            at_most: Duration::from_secs(8),
+            total: Duration::from_secs(8),
         }),
         progress: true,
         ..CallOptions::default()
@@ -208,10 +208,10 @@ fn a_question_that_nobody_answers_times_out_and_the_request_goes_on() {
     let mut server = server();
     server.send(&call(json!(1)));
     let key = server.request().key;
-    let asks = vec![("a".to_owned(), Ask::new("roots/list", None))];
+    let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
     server
         .machine
-        .reply(key, Reply::Ask { asks, state: None }, server.now)
+        .reply(key, Reply::InputRequired { asks, state: None }, server.now)
         .expect("it may ask");
     let question = server.drain().remove(0);
     let deadline = server.machine.poll_timeout().expect("a deadline");
@@ -260,8 +260,8 @@ fn canc_a_question_that_has_not_left_never_leaves() {
     server.send(&initialize(REVISION, json!({ "roots": {} })));
     server.send(&call(json!(1)));
     let key = server.request().key;
-    let asks = vec![("a".to_owned(), Ask::new("roots/list", None))];
-    let reply = Reply::Ask { asks, state: None };
+    let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
+    let reply = Reply::InputRequired { asks, state: None };
     server
         .machine
         .reply(key, reply, server.now)

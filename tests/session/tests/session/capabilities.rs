@@ -103,10 +103,13 @@ fn ask(
         &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }),
     );
     let key = server.request().key;
-    let asks = vec![("a".to_owned(), Ask::new(method, Some(object(params))))];
+    let asks = vec![(
+        "a".to_owned(),
+        InputRequest::new(method, Some(object(params))),
+    )];
     let sent = server
         .machine
-        .reply(key, Reply::Ask { asks, state: None }, server.now);
+        .reply(key, Reply::InputRequired { asks, state: None }, server.now);
     assert_eq!(server.drain().len(), usize::from(sent.is_ok()));
     // Whatever became of it, the request can still be answered.
     if sent.is_err() {
@@ -130,7 +133,7 @@ fn asked(revision: &str, capabilities: Value, method: &str, params: Value) -> Op
     let raised = client
         .events()
         .iter()
-        .any(|event| matches!(event, ClientEvent::Ask { .. }));
+        .any(|event| matches!(event, ClientEvent::Request { .. }));
     assert_ne!(raised, !answers.is_empty(), "raised or refused");
     answers
         .first()
@@ -306,7 +309,7 @@ fn what_a_client_has_declared_towards_a_newer_revision_means_nothing_in_an_older
         let declared = json!({ "elicitation": {}, "roots": {}, "x-vendor": { "a": [1] } });
         let mut server = RawServer::new(server_config(&[revision]));
         server.send(&initialize("2025-11-25", declared));
-        let agreed = server.machine.agreed().expect("agreed");
+        let agreed = server.machine.session_info().expect("agreed");
         assert_eq!(agreed.capabilities.get("elicitation").is_some(), understood);
         assert!(agreed.capabilities.get("roots").is_some());
         let vendor = agreed

@@ -39,7 +39,7 @@ fn connected(client_has: bool, server_has: bool) -> (RawClient, RawServer) {
     check_message("2026-07-28", false, Some("server/discover"), &answer);
     client.send(&answer);
     let agreed = client.events();
-    let [ClientEvent::Agreed(agreed, _)] = &agreed[..] else {
+    let [ClientEvent::Negotiated(agreed, _)] = &agreed[..] else {
         panic!("{agreed:?}");
     };
     let declared = value(&agreed.capabilities)["extensions"][TASKS].is_object();
@@ -53,7 +53,7 @@ where
 {
     client
         .machine
-        .request_as::<Q>(params, CallOptions::default(), client.now)
+        .request_typed::<Q>(params, CallOptions::default(), client.now)
         .expect("negotiated");
     client.drain().remove(0)
 }
@@ -146,7 +146,7 @@ fn ext_tasks_tell_their_subscribers() {
     client.send(&acknowledged[0]);
     let events = server.events();
     let [
-        ServerEvent::Listen {
+        ServerEvent::Subscribed {
             key: listener,
             filter,
         },
@@ -166,7 +166,7 @@ fn ext_tasks_tell_their_subscribers() {
     client.send(&told[0]);
     let events = client.events();
     let [
-        ClientEvent::Listening(one, _),
+        ClientEvent::Subscribed(one, _),
         ClientEvent::Notification(heard),
     ] = &events[..]
     else {

@@ -46,7 +46,7 @@ fn able() -> Value {
     json!({ "roots": { "listChanged": true }, "sampling": { "tools": {} }, "elicitation": { "form": {}, "url": {} } })
 }
 
-fn served(revision: &str, method: &str, params: Value) -> (CheckedServer, Incoming<()>) {
+fn served(revision: &str, method: &str, params: Value) -> (CheckedServer, IncomingRequest<()>) {
     let mut server = CheckedServer::ready(server_config(&[revision]), revision, able());
     let request = server.serve(&request_at(revision, 1, method, params, able()));
     (server, request)
@@ -56,11 +56,11 @@ fn served(revision: &str, method: &str, params: Value) -> (CheckedServer, Incomi
 fn an_error_at_home_has_the_code_that_the_revision_of_the_request_has_for_it() {
     let missing = PeerError::new(code::RESOURCE_NOT_FOUND, "no");
     for revision in all() {
-        let modern = era(revision) == Some(Era::PerRequest);
+        let modern = lifecycle(revision) == Some(Lifecycle::Discover);
         let wanted = if modern { -32602 } else { -32002 };
         let params = json!({ "uri": "a:b" });
         let (mut server, request) = served(revision, "resources/read", params.clone());
-        let reply = request.error_at::<Old>(&missing).expect("there is one");
+        let reply = request.error_as::<Old>(&missing).expect("there is one");
         let answer = server.reply(request.key, reply).remove(0);
         assert_eq!(answer["error"]["code"], wanted, "{revision}");
         assert_eq!(answer["error"]["message"], "no");
@@ -69,7 +69,7 @@ fn an_error_at_home_has_the_code_that_the_revision_of_the_request_has_for_it() {
             let data = Json::from(json!({ "uri": uri }));
             let error = PeerError::invalid_params("no").with_data(data);
             let (mut server, request) = served(revision, "resources/read", params.clone());
-            let reply = request.error_at::<Latest>(&error).expect("there is one");
+            let reply = request.error_as::<Latest>(&error).expect("there is one");
             let answer = server.reply(request.key, reply).remove(0);
             assert_eq!(answer["error"]["code"], code, "{revision} {uri}");
             assert_eq!(answer["error"]["data"]["uri"], uri);
@@ -78,7 +78,7 @@ fn an_error_at_home_has_the_code_that_the_revision_of_the_request_has_for_it() {
     // What is a result there is refused, with what to do instead.
     let (_, request) = served(NEW, "tools/call", json!({ "name": "x" }));
     let demand = PeerError::new(code::URL_ELICITATION_REQUIRED, "go there");
-    let refused = request.error_at::<New>(&demand).expect_err("a result");
+    let refused = request.error_as::<New>(&demand).expect_err("a result");
     assert!(refused.message().contains("input_required"), "{refused}");
 }
 
@@ -97,17 +97,17 @@ fn a_question_at_home_is_asked_as_the_client_understands_it() {
     let params: new::CreateMessageRequestParams = new::from_str(&params).expect("typed");
     let (mut server, request) = served(OLD, "tools/call", json!({ "name": "x" }));
     let ask = check_policies("/toolChoice", LossKind::Dropped, |policy| {
-        request.ask_at::<New, new::CreateMessageRequest>(&params, policy)
+        request.input_request_as::<New, new::CreateMessageRequest>(&params, policy)
     });
     let asks = vec![("s".to_owned(), ask)];
-    let sent = server.reply(request.key, Reply::Ask { asks, state: None });
+    let sent = server.reply(request.key, Reply::InputRequired { asks, state: None });
     assert_eq!(sent[0]["method"], "sampling/createMessage");
     assert_eq!(sent[0]["params"], sampling(json!({})));
     // What that revision cannot ask is refused whatever the policy is.
     let url = json!({ "mode": "url", "message": "m", "url": "https://x.y", "elicitationId": "e" });
     let url: new::ElicitRequestParams = new::from_str(&url.to_string()).expect("typed");
     for policy in [LossPolicy::Refuse, LossPolicy::Report, LossPolicy::Accept] {
-        let refused = request.ask_at::<New, new::ElicitRequest>(&url, policy);
+        let refused = request.input_request_as::<New, new::ElicitRequest>(&url, policy);
         assert!(refused.is_err(), "{policy:?}");
     }
 }
@@ -122,7 +122,7 @@ fn sampled() -> Value {
 fn an_answer_of_the_client_comes_home() {
     let (mut server, request) = served("2025-11-25", "tools/call", json!({ "name": "x" }));
     let params = new::from_str(&sampling(json!({})).to_string()).expect("typed");
-    let ask = Ask::of::<new::CreateMessageRequest>(&params).expect("an object");
+    let ask = InputRequest::of::<new::CreateMessageRequest>(&params).expect("an object");
     assert_eq!(ask.method, "sampling/createMessage");
     assert_eq!(
         value(ask.params.as_ref().expect("some")),
@@ -130,15 +130,15 @@ fn an_answer_of_the_client_comes_home() {
     );
     let asks = vec![
         ("s".to_owned(), ask),
-        ("r".to_owned(), Ask::new("roots/list", None)),
+        ("r".to_owned(), InputRequest::new("roots/list", None)),
     ];
-    let sent = server.reply(request.key, Reply::Ask { asks, state: None });
+    let sent = server.reply(request.key, Reply::InputRequired { asks, state: None });
     server.send(&json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": sampled() }));
     let error = json!({ "code": 1, "message": "no" });
     server.send(&json!({ "jsonrpc": "2.0", "id": sent[1]["id"], "error": error }));
     let again = server.request();
     let home = check_policies("/content/_meta", LossKind::Dropped, |policy| {
-        let answer = again.answer_at::<Older, older::CreateMessageRequest>("s", policy);
+        let answer = again.response_as::<Older, older::CreateMessageRequest>("s", policy);
         answer.expect("a result")
     });
     assert_eq!(home.model, "m");
@@ -146,7 +146,7 @@ fn an_answer_of_the_client_comes_home() {
         &home.content,
         older::SamplingMessageContent::Text(_)
     ));
-    let same = again.answer_at::<New, new::CreateMessageRequest>("s", LossPolicy::Refuse);
+    let same = again.response_as::<New, new::CreateMessageRequest>("s", LossPolicy::Refuse);
     assert!(
         same.expect("a result")
             .expect("nothing is lost")
@@ -155,15 +155,15 @@ fn an_answer_of_the_client_comes_home() {
     );
     // What has no result has none at home; what is of another kind does not fit.
     for none in ["r", "unknown"] {
-        let answer = again.answer_at::<Old, old::ListRootsRequest>(none, LossPolicy::Accept);
+        let answer = again.response_as::<Old, old::ListRootsRequest>(none, LossPolicy::Accept);
         assert!(answer.is_none(), "{none}");
     }
-    let wrong = again.answer_at::<Old, old::ListRootsRequest>("s", LossPolicy::Accept);
+    let wrong = again.response_as::<Old, old::ListRootsRequest>("s", LossPolicy::Accept);
     assert!(wrong.expect("a result").is_err());
 }
 
 /// A question to a client that speaks a revision.
-fn asked(revision: &str, params: Value) -> (CheckedClient, AskKey, Asked) {
+fn asked(revision: &str, params: Value) -> (CheckedClient, ServerRequestKey, ServerRequest) {
     let mut client = client_at(revision);
     let method = "sampling/createMessage";
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
@@ -176,13 +176,13 @@ fn a_question_of_the_server_comes_home() {
     let params = sampling(json!({ "toolChoice": { "mode": "auto" } }));
     let (_, _, ask) = asked("2025-11-25", params);
     let home = check_policies("/toolChoice", LossKind::Dropped, |policy| {
-        ask.at::<Old, old::CreateMessageRequest>(policy)
+        ask.typed_as::<Old, old::CreateMessageRequest>(policy)
     });
     assert_eq!(home.messages.len(), 1);
     assert!(home.extra.is_empty(), "{home:?}");
-    let same = ask.at::<New, new::CreateMessageRequest>(LossPolicy::Refuse);
+    let same = ask.typed_as::<New, new::CreateMessageRequest>(LossPolicy::Refuse);
     assert!(same.expect("nothing is lost").value.tool_choice.is_some());
-    let other = ask.at::<Old, old::ElicitRequest>(LossPolicy::Accept);
+    let other = ask.typed_as::<Old, old::ElicitRequest>(LossPolicy::Accept);
     assert_eq!(other.expect_err("another question").code(), Some(-32601));
 }
 
@@ -191,7 +191,7 @@ fn an_answer_at_home_is_given_as_the_server_understands_it() {
     let (mut client, key, ask) = asked("2025-03-26", sampling(json!({})));
     let answer: new::CreateMessageResult = new::from_str(&sampled().to_string()).expect("typed");
     let answer = check_policies("/content/_meta", LossKind::Dropped, |policy| {
-        ask.answer_at::<New>(&answer, policy)
+        ask.response_as::<New>(&answer, policy)
     });
     let now = client.now;
     client
@@ -204,7 +204,7 @@ fn an_answer_at_home_is_given_as_the_server_understands_it() {
     let (_, _, ask) = asked(OLD, sampling(json!({})));
     let tool = json!({ "role": "assistant", "model": "m", "content": { "type": "tool_use", "id": "t", "name": "x", "input": {} } });
     let tool: new::CreateMessageResult = new::from_str(&tool.to_string()).expect("typed");
-    assert!(ask.answer_at::<New>(&tool, LossPolicy::Accept).is_err());
+    assert!(ask.response_as::<New>(&tool, LossPolicy::Accept).is_err());
 }
 
 #[test]
@@ -218,14 +218,20 @@ fn notifications_of_a_client_come_home() {
         let [ServerEvent::Notification(told)] = &events[..] else {
             panic!("{revision}: {events:?}");
         };
-        let home = told.at::<Old>(LossPolicy::Refuse).expect("it fits").value;
+        let home = told
+            .typed_as::<Old>(LossPolicy::Refuse)
+            .expect("it fits")
+            .value;
         let old::ClientNotification::RootsListChanged(home) = home else {
             panic!("{revision}: {home:?}");
         };
         let meta = home.params.and_then(|params| params.meta);
         assert!(meta.is_some_and(|meta| meta.get("com.example/own").is_some()));
         // 2026-07-28 has no such notification.
-        assert!(told.at::<Latest>(LossPolicy::Accept).is_err(), "{revision}");
+        assert!(
+            told.typed_as::<Latest>(LossPolicy::Accept).is_err(),
+            "{revision}"
+        );
     }
 }
 
@@ -242,14 +248,14 @@ fn notifications_of_a_server_come_home_unless_home_has_none_of_them() {
     let [ClientEvent::Notification(heard)] = &events[..] else {
         panic!("{events:?}");
     };
-    let home = heard.at::<New>(LossPolicy::Refuse).expect("it fits");
+    let home = heard.typed_as::<New>(LossPolicy::Refuse).expect("it fits");
     assert!(home.losses.is_empty());
     let new::ServerNotification::TaskStatus(home) = home.value else {
         panic!("{home:?}");
     };
     assert_eq!(home.params.task_id, "t");
     for policy in [LossPolicy::Refuse, LossPolicy::Report, LossPolicy::Accept] {
-        assert!(heard.at::<Old>(policy).is_err(), "{policy:?}");
+        assert!(heard.typed_as::<Old>(policy).is_err(), "{policy:?}");
     }
 }
 
@@ -259,7 +265,7 @@ fn notifications_of_a_generated_type_leave_as_such() {
     let params = old::ResourceUpdatedNotificationParams::new("a:b");
     let sent = server
         .machine
-        .notify_as::<old::ResourceUpdatedNotification>(Scope::Peer, &params);
+        .notify_typed::<old::ResourceUpdatedNotification>(Scope::Peer, &params);
     assert_eq!(sent, Ok(Sent::Queued));
     let method = "notifications/resources/updated";
     let expected = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": "a:b" } });
@@ -268,7 +274,7 @@ fn notifications_of_a_generated_type_leave_as_such() {
     let params = new::ElicitationCompleteNotificationParams::new("e");
     let sent = server
         .machine
-        .notify_as::<new::ElicitationCompleteNotification>(Scope::Peer, &params);
+        .notify_typed::<new::ElicitationCompleteNotification>(Scope::Peer, &params);
     assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
     assert!(server.drain().is_empty());
 }
@@ -285,10 +291,10 @@ fn parameters_that_may_be_absent_are_an_option_wherever_they_are_typed() {
     for (params, expected) in [(None, None), (Some(page), Some(json!({ "cursor": "c" })))] {
         let sent = client
             .machine
-            .request_as::<old::ListToolsRequest>(&params, options, now);
+            .request_typed::<old::ListToolsRequest>(&params, options, now);
         sent.expect("it leaves");
         assert_eq!(client.drain()[0].get("params"), expected.as_ref());
-        let sent = client.machine.request_at::<Old, old::ListToolsRequest>(
+        let sent = client.machine.request_as::<Old, old::ListToolsRequest>(
             &params,
             options,
             LossPolicy::Refuse,
@@ -297,11 +303,14 @@ fn parameters_that_may_be_absent_are_an_option_wherever_they_are_typed() {
         assert!(sent.expect("it leaves").losses.is_empty());
         assert_eq!(client.drain()[0].get("params"), expected.as_ref());
     }
-    let asked = Ask::of::<old::ListRootsRequest>(&None).expect("nothing to say");
-    assert_eq!(asked, Ask::new("roots/list", None));
+    let asked = InputRequest::of::<old::ListRootsRequest>(&None).expect("nothing to say");
+    assert_eq!(asked, InputRequest::new("roots/list", None));
     let (_, request) = served(OLD, "tools/call", json!({ "name": "x" }));
-    let asked = request.ask_at::<New, new::ListRootsRequest>(&None, LossPolicy::Refuse);
-    assert_eq!(asked.expect("the same").value, Ask::new("roots/list", None));
+    let asked = request.input_request_as::<New, new::ListRootsRequest>(&None, LossPolicy::Refuse);
+    assert_eq!(
+        asked.expect("the same").value,
+        InputRequest::new("roots/list", None)
+    );
 }
 
 #[test]
@@ -309,7 +318,7 @@ fn parameters_that_are_absent_come_home_as_such() {
     let mut client = client_at(OLD);
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" }));
     let (_, ask) = client.asks().remove(0);
-    let home = ask.at::<New, new::ListRootsRequest>(LossPolicy::Refuse);
+    let home = ask.typed_as::<New, new::ListRootsRequest>(LossPolicy::Refuse);
     assert_eq!(home.expect("it fits").value, None);
 }
 
@@ -320,7 +329,7 @@ fn a_change_is_told_without_parameters() {
     let mut server = CheckedServer::ready(config, OLD, json!({}));
     let sent = server
         .machine
-        .notify_as::<old::ToolListChangedNotification>(Scope::Peer, &None);
+        .notify_typed::<old::ToolListChangedNotification>(Scope::Peer, &None);
     assert_eq!(sent, Ok(Sent::Queued));
     let method = "notifications/tools/list_changed";
     assert_eq!(

@@ -9,9 +9,9 @@ use mcp_exact_tests_session::*;
 
 /// An endpoint that serves sessions and single requests, and a client of it.
 struct Web {
-    client: Client,
+    client: ClientEndpoint,
     config: Arc<ServerConfig>,
-    session: Option<Server<()>>,
+    session: Option<ServerEndpoint<()>>,
     /// Which stream of the client the streams of the session answer.
     answers: BTreeMap<StreamId, StreamId>,
     heard: Vec<ClientEvent>,
@@ -23,7 +23,7 @@ struct Web {
 impl Web {
     fn new(client: &[&str], server: &[&str]) -> Self {
         let config = Arc::new(client_config(client));
-        let client = Client::new(config, Binding::StreamableHttp, None, Time::ZERO);
+        let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
         Self {
             client: client.expect("a configuration"),
             config: Arc::new(server_config(server)),
@@ -49,7 +49,7 @@ impl Web {
             while let Some(event) = self.client.poll_event() {
                 busy = true;
                 match event {
-                    ClientEvent::Ask { key, .. } => {
+                    ClientEvent::Request { key, .. } => {
                         let answer = Ok(result(json!({ "roots": [] })));
                         self.client
                             .answer(key, answer, Time::ZERO)
@@ -67,7 +67,10 @@ impl Web {
 
     fn post(&mut self, on: StreamId, hints: &HttpHints, body: &[u8]) {
         self.posts += 1;
-        let agreed = self.client.agreed().map(|agreed| agreed.revision.as_str());
+        let agreed = self
+            .client
+            .session_info()
+            .map(|agreed| agreed.revision.as_str());
         self.judge.frame(true, body, agreed);
         let mut headers = Vec::new();
         let mut header = |name: &str, value: Option<String>| {
@@ -105,17 +108,23 @@ impl Web {
         }
     }
 
-    fn server(&self) -> Server<()> {
+    fn server(&self) -> ServerEndpoint<()> {
         let config = Arc::clone(&self.config);
-        Server::new(config, Binding::StreamableHttp, Time::ZERO).expect("a configuration")
+        ServerEndpoint::new(config, Binding::StreamableHttp, Time::ZERO).expect("a configuration")
     }
 
-    fn serve(&mut self, server: &mut Server<()>, on: StreamId, http: HttpRequest, body: &[u8]) {
+    fn serve(
+        &mut self,
+        server: &mut ServerEndpoint<()>,
+        on: StreamId,
+        http: HttpRequest,
+        body: &[u8],
+    ) {
         let stream = server.open(StreamKind::Post).expect("a stream");
         self.answers.insert(stream, on);
-        let with = Inbound {
+        let with = FrameContext {
             http: Some(http),
-            ..Inbound::new(())
+            ..FrameContext::new(())
         };
         server
             .receive(stream, body, with, Time::ZERO)
@@ -136,7 +145,7 @@ impl Web {
                     let to = self.answers[&on];
                     let status = http.status.unwrap_or(200);
                     self.statuses.push(status);
-                    let agreed = server.agreed().or(self.client.agreed());
+                    let agreed = server.session_info().or(self.client.session_info());
                     let agreed = agreed.map(|agreed| agreed.revision.as_str());
                     self.judge.frame(false, &frame, agreed);
                     match status {
@@ -158,7 +167,7 @@ impl Web {
     fn fail(&mut self, on: StreamId, code: u16, body: &[u8]) {
         let body = body.to_vec();
         self.client
-            .failed(on, Failure::Status { code, body }, Time::ZERO);
+            .failed(on, TransportFailure::Status { code, body }, Time::ZERO);
     }
 
     fn call(&mut self, method: &str, params: Value) -> Outcome {
@@ -169,7 +178,7 @@ impl Web {
             .expect(method);
         self.run();
         let mut ends = self.heard.iter().filter_map(|event| match event {
-            ClientEvent::Done(done, outcome) if *done == key => Some(outcome.clone()),
+            ClientEvent::Completed(done, outcome) if *done == key => Some(outcome.clone()),
             _ => None,
         });
         let end = ends.next().expect("an end");
@@ -178,11 +187,11 @@ impl Web {
     }
 }
 
-fn reply_to(request: &Incoming<()>) -> Reply {
+fn reply_to(request: &IncomingRequest<()>) -> Reply {
     match (request.method(), request.answers.get("r")) {
         ("tools/list", _) => Reply::Result(result(json!({ "tools": [] }))),
-        ("tools/call", None) => Reply::Ask {
-            asks: vec![("r".to_owned(), Ask::new("roots/list", None))],
+        ("tools/call", None) => Reply::InputRequired {
+            asks: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
             state: Some("s".into()),
         },
         ("tools/call", Some(Outcome::Result(_))) => {
@@ -193,9 +202,9 @@ fn reply_to(request: &Incoming<()>) -> Reply {
     }
 }
 
-fn agreed(web: &Web) -> Option<&'static str> {
+fn session_info(web: &Web) -> Option<&'static str> {
     web.heard.iter().find_map(|event| match event {
-        ClientEvent::Agreed(agreed, _) => Some(agreed.revision.as_str()),
+        ClientEvent::Negotiated(agreed, _) => Some(agreed.revision.as_str()),
         _ => None,
     })
 }
@@ -210,7 +219,7 @@ fn every_pair_of_peers_over_http() {
         reversed
             .iter()
             .copied()
-            .filter(|id| era(id) == Some(Era::Handshake))
+            .filter(|id| lifecycle(id) == Some(Lifecycle::Initialize))
             .collect(),
     );
     for client in &sets {
@@ -220,7 +229,7 @@ fn every_pair_of_peers_over_http() {
             // The first one that both speak, in the order of the client; an old client offers one only.
             let common = client.iter().find(|id| server.contains(id)).copied();
             assert_eq!(
-                agreed(&web),
+                session_info(&web),
                 common,
                 "{client:?} {server:?} {:?}",
                 web.heard
@@ -257,17 +266,18 @@ fn http_202_for_what_is_no_request() {
 #[test]
 fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
     let config = Arc::new(server_config(&["2025-06-18"]));
-    let known = Agreed {
+    let known = SessionInfo {
         revision: Offer::of(["2025-06-18"]).expect("known").revisions[0],
         capabilities: object(json!({ "roots": {} })),
         info: None,
         instructions: None,
     };
-    let mut server: Server<()> =
-        Server::assume(config, Binding::StreamableHttp, known, 0, Time::ZERO).expect("offered");
+    let mut server: ServerEndpoint<()> =
+        ServerEndpoint::resume(config, Binding::StreamableHttp, known, 0, Time::ZERO)
+            .expect("offered");
     assert_eq!(server.publish(&Change::Tools), 0, "no stream for it");
     assert_eq!(
-        server.ping(Patience::default(), Time::ZERO),
+        server.ping(RequestTimeout::default(), Time::ZERO),
         Err(SendError::NoStream)
     );
     let post = server.open(StreamKind::Post).expect("a stream");
@@ -278,7 +288,7 @@ fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
         .receive(
             post,
             call.to_string().as_bytes(),
-            Inbound::new(()),
+            FrameContext::new(()),
             Time::ZERO,
         )
         .expect("open");
@@ -336,7 +346,7 @@ fn sess_404_ends_the_session() {
     let ends = web
         .heard
         .iter()
-        .filter(|event| matches!(event, ClientEvent::Done(done, _) if *done == key));
+        .filter(|event| matches!(event, ClientEvent::Completed(done, _) if *done == key));
     assert_eq!(ends.count(), 1);
     assert!(
         web.heard
@@ -378,7 +388,7 @@ fn http_a_broken_stream_loses_its_request_and_closing_one_cancels_it() {
         .heard
         .iter()
         .filter_map(|event| match event {
-            ClientEvent::Done(key, outcome) => Some((*key, outcome.clone())),
+            ClientEvent::Completed(key, outcome) => Some((*key, outcome.clone())),
             _ => None,
         })
         .collect();

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use mcp_exact_tests_session::*;
 
-fn machines(revision: &str) -> (Client, StreamId, Server<()>, StreamId) {
+fn machines(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpoint<()>, StreamId) {
     let client = Arc::new(client_config(&[revision]));
     let server = Arc::new(server_config(&[revision]));
-    let mut client = Client::new(client, Binding::HttpSse, None, Time::ZERO).expect("offered");
-    let mut server = Server::new(server, Binding::HttpSse, Time::ZERO).expect("offered");
+    let mut client =
+        ClientEndpoint::new(client, Binding::HttpSse, None, Time::ZERO).expect("offered");
+    let mut server = ServerEndpoint::new(server, Binding::HttpSse, Time::ZERO).expect("offered");
     let theirs = server
         .open(StreamKind::Standalone)
         .expect("a stream of events");
@@ -19,16 +20,16 @@ fn machines(revision: &str) -> (Client, StreamId, Server<()>, StreamId) {
 
 /// Moves everything until nothing is left; gives what the client was told.
 fn run(
-    client: &mut Client,
+    client: &mut ClientEndpoint,
     events: StreamId,
-    server: &mut Server<()>,
+    server: &mut ServerEndpoint<()>,
     theirs: StreamId,
 ) -> Vec<ClientEvent> {
     let mut told = Vec::new();
     let mut out = Vec::new();
     let mut judge = Judge::default();
-    let revision = |client: &Client, server: &Server<()>| {
-        let agreed = client.agreed().or(server.agreed());
+    let revision = |client: &ClientEndpoint, server: &ServerEndpoint<()>| {
+        let agreed = client.session_info().or(server.session_info());
         agreed.map(|agreed| agreed.revision.as_str())
     };
     for _ in 0..20 {
@@ -46,7 +47,7 @@ fn run(
                 .receive(
                     post,
                     &std::mem::take(&mut out),
-                    Inbound::new(()),
+                    FrameContext::new(()),
                     Time::ZERO,
                 )
                 .expect("open");
@@ -64,8 +65,8 @@ fn run(
         while let Some(event) = server.poll_event() {
             if let ServerEvent::Request(request) = event {
                 let reply = match request.answers.is_empty() {
-                    true if request.method() == "tools/call" => Reply::Ask {
-                        asks: vec![("r".to_owned(), Ask::new("roots/list", None))],
+                    true if request.method() == "tools/call" => Reply::InputRequired {
+                        asks: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
                         state: None,
                     },
                     _ => Reply::Result(result(json!({ "content": [], "tools": [] }))),
@@ -86,7 +87,7 @@ fn run(
                 .expect("open");
         }
         while let Some(event) = client.poll_event() {
-            if let ClientEvent::Ask { key, .. } = event {
+            if let ClientEvent::Request { key, .. } = event {
                 let answer = Ok(result(json!({ "roots": [] })));
                 client.answer(key, answer, Time::ZERO).expect("it waits");
             } else {
@@ -102,7 +103,10 @@ fn sse_post_there_and_every_message_comes_on_the_stream_of_events() {
     for revision in handshake() {
         let (mut client, events, mut server, theirs) = machines(revision);
         let told = run(&mut client, events, &mut server, theirs);
-        assert!(matches!(told[..], [ClientEvent::Agreed(..)]), "{told:?}");
+        assert!(
+            matches!(told[..], [ClientEvent::Negotiated(..)]),
+            "{told:?}"
+        );
         let mut keys = Vec::new();
         for method in ["tools/list", "tools/call"] {
             let params = Some(object(json!({ "name": "x" })));
@@ -111,7 +115,7 @@ fn sse_post_there_and_every_message_comes_on_the_stream_of_events() {
         }
         let told = run(&mut client, events, &mut server, theirs);
         let done = told.iter().filter_map(|event| match event {
-            ClientEvent::Done(key, Outcome::Result(_)) => Some(*key),
+            ClientEvent::Completed(key, Outcome::Result(_)) => Some(*key),
             _ => None,
         });
         assert_eq!(done.collect::<Vec<_>>(), keys, "{told:?}");
@@ -122,7 +126,7 @@ fn sse_post_there_and_every_message_comes_on_the_stream_of_events() {
             "{told:?}"
         );
         // The POSTs are gone, the stream of events stays.
-        assert_eq!((client.load().streams, server.load().streams), (1, 1));
+        assert_eq!((client.usage().streams, server.usage().streams), (1, 1));
     }
 }
 
@@ -136,10 +140,16 @@ fn sse_without_a_stream_of_events_there_is_no_session() {
     );
     let message = initialize("2024-11-05", json!({})).to_string();
     let config = Arc::new(server_config(&["2024-11-05"]));
-    let mut alone: Server<()> = Server::new(config, Binding::HttpSse, Time::ZERO).expect("offered");
+    let mut alone: ServerEndpoint<()> =
+        ServerEndpoint::new(config, Binding::HttpSse, Time::ZERO).expect("offered");
     let stream = alone.open(StreamKind::Post).expect("a stream");
     alone
-        .receive(stream, message.as_bytes(), Inbound::new(()), Time::ZERO)
+        .receive(
+            stream,
+            message.as_bytes(),
+            FrameContext::new(()),
+            Time::ZERO,
+        )
         .expect("open");
     let sent = alone.poll_transmit(&mut Vec::new());
     assert_eq!(
@@ -165,7 +175,7 @@ fn sse_the_end_of_the_stream_of_events_loses_what_waits() {
     client.closed(events, Closed::Clean, Time::ZERO);
     let told: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
     assert!(
-        matches!(&told[..], [ClientEvent::Done(done, Outcome::Lost), ClientEvent::Closed] if *done == key),
+        matches!(&told[..], [ClientEvent::Completed(done, Outcome::Lost), ClientEvent::Closed] if *done == key),
         "{told:?}"
     );
 }
@@ -182,8 +192,8 @@ fn sse_a_post_that_fails_ends_its_request() {
             panic!("nothing leaves");
         };
         let why = match broken {
-            true => Failure::Lost,
-            false => Failure::Status {
+            true => TransportFailure::Lost,
+            false => TransportFailure::Status {
                 code: 500,
                 body: Vec::new(),
             },
@@ -191,8 +201,8 @@ fn sse_a_post_that_fails_ends_its_request() {
         client.failed(on, why, Time::ZERO);
         let told = client.poll_event();
         let ended = match &told {
-            Some(ClientEvent::Done(_, Outcome::Lost)) => broken,
-            Some(ClientEvent::Done(_, Outcome::Error(_))) => !broken,
+            Some(ClientEvent::Completed(_, Outcome::Lost)) => broken,
+            Some(ClientEvent::Completed(_, Outcome::Error(_))) => !broken,
             _ => panic!("{told:?}"),
         };
         assert!(ended, "{told:?}");
@@ -202,7 +212,8 @@ fn sse_a_post_that_fails_ends_its_request() {
 #[test]
 fn sse_is_a_transport_of_sessions() {
     let config = Arc::new(client_config(&["2026-07-28", "2025-06-18"]));
-    let mut client = Client::new(config, Binding::HttpSse, None, Time::ZERO).expect("offered");
+    let mut client =
+        ClientEndpoint::new(config, Binding::HttpSse, None, Time::ZERO).expect("offered");
     let mut out = Vec::new();
     client.poll_transmit(&mut out);
     let first: Value = serde_json::from_slice(&out).expect("JSON");
@@ -211,7 +222,8 @@ fn sse_is_a_transport_of_sessions() {
         (&json!("initialize"), &json!("2025-06-18"))
     );
     let config = Arc::new(client_config(&["2026-07-28"]));
-    let mut client = Client::new(config, Binding::HttpSse, None, Time::ZERO).expect("offered");
+    let mut client =
+        ClientEndpoint::new(config, Binding::HttpSse, None, Time::ZERO).expect("offered");
     assert_eq!(client.poll_transmit(&mut Vec::new()), None);
     let told = client.poll_event();
     assert!(
@@ -227,13 +239,13 @@ fn sse_is_a_transport_of_sessions() {
 fn sse_is_tried_when_a_post_of_initialize_is_refused_with_400_404_or_405() {
     let refused = |code: u16, body: &str| {
         let config = Arc::new(client_config(&["2025-06-18"]));
-        let client = Client::new(config, Binding::StreamableHttp, None, Time::ZERO);
+        let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
         let mut client = client.expect("offered");
         let Some(Transmit::Frame { on, .. }) = client.poll_transmit(&mut Vec::new()) else {
             panic!("nothing leaves");
         };
         let body = body.as_bytes().to_vec();
-        client.failed(on, Failure::Status { code, body }, Time::ZERO);
+        client.failed(on, TransportFailure::Status { code, body }, Time::ZERO);
         let told: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
         assert!(
             told.iter()

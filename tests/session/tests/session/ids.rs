@@ -66,14 +66,14 @@ fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_server() {
                 check(&server.texts()[0], id, has);
             }
             // What the machine answers by itself.
-            let own = match era(revision) {
-                Some(Era::PerRequest) => "server/discover",
+            let own = match lifecycle(revision) {
+                Some(Lifecycle::Discover) => "server/discover",
                 _ => "ping",
             };
             for (method, has) in [(own, "result"), ("nothing", "error")] {
                 let mut server = server(revision);
                 let text = spelt(revision, id, method);
-                let (now, with) = (server.now, Inbound::new(()));
+                let (now, with) = (server.now, FrameContext::new(()));
                 let received = server
                     .machine
                     .receive(StreamId::DUPLEX, text.as_bytes(), with, now);
@@ -209,7 +209,7 @@ fn rpc_unreadable_ids_are_answered_without_one_by_servers_where_errors_may_lack_
 fn rpc_unreadable_ids_are_answered_without_one_by_clients_where_errors_may_lack_it() {
     for revision in all() {
         // From 2026-07-28 on a client sends no responses.
-        let answers_at_all = era(revision) == Some(Era::Handshake);
+        let answers_at_all = lifecycle(revision) == Some(Lifecycle::Initialize);
         for (text, code) in UNREADABLE {
             let mut client = client_at(revision);
             let answers = client.send_text(text);

@@ -13,8 +13,10 @@ fn life_version_echo() {
         let answers = server.send(&initialize(revision, json!({})));
         assert_eq!(answers[0]["id"], "init");
         assert_eq!(answers[0]["result"]["protocolVersion"], revision);
-        assert!(matches!(&server.events()[..], [ServerEvent::Agreed(agreed)]
-            if agreed.revision.as_str() == revision));
+        assert!(
+            matches!(&server.events()[..], [ServerEvent::Negotiated(agreed)]
+            if agreed.revision.as_str() == revision)
+        );
     }
 }
 
@@ -37,7 +39,7 @@ fn life_version_alternative_is_never_a_revision_without_handshake() {
     let answers = server.send(&initialize("2026-07-28", json!({})));
     assert_eq!(
         answers[0]["result"]["protocolVersion"],
-        newest(Era::Handshake)
+        newest(Lifecycle::Initialize)
     );
 }
 
@@ -78,7 +80,7 @@ fn life_initialize_twice_is_refused_and_the_session_goes_on() {
     let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
     assert_eq!(server.send(&ping)[0]["result"], json!({}));
     assert_eq!(
-        server.machine.agreed().map(|a| a.revision.as_str()),
+        server.machine.session_info().map(|a| a.revision.as_str()),
         Some("2025-06-18")
     );
 }
@@ -161,9 +163,9 @@ fn life_no_early_requests_of_a_server_but_pings_and_logs() {
     let params = object(json!({ "messages": [message], "maxTokens": 5 }));
     let asks = vec![(
         "q".to_owned(),
-        Ask::new("sampling/createMessage", Some(params)),
+        InputRequest::new("sampling/createMessage", Some(params)),
     )];
-    let reply = Reply::Ask { asks, state: None };
+    let reply = Reply::InputRequired { asks, state: None };
     assert_eq!(
         server.machine.reply(request.key, reply, server.now),
         Ok(Sent::Queued)
@@ -171,7 +173,7 @@ fn life_no_early_requests_of_a_server_but_pings_and_logs() {
     assert!(server.drain().is_empty(), "held until `initialized`");
     server
         .machine
-        .ping(Patience::default(), server.now)
+        .ping(RequestTimeout::default(), server.now)
         .expect("a ping may go");
     server
         .machine
@@ -256,20 +258,20 @@ fn a_client_refuses_an_answer_that_is_no_initialize_result() {
 #[test]
 fn an_agreement_comes_back_from_its_text_and_the_session_goes_on() {
     let mut server = RawServer::begun(config(), "2025-06-18", json!({ "roots": {} }));
-    let patience = Patience::default();
-    let pinged = server.machine.ping(patience, server.now);
+    let timeout = RequestTimeout::default();
+    let pinged = server.machine.ping(timeout, server.now);
     pinged.expect("sent");
     let used = server.drain();
     assert_eq!(used[0]["id"], server.machine.last_id());
-    let agreed = server.machine.agreed().expect("agreed").clone();
-    let restored: Agreed = agreed.to_string().parse().expect("its own text");
+    let agreed = server.machine.session_info().expect("agreed").clone();
+    let restored: SessionInfo = agreed.to_string().parse().expect("its own text");
     assert_eq!(restored, agreed);
     let now = Time::ZERO;
     let last_id = server.machine.last_id();
-    let machine = Server::assume(config().into(), Binding::Duplex, restored, last_id, now);
+    let machine = ServerEndpoint::resume(config().into(), Binding::Duplex, restored, last_id, now);
     let machine = machine.expect("offered");
     let mut server = RawServer::of(machine, now);
-    server.machine.ping(patience, now).expect("sent");
+    server.machine.ping(timeout, now).expect("sent");
     let more = server.drain();
     assert_eq!(more[0]["id"], last_id + 1, "no id is used twice");
     // An answer to a ping of before is late, and no answer to nothing.
@@ -286,7 +288,7 @@ fn an_agreement_comes_back_from_its_text_and_the_session_goes_on() {
         r#"{"revision":"2025-06-18"}"#,
         r#"{"revision":"x","capabilities":{}}"#,
     ] {
-        assert!(bad.parse::<Agreed>().is_err(), "{bad}");
+        assert!(bad.parse::<SessionInfo>().is_err(), "{bad}");
     }
 }
 
@@ -296,10 +298,10 @@ fn a_client_that_goes_on_with_a_session_uses_no_id_again() {
     let mut pair = Pair::new(client_config(&offer), server_config(&offer));
     pair.run();
     let used = pair.client.last_id();
-    let agreed = pair.client.agreed().expect("agreed").to_string();
-    let agreed: Agreed = agreed.parse().expect("its own text");
+    let agreed = pair.client.session_info().expect("agreed").to_string();
+    let agreed: SessionInfo = agreed.parse().expect("its own text");
     let config = client_config(&offer).into();
-    let client = Client::assume(config, Binding::Duplex, agreed, used, Time::ZERO);
+    let client = ClientEndpoint::resume(config, Binding::Duplex, agreed, used, Time::ZERO);
     let mut client = client.expect("offered");
     let sent = client.request("ping", None, CallOptions::default(), Time::ZERO);
     sent.expect("it leaves");
@@ -319,7 +321,7 @@ fn what_a_configuration_lacks_is_said_before_a_session_starts() {
         },
         ..config()
     };
-    let made = Server::<()>::new(nothing.into(), Binding::Duplex, Time::ZERO);
+    let made = ServerEndpoint::<()>::new(nothing.into(), Binding::Duplex, Time::ZERO);
     assert!(matches!(made, Err(ConfigError::NoRevision)));
     assert_eq!(
         Offer::of(["x"]),
@@ -345,8 +347,9 @@ fn std_eof_exits() {
         "{events:?}"
     );
     assert!(server.drain().is_empty());
-    let received = server
-        .machine
-        .receive(StreamId::DUPLEX, b"{}", Inbound::new(()), server.now);
+    let received =
+        server
+            .machine
+            .receive(StreamId::DUPLEX, b"{}", FrameContext::new(()), server.now);
     assert_eq!(received, Err(ReceiveError::Closed));
 }

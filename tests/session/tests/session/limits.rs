@@ -110,7 +110,7 @@ fn back_pressure_instead_of_growth_and_answers_are_never_dropped() {
         let received = server.machine.receive(
             StreamId::DUPLEX,
             text.as_bytes(),
-            Inbound::new(()),
+            FrameContext::new(()),
             server.now,
         );
         received.expect("open");
@@ -124,7 +124,7 @@ fn back_pressure_instead_of_growth_and_answers_are_never_dropped() {
     let received = server.machine.receive(
         StreamId::DUPLEX,
         frame.as_bytes(),
-        Inbound::new(()),
+        FrameContext::new(()),
         server.now,
     );
     assert_eq!(received, Err(ReceiveError::Full));
@@ -138,7 +138,7 @@ fn back_pressure_instead_of_growth_and_answers_are_never_dropped() {
     assert_eq!(server.machine.publish(&Change::Tools), 0);
     assert!(!server.machine.wants_input());
     assert_eq!(
-        server.machine.ping(Patience::default(), server.now),
+        server.machine.ping(RequestTimeout::default(), server.now),
         Err(SendError::Limit(Limit::Queued))
     );
     for event in events {

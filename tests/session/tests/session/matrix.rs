@@ -18,21 +18,21 @@ fn sets() -> Vec<Vec<&'static str>> {
 
 /// What the official pages say that comes of it: the revision, or nothing.
 fn expected(client: &[&str], server: &[&str]) -> Option<&'static str> {
-    let of = |ids: &[&str], wanted: Era| -> Vec<&'static str> {
+    let of = |ids: &[&str], wanted: Lifecycle| -> Vec<&'static str> {
         let known = |id: &&str| all().into_iter().find(|known| known == id);
         ids.iter()
             .filter_map(known)
-            .filter(|id| era(id) == Some(wanted))
+            .filter(|id| lifecycle(id) == Some(wanted))
             .collect()
     };
     // The client prefers what carries its revision with each request.
-    let probes = of(client, Era::PerRequest);
-    let modern = of(server, Era::PerRequest);
+    let probes = of(client, Lifecycle::Discover);
+    let modern = of(server, Lifecycle::Discover);
     if let Some(id) = probes.iter().find(|id| modern.contains(id)) {
         return Some(id);
     }
-    let offers = of(client, Era::Handshake);
-    let answers = of(server, Era::Handshake);
+    let offers = of(client, Lifecycle::Initialize);
+    let answers = of(server, Lifecycle::Initialize);
     // A server that was probed and speaks that era says what else it speaks.
     let mut offered = offers.iter();
     let offered = match !modern.is_empty() && !probes.is_empty() {
@@ -110,7 +110,7 @@ fn everything_works_between_peers_of_all_revisions() {
 fn use_everything(pair: &mut Pair, revision: &str) {
     pair.run();
     assert_eq!(pair.negotiated().map(Revision::as_str), Ok(revision));
-    let handshake = era(revision) == Some(Era::Handshake);
+    let handshake = lifecycle(revision) == Some(Lifecycle::Initialize);
     let mut ok = |method: &str, params: Option<Value>| match pair.call(method, params) {
         Outcome::Result(result) => value(result.object()),
         other => panic!("{method} on {revision}: {other:?}"),
@@ -172,10 +172,10 @@ fn mrtr_one_handler_gives_clients_of_every_revision_the_same_result() {
             panic!("{revision}: {outcome:?}");
         };
         let text = value(result.object())["content"][0]["text"].clone();
-        let can_be_elicited = era(revision) == Some(Era::PerRequest)
+        let can_be_elicited = lifecycle(revision) == Some(Lifecycle::Discover)
             || pair
                 .server
-                .agreed()
+                .session_info()
                 .is_some_and(|agreed| agreed.capabilities.get("elicitation").is_some());
         if can_be_elicited {
             results.push(text);

@@ -7,7 +7,7 @@ use mcp_exact_tests_session::*;
 
 /// A client over HTTP whose server is the test.
 struct Http {
-    machine: Client,
+    machine: ClientEndpoint,
     events: Vec<ClientEvent>,
     judge: Judge,
 }
@@ -16,7 +16,8 @@ type Post = (StreamId, HttpHints, Value);
 
 impl Http {
     fn new(config: ClientConfig) -> Self {
-        let machine = Client::new(Arc::new(config), Binding::StreamableHttp, None, Time::ZERO);
+        let machine =
+            ClientEndpoint::new(Arc::new(config), Binding::StreamableHttp, None, Time::ZERO);
         let mut http = Self {
             machine: machine.expect("a configuration"),
             events: Vec::new(),
@@ -38,7 +39,7 @@ impl Http {
         let mut out = Vec::new();
         match self.machine.poll_transmit(&mut out) {
             Some(Transmit::Frame { on, http, .. }) => {
-                let agreed = self.machine.agreed();
+                let agreed = self.machine.session_info();
                 let agreed = agreed.map(|agreed| agreed.revision.as_str());
                 self.judge.frame(true, &out, agreed);
                 (on, http, serde_json::from_slice(&out).expect("JSON"))
@@ -64,7 +65,7 @@ impl Http {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
         let body = message.to_string().into_bytes();
         self.machine
-            .failed(on, Failure::Status { code: 400, body }, Time::ZERO);
+            .failed(on, TransportFailure::Status { code: 400, body }, Time::ZERO);
         self.take();
     }
 
@@ -86,7 +87,7 @@ impl Http {
         assert_eq!(hints.params, []);
         self.answer(on, &request, page(tools, None));
         match self.events.last() {
-            Some(ClientEvent::Done(_, Outcome::Result(result))) => {
+            Some(ClientEvent::Completed(_, Outcome::Result(result))) => {
                 value(result.object())["tools"].clone()
             }
             other => panic!("{other:?}"),
@@ -95,7 +96,7 @@ impl Http {
 
     fn ended(&self, key: RequestKey) -> Vec<&Outcome> {
         let ends = self.events.iter().filter_map(|event| match event {
-            ClientEvent::Done(done, outcome) if *done == key => Some(outcome),
+            ClientEvent::Completed(done, outcome) if *done == key => Some(outcome),
             _ => None,
         });
         ends.collect()

@@ -84,7 +84,7 @@ fn ver_no_inference_from_earlier_requests() {
     assert_eq!(log(&mut server, first.key), Ok(Sent::Queued));
     // LOG silent-without-level.
     assert_eq!(log(&mut server, second.key), Ok(Sent::Suppressed));
-    assert!(server.machine.agreed().is_none());
+    assert!(server.machine.session_info().is_none());
     assert_eq!(
         server
             .machine
@@ -255,14 +255,19 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
     );
     // Over HTTP the end of the stream is the cancellation, and ids of different callers collide.
     let config = std::sync::Arc::new(server_config(&[NEW]));
-    let mut server: Server<u8> =
-        Server::new(config, Binding::StreamableHttp, Time::ZERO).expect("a configuration");
+    let mut server: ServerEndpoint<u8> =
+        ServerEndpoint::new(config, Binding::StreamableHttp, Time::ZERO).expect("a configuration");
     let frame = request(1, "tools/call", json!({ "name": "x" }), json!({})).to_string();
     let mut keys = Vec::new();
     for caller in 0..2 {
         let stream = server.open(StreamKind::Post).expect("a stream");
         server
-            .receive(stream, frame.as_bytes(), Inbound::new(caller), Time::ZERO)
+            .receive(
+                stream,
+                frame.as_bytes(),
+                FrameContext::new(caller),
+                Time::ZERO,
+            )
             .expect("open");
         let Some(ServerEvent::Request(request)) = server.poll_event() else {
             panic!("no request");
@@ -276,7 +281,7 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
     let received = server.receive(
         post,
         posted.to_string().as_bytes(),
-        Inbound::new(9),
+        FrameContext::new(9),
         Time::ZERO,
     );
     received.expect("open");
@@ -290,7 +295,7 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
     assert!(
         matches!(server.poll_event(), Some(ServerEvent::Cancelled { key, .. }) if key == keys[0].1)
     );
-    let done = |server: &mut Server<u8>, key| {
+    let done = |server: &mut ServerEndpoint<u8>, key| {
         server.reply(
             key,
             Reply::Result(result(json!({ "content": [] }))),
@@ -309,13 +314,13 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
 fn hdr_version_method_and_name_say_what_the_body_says() {
     let config = std::sync::Arc::new(server_config(&[NEW]));
     let answer = |headers: &[(&str, &str)], message: &Value| {
-        let mut server: Server<()> =
-            Server::new(config.clone(), Binding::StreamableHttp, Time::ZERO)
+        let mut server: ServerEndpoint<()> =
+            ServerEndpoint::new(config.clone(), Binding::StreamableHttp, Time::ZERO)
                 .expect("a configuration");
         let stream = server.open(StreamKind::Post).expect("a stream");
-        let with = Inbound {
+        let with = FrameContext {
             http: Some(http_request(headers)),
-            ..Inbound::new(())
+            ..FrameContext::new(())
         };
         server
             .receive(stream, message.to_string().as_bytes(), with, Time::ZERO)
@@ -339,7 +344,7 @@ fn hdr_version_method_and_name_say_what_the_body_says() {
     assert_eq!(
         answer(&[version, method, name], &call),
         (None, None),
-        "served"
+        "in_flight"
     );
     assert_eq!(answer(&[method, name], &call), mismatch);
     assert_eq!(

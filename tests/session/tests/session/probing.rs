@@ -8,7 +8,7 @@ fn client() -> (RawClient, Value) {
     let mut client = RawClient::new(client_config(&all));
     let probe = client.drain().remove(0);
     assert_eq!(probe["method"], "server/discover");
-    check_message(newest(Era::PerRequest), true, None, &probe);
+    check_message(newest(Lifecycle::Discover), true, None, &probe);
     (client, probe)
 }
 
@@ -31,7 +31,10 @@ fn ver_fallback_any_error() {
         let (mut client, probe) = client();
         let next = client.send(&error(&probe, code, json!(null)));
         assert_eq!(next[0]["method"], "initialize", "{code}");
-        assert_eq!(next[0]["params"]["protocolVersion"], newest(Era::Handshake));
+        assert_eq!(
+            next[0]["params"]["protocolVersion"],
+            newest(Lifecycle::Initialize)
+        );
     }
 }
 
@@ -55,7 +58,7 @@ fn ver_fallback_silence() {
 fn ver_a_slow_server_is_waited_for_where_there_is_nothing_to_fall_back_to() {
     let wait = |revisions: &[&str]| {
         let config = client_config(revisions);
-        let waits = (config.probe, config.handshake);
+        let waits = (config.probe_timeout, config.handshake_timeout);
         let client = RawClient::new(config);
         let deadline = client.machine.poll_timeout().expect("a deadline");
         (deadline.after(client.now), waits)
@@ -134,8 +137,8 @@ fn ver_discover_agrees() {
     );
     let events = client.events();
     assert!(
-        matches!(&events[..], [ClientEvent::Agreed(agreed, verdict)]
-        if agreed.revision.as_str() == "2026-07-28" && verdict.era == Era::PerRequest),
+        matches!(&events[..], [ClientEvent::Negotiated(agreed, verdict)]
+        if agreed.revision.as_str() == "2026-07-28" && verdict.lifecycle == Lifecycle::Discover),
         "{events:?}"
     );
 }
@@ -150,7 +153,7 @@ fn ver_a_slow_server_is_probed_once_more() {
     let next = client.send(&error(&initialize, -32022, data.clone()));
     assert_eq!(next[0]["method"], "server/discover");
     client.send(&discovery(&next[0], json!(["2026-07-28"])));
-    assert!(matches!(client.events()[..], [ClientEvent::Agreed(..)]));
+    assert!(matches!(client.events()[..], [ClientEvent::Negotiated(..)]));
 }
 
 #[test]
@@ -183,7 +186,7 @@ fn ver_a_server_that_leaves_after_a_probe_is_started_again() {
         client
             .machine
             .closed(StreamId::DUPLEX, Closed::Lost, client.now);
-        assert!(matches!(client.events()[..], [ClientEvent::Restart]));
+        assert!(matches!(client.events()[..], [ClientEvent::RestartServer]));
         assert!(client.drain().is_empty());
         client.machine.restarted(client.now);
         assert_eq!(client.drain()[0]["method"], "initialize");
@@ -210,14 +213,14 @@ fn ver_a_verdict_saves_the_probe() {
         ("2025-06-18", "initialize"),
         ("2026-07-28", "server/discover"),
     ] {
-        let verdict: Verdict = verdict.parse().expect("known");
-        let machine = Client::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
+        let verdict: CachedNegotiation = verdict.parse().expect("known");
+        let machine = ClientEndpoint::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
         let mut client = RawClient::of(machine.expect("a configuration"), Time::ZERO);
         assert_eq!(client.drain()[0]["method"], method);
     }
     // A verdict that fails is no verdict.
-    let verdict: Verdict = "2025-06-18".parse().expect("known");
-    let machine = Client::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
+    let verdict: CachedNegotiation = "2025-06-18".parse().expect("known");
+    let machine = ClientEndpoint::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
     let mut client = RawClient::of(machine.expect("a configuration"), Time::ZERO);
     let initialize = client.drain().remove(0);
     let next = client.send(&error(
@@ -241,18 +244,18 @@ fn a_client_without_handshake_fails_at_an_old_server_with_words() {
     );
 }
 
-fn over_http() -> (Client, StreamId) {
+fn over_http() -> (ClientEndpoint, StreamId) {
     let all = newest_first();
     let config = std::sync::Arc::new(client_config(&all));
-    let mut client =
-        Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("a configuration");
+    let mut client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO)
+        .expect("a configuration");
     let mut out = Vec::new();
     let Some(Transmit::Frame { on, http, .. }) = client.poll_transmit(&mut out) else {
         panic!("no probe");
     };
     assert_eq!(
         http.revision.map(Revision::as_str),
-        Some(newest(Era::PerRequest))
+        Some(newest(Lifecycle::Discover))
     );
     assert_eq!(http.method.as_deref(), Some("server/discover"));
     (client, on)
@@ -261,7 +264,7 @@ fn over_http() -> (Client, StreamId) {
 /// What a client over HTTP does next: the method that it sends, or how it ends.
 fn after(status: u16, body: &str) -> String {
     let (mut client, on) = over_http();
-    let failure = Failure::Status {
+    let failure = TransportFailure::Status {
         code: status,
         body: body.as_bytes().to_vec(),
     };
@@ -309,7 +312,7 @@ fn ver_http_with_sse_is_the_last_resort() {
     let (mut client, on) = over_http();
     client.failed(
         on,
-        Failure::Status {
+        TransportFailure::Status {
             code: 405,
             body: Vec::new(),
         },
@@ -321,7 +324,7 @@ fn ver_http_with_sse_is_the_last_resort() {
     };
     client.failed(
         on,
-        Failure::Status {
+        TransportFailure::Status {
             code: 404,
             body: Vec::new(),
         },

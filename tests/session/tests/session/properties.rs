@@ -69,7 +69,7 @@ fn every_request_of_both_sides_ends_exactly_once_whatever_the_network_does() {
     println!("ended: {seen:?}; answered and cancelled: {answers:?}; reached: {reached:?}");
     // What is looked at after each step is no more than the limits, and as much.
     for role in ["client", "server"] {
-        for name in ["served", "sent", "tombstones"] {
+        for name in ["in_flight", "sent", "remembered_ids"] {
             assert!(reached.contains(&(role, name)), "{role} {name} {reached:?}");
         }
     }
@@ -158,7 +158,7 @@ fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
                 let _ = raw.machine.receive(
                     StreamId::DUPLEX,
                     text.as_bytes(),
-                    Inbound::new(()),
+                    FrameContext::new(()),
                     raw.now,
                 );
                 for event in raw.events() {
@@ -167,7 +167,7 @@ fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
                             revision_of.insert(request.key, request.revision().to_string());
                             waiting.push(request.key);
                         }
-                        ServerEvent::Listen { key, .. } => {
+                        ServerEvent::Subscribed { key, .. } => {
                             revision_of.insert(key, per_request()[0].to_owned());
                         }
                         _ => {}
@@ -184,8 +184,8 @@ fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
                         .log(Scope::During(key), Level::Error, None, json!(1));
                     let reply = match rng.below(4) {
                         0 => Reply::Error(PeerError::new(code::RESOURCE_NOT_FOUND, "no")),
-                        1 => Reply::Ask {
-                            asks: vec![("r".into(), Ask::new("roots/list", None))],
+                        1 => Reply::InputRequired {
+                            asks: vec![("r".into(), InputRequest::new("roots/list", None))],
                             state: Some("s".into()),
                         },
                         _ => Reply::Result(result(
@@ -323,9 +323,9 @@ fn hostile_frames_do_a_server_no_harm() {
         for _ in 0..300 {
             let frame = hostile(&mut rng);
             server
-                .receive(StreamId::DUPLEX, &frame, Inbound::new(()), Time::ZERO)
+                .receive(StreamId::DUPLEX, &frame, FrameContext::new(()), Time::ZERO)
                 .expect("open");
-            check_load(&server.load(), &most);
+            check_load(&server.usage(), &most);
             // Sometimes the program is slow.
             if rng.chance(70) || !server.wants_input() {
                 let events = std::iter::from_fn(|| server.poll_event());
@@ -342,7 +342,10 @@ fn hostile_frames_do_a_server_no_harm() {
                 }
             }
         }
-        assert!(requests <= most.served, "nothing was answered: {requests}");
+        assert!(
+            requests <= most.in_flight,
+            "nothing was answered: {requests}"
+        );
         // Two answers for a batch of two, three messages for the end of a subscription.
         assert!(frames <= 300 * 3);
     }
@@ -366,18 +369,18 @@ fn hostile_frames_do_a_client_no_harm() {
             if let Ok(key) = sent {
                 ends.insert(key, 0);
             }
-            check_load(&client.load(), &most);
+            check_load(&client.usage(), &most);
             let mut out = Vec::new();
             while client.poll_transmit(&mut out).is_some() {}
             while let Some(event) = client.poll_event() {
-                if let ClientEvent::Done(key, _) = event {
+                if let ClientEvent::Completed(key, _) = event {
                     *ends.get_mut(&key).expect("sent") += 1;
                 }
             }
         }
         client.shutdown(Time::ZERO);
         while let Some(event) = client.poll_event() {
-            if let ClientEvent::Done(key, _) = event {
+            if let ClientEvent::Completed(key, _) = event {
                 *ends.get_mut(&key).expect("sent") += 1;
             }
         }

@@ -46,10 +46,13 @@ fn ask(
             capabilities,
         ))
         .key;
-    let asks = vec![("q".to_owned(), Ask::new(method, Some(object(params))))];
+    let asks = vec![(
+        "q".to_owned(),
+        InputRequest::new(method, Some(object(params))),
+    )];
     let sent = server
         .machine
-        .reply(key, Reply::Ask { asks, state: None }, Time::ZERO);
+        .reply(key, Reply::InputRequired { asks, state: None }, Time::ZERO);
     let mut left = server.drain();
     assert_eq!(left.len(), usize::from(sent.is_ok()));
     sent.map(|_| match revision {
@@ -64,7 +67,7 @@ fn asked(
     capabilities: Value,
     method: &str,
     params: Value,
-) -> Result<mcp_exact_session::Asked, Option<i64>> {
+) -> Result<mcp_exact_session::ServerRequest, Option<i64>> {
     let mut config = client_config(&[revision]);
     config.capabilities = object(capabilities);
     let mut client = CheckedClient::ready(config, revision, json!({ "tools": {} }));
@@ -79,8 +82,8 @@ fn asked(
         );
         for event in client.events() {
             match event {
-                ClientEvent::Ask { ask, .. } => return Ok(ask),
-                ClientEvent::Done(_, Outcome::Error(error)) => return Err(error.code()),
+                ClientEvent::Request { request: ask, .. } => return Ok(ask),
+                ClientEvent::Completed(_, Outcome::Error(error)) => return Err(error.code()),
                 _ => {}
             }
         }
@@ -284,8 +287,11 @@ fn elic_complete_has_id_and_goes_to_the_initiator() {
             json!({}),
         ))
         .key;
-    let asks = vec![("q".to_owned(), Ask::new(ELICIT, Some(object(params))))];
-    server.reply(key, Reply::Ask { asks, state: None });
+    let asks = vec![(
+        "q".to_owned(),
+        InputRequest::new(ELICIT, Some(object(params))),
+    )];
+    server.reply(key, Reply::InputRequired { asks, state: None });
     // Another session was not asked.
     let mut other = url_server();
     let refused = say_complete(&mut other, json!({ "elicitationId": id }));
@@ -476,9 +482,12 @@ fn elic_decline_handled() {
         let answer = request.answers.result("q").expect("it came");
         assert_eq!(value(answer.object()), response);
         // The program goes on as it likes: it asks again, or it ends.
-        let asks = vec![("q".to_owned(), Ask::new(ELICIT, Some(object(form()))))];
+        let asks = vec![(
+            "q".to_owned(),
+            InputRequest::new(ELICIT, Some(object(form()))),
+        )];
         let again = server
-            .reply(request.key, Reply::Ask { asks, state: None })
+            .reply(request.key, Reply::InputRequired { asks, state: None })
             .remove(0);
         assert_eq!(again["result"]["resultType"], "input_required");
     }

@@ -214,7 +214,7 @@ fn canc_server_ends_listen() {
             json!({}),
         ));
         let events = server.events();
-        let [ServerEvent::Listen { key, .. }] = events[..] else {
+        let [ServerEvent::Subscribed { key, .. }] = events[..] else {
             panic!("{events:?}");
         };
         match shutdown {
@@ -301,10 +301,14 @@ fn prog_unique_whatever_the_program_brings() {
         let mut server = server(revision);
         let key = server.serve(&call(revision, json!(1), json!("t"))).key;
         let params = object(json!({ "_meta": { "progressToken": 1 } }));
-        let asks = vec![("r".to_owned(), Ask::new("roots/list", Some(params)))];
-        let sent = server
-            .machine
-            .reply(key, Reply::Ask { asks, state: None }, Time::ZERO);
+        let asks = vec![(
+            "r".to_owned(),
+            InputRequest::new("roots/list", Some(params)),
+        )];
+        let sent =
+            server
+                .machine
+                .reply(key, Reply::InputRequired { asks, state: None }, Time::ZERO);
         assert!(
             matches!(sent, Err(SendError::Params { .. })),
             "{revision}: {sent:?}"

@@ -10,8 +10,8 @@ use mcp_exact_tests_session::*;
 fn hdr_version_after_init() {
     for revision in SESSIONS {
         let config = Arc::new(client_config(&[revision]));
-        let client =
-            Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("offered");
+        let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO)
+            .expect("offered");
         let mut poster = Poster { client, revision };
         let (on, headers, first) = poster.out().remove(0);
         assert_eq!(header(&headers, "MCP-Protocol-Version"), None, "{revision}");
@@ -75,7 +75,8 @@ fn hdr_version_unsupported_400() {
 fn hdr_on_every_post_and_they_say_what_the_body_says() {
     let config = Arc::new(client_config(&[NEW]));
     let mut probing = Poster {
-        client: Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("offered"),
+        client: ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO)
+            .expect("offered"),
         revision: NEW,
     };
     let mut poster = Poster::new(NEW);
@@ -86,7 +87,7 @@ fn hdr_on_every_post_and_they_say_what_the_body_says() {
         config.extensions.requests = vec!["x/do".into()];
         let capabilities =
             json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {} });
-        Client::assume(
+        ClientEndpoint::resume(
             Arc::new(config),
             Binding::StreamableHttp,
             agreed_on(NEW, capabilities),
@@ -145,7 +146,7 @@ fn hdr_version_matches_the_body_after_another_revision_was_chosen() {
     // Today there is one such revision: the client fails rather than say two things.
     let config = Arc::new(client_config(&[NEW]));
     let mut client =
-        Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("offered");
+        ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("offered");
     let mut bytes = Vec::new();
     let Some(Transmit::Frame { on, http, .. }) = client.poll_transmit(&mut bytes) else {
         panic!("no probe");
@@ -157,7 +158,7 @@ fn hdr_version_matches_the_body_after_another_revision_was_chosen() {
     let body = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error })
         .to_string()
         .into_bytes();
-    client.failed(on, Failure::Status { code: 400, body }, Time::ZERO);
+    client.failed(on, TransportFailure::Status { code: 400, body }, Time::ZERO);
     let mut events = std::iter::from_fn(|| client.poll_event());
     assert!(events.any(|event| matches!(
         event,

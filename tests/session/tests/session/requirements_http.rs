@@ -64,7 +64,7 @@ fn http_202_in_every_revision() {
             .expect("a stream");
         posts
             .machine
-            .ping(Patience::default(), Time::ZERO)
+            .ping(RequestTimeout::default(), Time::ZERO)
             .expect("it leaves");
         let ping = posts.out().remove(0).1;
         let response = json!({ "jsonrpc": "2.0", "id": ping["id"], "result": {} });
@@ -105,7 +105,7 @@ fn http_rejected_status() {
         let stream = posts.machine.open(StreamKind::Post).expect("a stream");
         posts
             .machine
-            .receive(stream, b"{", Inbound::new(()), Time::ZERO)
+            .receive(stream, b"{", FrameContext::new(()), Time::ZERO)
             .expect("open");
         let sent = posts.out();
         match &sent[0].0 {
@@ -216,7 +216,7 @@ fn http_post_each_message_alone() {
                 &json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }),
             );
             for event in poster.events() {
-                if let ClientEvent::Ask { key, .. } = event {
+                if let ClientEvent::Request { key, .. } = event {
                     let roots = Ok(result(json!({ "roots": [] })));
                     poster
                         .client
@@ -434,9 +434,10 @@ fn sess_404_for_a_session_that_has_ended() {
             .machine
             .closed(stream, Closed::SessionEnded, Time::ZERO);
         let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
-        let received = posts
-            .machine
-            .receive(stream, list.as_bytes(), Inbound::new(()), Time::ZERO);
+        let received =
+            posts
+                .machine
+                .receive(stream, list.as_bytes(), FrameContext::new(()), Time::ZERO);
         let refused = received.expect_err("over");
         assert_eq!(
             (&refused, status_of_refusal(&refused)),
@@ -455,14 +456,15 @@ fn sess_restart_begins_with_initialize() {
         let (key, on, ..) = poster.request("tools/list", json!(null));
         poster.client.failed(
             on,
-            Failure::Status {
+            TransportFailure::Status {
                 code: 404,
                 body: Vec::new(),
             },
             Time::ZERO,
         );
         let events = poster.events();
-        let done = |event: &&ClientEvent| matches!(event, ClientEvent::Done(of, _) if *of == key);
+        let done =
+            |event: &&ClientEvent| matches!(event, ClientEvent::Completed(of, _) if *of == key);
         assert_eq!(events.iter().filter(done).count(), 1);
         assert!(
             events
@@ -472,8 +474,8 @@ fn sess_restart_begins_with_initialize() {
         );
         // The new session is a new machine, which knows nothing of the old one.
         let config = Arc::new(client_config(&[revision]));
-        let mut next =
-            Client::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("offered");
+        let mut next = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO)
+            .expect("offered");
         let mut bytes = Vec::new();
         let Some(Transmit::Frame { http, .. }) = next.poll_transmit(&mut bytes) else {
             panic!("nothing left");

@@ -117,8 +117,8 @@ fn life_initialize_not_cancelled_by_a_client_nor_for_a_server() {
         let cancel =
             json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
         assert!(server.send(&cancel).is_empty());
-        assert!(server.machine.agreed().is_some());
-        assert!(matches!(server.events()[..], [ServerEvent::Agreed(_)]));
+        assert!(server.machine.session_info().is_some());
+        assert!(matches!(server.events()[..], [ServerEvent::Negotiated(_)]));
     }
 }
 
@@ -183,7 +183,7 @@ fn life_negotiated_version_respected() {
             client.drain();
         }
         for method in of_servers {
-            if era(revision) == Some(Era::PerRequest) {
+            if lifecycle(revision) == Some(Lifecycle::Discover) {
                 continue;
             }
             let definition = method_is_known(revision, "ServerRequest", method);
@@ -225,8 +225,8 @@ fn declared_by_server(revision: &str, declares: bool) -> (CheckedServer, Value) 
         config.capabilities = JsonObject::new();
     }
     let mut server = CheckedServer::new(config, revision);
-    let answer = match era(revision) {
-        Some(Era::Handshake) => server.send(&initialize(revision, json!({}))).remove(0),
+    let answer = match lifecycle(revision) {
+        Some(Lifecycle::Initialize) => server.send(&initialize(revision, json!({}))).remove(0),
         _ => server
             .send(&request_at(
                 revision,
@@ -237,7 +237,7 @@ fn declared_by_server(revision: &str, declares: bool) -> (CheckedServer, Value) 
             ))
             .remove(0),
     };
-    if era(revision) == Some(Era::Handshake) {
+    if lifecycle(revision) == Some(Lifecycle::Initialize) {
         server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     }
     server.events();
@@ -352,8 +352,8 @@ fn declared_by_client(revision: &str, declares: bool) -> (CheckedClient, Value) 
         config.capabilities = JsonObject::new();
     }
     let mut client = CheckedClient::ready(config.clone(), revision, json!({ "tools": {} }));
-    let said = match era(revision) {
-        Some(Era::Handshake) => {
+    let said = match lifecycle(revision) {
+        Some(Lifecycle::Initialize) => {
             let first = RawClient::new(config).drain().remove(0);
             first["params"]["capabilities"].clone()
         }
@@ -373,8 +373,10 @@ fn check_client_capability(capability: &str, method: &str, params: &Value, first
         assert_eq!(declared, json!({}), "{revision}");
         let question = json!({ "jsonrpc": "2.0", "id": "q", "method": method, "params": params });
         let answers = client.send(&question);
-        match era(revision) {
-            Some(Era::Handshake) => assert_eq!(answers[0]["error"]["code"], -32601, "{revision}"),
+        match lifecycle(revision) {
+            Some(Lifecycle::Initialize) => {
+                assert_eq!(answers[0]["error"]["code"], -32601, "{revision}")
+            }
             _ => {
                 assert!(answers.is_empty(), "{revision}: {answers:?}");
                 assert!(matches!(client.violations()[..], [Violation::Method(_)]));

@@ -371,7 +371,7 @@ fn listed(poster: &mut Poster, tools: &Value) -> (Value, Vec<Violation>) {
     let (mut tools, mut violations) = (Value::Null, Vec::new());
     for event in poster.events() {
         match event {
-            ClientEvent::Done(_, Outcome::Result(raw)) => {
+            ClientEvent::Completed(_, Outcome::Result(raw)) => {
                 let result = value(raw.object());
                 assert_eq!(result["nextCursor"], "n");
                 tools = result["tools"].clone();

@@ -161,7 +161,7 @@ fn meta_reserved_keys_opaque() {
     let odd = json!({ "io.modelcontextprotocol/unknown": [null, 1.0, { "a": "\u{e9}" }], "mcp.dev/x": 5, "traceparent": {} });
     for revision in ["2025-06-18", "2025-11-25", NEW] {
         let mut server = CheckedServer::new(server_config(&[revision]), revision);
-        if era(revision) == Some(Era::Handshake) {
+        if lifecycle(revision) == Some(Lifecycle::Initialize) {
             server.send(&initialize(revision, json!({})));
             server.events();
         }
@@ -244,17 +244,17 @@ fn meta_undeclared_capability_32021() {
     for (ask, declared, required) in [
         (elicit(), json!({}), json!({ "elicitation": {} })),
         (
-            Ask::new("elicitation/create", Some(object(url))),
+            InputRequest::new("elicitation/create", Some(object(url))),
             json!({ "elicitation": {} }),
             json!({ "elicitation": { "url": {} } }),
         ),
         (
-            Ask::new("sampling/createMessage", Some(object(sample))),
+            InputRequest::new("sampling/createMessage", Some(object(sample))),
             json!({ "sampling": {} }),
             json!({ "sampling": { "tools": {} } }),
         ),
         (
-            Ask::new("roots/list", None),
+            InputRequest::new("roots/list", None),
             json!({ "sampling": {} }),
             json!({ "roots": {} }),
         ),
@@ -265,9 +265,10 @@ fn meta_undeclared_capability_32021() {
             .key;
         let asks = vec![("q".to_owned(), ask)];
         // META undeclared-not-relied: nothing leaves, and the error says what to answer with.
-        let refused = server
-            .machine
-            .reply(key, Reply::Ask { asks, state: None }, Time::ZERO);
+        let refused =
+            server
+                .machine
+                .reply(key, Reply::InputRequired { asks, state: None }, Time::ZERO);
         let Err(SendError::Capability { capability, .. }) = refused else {
             panic!("{refused:?}");
         };

@@ -77,7 +77,7 @@ fn mrtr_declared_only_by_every_set_of_capabilities() {
                     capabilities.clone(),
                 ))
                 .key;
-            let reply = Reply::Ask {
+            let reply = Reply::InputRequired {
                 asks: vec![("q".to_owned(), ask.clone())],
                 state: None,
             };
@@ -97,8 +97,8 @@ fn mrtr_declared_only_by_every_set_of_capabilities() {
     }
 }
 
-fn elicit_of(method: &str, params: Value) -> Ask {
-    Ask::new(method, Some(object(params)))
+fn elicit_of(method: &str, params: Value) -> InputRequest {
+    InputRequest::new(method, Some(object(params)))
 }
 
 #[test]
@@ -171,7 +171,10 @@ fn mrtr_keys_unique() {
     let twice = server
         .machine
         .reply(key, questions(&["q", "q"], None), Time::ZERO);
-    assert!(matches!(twice, Err(SendError::Asks(_))), "{twice:?}");
+    assert!(
+        matches!(twice, Err(SendError::InputRequests(_))),
+        "{twice:?}"
+    );
     assert!(server.drain().is_empty());
     let sent = server
         .reply(key, questions(&["q", "Q", ""], None))
@@ -187,9 +190,9 @@ fn mrtr_keys_unique() {
 #[test]
 fn mrtr_no_retry_assumed() {
     let mut config = server_config(&[NEW]);
-    config.limits.served = 1;
-    config.limits.sent = 1;
-    config.limits.tombstones = 1;
+    config.limits.in_flight = 1;
+    config.limits.pending = 1;
+    config.limits.remembered_ids = 1;
     let mut server = CheckedServer::ready(config, NEW, json!({}));
     for id in 0..500_u64 {
         // Each is abandoned, and none takes the place of another one.
@@ -284,7 +287,10 @@ fn mrtr_one_field() {
         ))
         .key;
     let nothing = server.machine.reply(key, questions(&[], None), Time::ZERO);
-    assert!(matches!(nothing, Err(SendError::Asks(_))), "{nothing:?}");
+    assert!(
+        matches!(nothing, Err(SendError::InputRequests(_))),
+        "{nothing:?}"
+    );
     let sent = server.reply(key, questions(&[], Some("s"))).remove(0);
     assert!(
         sent["result"]["requestState"].is_string() && sent["result"].get("inputRequests").is_none()
@@ -316,10 +322,11 @@ fn mrtr_request_kinds() {
         ))
         .key;
     for method in ["tools/list", "ping", "x/y", "elicitation/Create"] {
-        let asks = vec![("q".to_owned(), Ask::new(method, None))];
-        let sent = server
-            .machine
-            .reply(key, Reply::Ask { asks, state: None }, Time::ZERO);
+        let asks = vec![("q".to_owned(), InputRequest::new(method, None))];
+        let sent =
+            server
+                .machine
+                .reply(key, Reply::InputRequired { asks, state: None }, Time::ZERO);
         assert!(
             matches!(sent, Err(SendError::Method { .. })),
             "{method}: {sent:?}"

@@ -88,7 +88,7 @@ fn rpc_id_unique_after_answers_cancels_and_timeouts() {
         for _ in 0..20 {
             server
                 .machine
-                .ping(Patience::default(), now)
+                .ping(RequestTimeout::default(), now)
                 .expect("it leaves");
             let ping = server.drain().remove(0);
             assert!(ids.insert(ping["id"].to_string()), "{revision}");
@@ -236,7 +236,8 @@ fn rpc_result_or_error_set() {
             ),
             "{revision}: {events:?}"
         );
-        let done = |event: &ClientEvent| matches!(event, ClientEvent::Done(_, Outcome::Result(_)));
+        let done =
+            |event: &ClientEvent| matches!(event, ClientEvent::Completed(_, Outcome::Result(_)));
         assert!(!events.iter().any(done), "{revision}");
         let deadline = client.machine.poll_timeout();
         deadline
@@ -245,7 +246,7 @@ fn rpc_result_or_error_set() {
         let ended = events
             .iter()
             .chain(&client.events())
-            .filter(|event| matches!(event, ClientEvent::Done(..)))
+            .filter(|event| matches!(event, ClientEvent::Completed(..)))
             .count();
         assert_eq!(ended, 1, "{revision} {key:?}");
         // Every reply of a program is one of the two.
@@ -318,8 +319,10 @@ fn rpc_notification_no_id_in_any_revision() {
         let mut client = client_at(revision);
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "notifications/message", "params": { "level": "info", "data": 1 } });
         let answers = client.send(&message);
-        match era(revision) {
-            Some(Era::Handshake) => assert_eq!(answers[0]["error"]["code"], -32601, "{revision}"),
+        match lifecycle(revision) {
+            Some(Lifecycle::Initialize) => {
+                assert_eq!(answers[0]["error"]["code"], -32601, "{revision}")
+            }
             _ => assert!(answers.is_empty()),
         }
         assert!(
@@ -369,7 +372,7 @@ fn rpc_utf8_both_ways() {
             let now = server.now;
             server
                 .machine
-                .receive(StreamId::DUPLEX, &frame, Inbound::new(()), now)
+                .receive(StreamId::DUPLEX, &frame, FrameContext::new(()), now)
                 .expect("open");
             check_unaddressed(revision, &server.drain(), -32700);
             assert_eq!(server.violations().len(), 1);
@@ -473,7 +476,7 @@ fn rpc_legacy_codes_no_meaning() {
         let next = client.send(&json!({ "jsonrpc": "2.0", "id": probe["id"], "error": error }));
         assert_eq!(
             next[0]["params"]["protocolVersion"],
-            newest(Era::Handshake),
+            newest(Lifecycle::Initialize),
             "{code}"
         );
     }
@@ -484,7 +487,7 @@ fn rpc_no_server_requests() {
     let revision = "2026-07-28";
     let mut server = server(revision);
     let now = server.now;
-    assert!(server.machine.ping(Patience::default(), now).is_err());
+    assert!(server.machine.ping(RequestTimeout::default(), now).is_err());
     let schema = json!({ "type": "object", "properties": {} });
     let elicit = json!({ "message": "m", "requestedSchema": schema });
     let message = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
@@ -503,8 +506,11 @@ fn rpc_no_server_requests() {
             capabilities.clone(),
         );
         let key = server.serve(&call).key;
-        let asks = vec![("q".to_owned(), Ask::new(method, Some(object(params))))];
-        let sent = server.reply(key, Reply::Ask { asks, state: None });
+        let asks = vec![(
+            "q".to_owned(),
+            InputRequest::new(method, Some(object(params))),
+        )];
+        let sent = server.reply(key, Reply::InputRequired { asks, state: None });
         // One message, and that is the result of the request: MRTR embedded-only.
         assert_eq!(sent.len(), 1, "{method}");
         assert!(sent[0].get("method").is_none());

@@ -9,7 +9,7 @@ fn http_broken_stream_reissue() {
     let (key, on, headers, first) = poster.request("tools/call", json!({ "name": "x" }));
     poster.client.closed(on, Closed::Lost, Time::ZERO);
     assert!(
-        matches!(&poster.events()[..], [ClientEvent::Done(done, Outcome::Lost)] if *done == key)
+        matches!(&poster.events()[..], [ClientEvent::Completed(done, Outcome::Lost)] if *done == key)
     );
     let (_, again, more, second) = poster.request("tools/call", json!({ "name": "x" }));
     assert_ne!(first["id"], second["id"]);
@@ -82,7 +82,7 @@ fn http_one_stream_for_each_message() {
             .expect("declared");
         posts
             .machine
-            .ping(Patience::default(), Time::ZERO)
+            .ping(RequestTimeout::default(), Time::ZERO)
             .expect("it leaves");
         posts
             .machine

@@ -40,11 +40,11 @@ fn task_not_sent_undeclared() {
     let params = object(json!({ "messages": [], "maxTokens": 1, "task": {} }));
     let asks = vec![(
         "s".to_owned(),
-        Ask::new("sampling/createMessage", Some(params)),
+        InputRequest::new("sampling/createMessage", Some(params)),
     )];
     let sent = server
         .machine
-        .reply(key, Reply::Ask { asks, state: None }, Time::ZERO);
+        .reply(key, Reply::InputRequired { asks, state: None }, Time::ZERO);
     assert!(
         matches!(sent, Err(SendError::Capability { .. })),
         "{sent:?}"

@@ -75,9 +75,9 @@ fn mrtr_integrity_of_the_state() {
     );
     // Of another principal.
     let message = again(&state, json!({ "a": 1 })).to_string();
-    let with = Inbound {
+    let with = FrameContext {
         principal: Some(Principal("somebody".into())),
-        ..Inbound::new(())
+        ..FrameContext::new(())
     };
     server
         .machine
@@ -111,7 +111,7 @@ fn mrtr_declared_only_and_three_methods() {
     let sent = server
         .machine
         .reply(key, questions(&["q"], None), server.now);
-    assert!(matches!(sent, Err(SendError::Asks(_))), "{sent:?}");
+    assert!(matches!(sent, Err(SendError::InputRequests(_))), "{sent:?}");
     assert!(server.drain().is_empty());
 }
 
@@ -130,7 +130,7 @@ fn mrtr_a_state_needs_a_seal() {
     let sent = server
         .machine
         .reply(key, questions(&["q"], Some("s")), server.now);
-    assert!(matches!(sent, Err(SendError::Asks(_))), "{sent:?}");
+    assert!(matches!(sent, Err(SendError::InputRequests(_))), "{sent:?}");
     assert_eq!(
         server
             .machine
@@ -160,11 +160,11 @@ fn mrtr_state_echo_and_new_id_under_one_key() {
                 .send(&json!({ "jsonrpc": "2.0", "id": id, "result": body }))
                 .is_empty()
         );
-        let asks: Vec<AskKey> = client
+        let asks: Vec<ServerRequestKey> = client
             .events()
             .iter()
             .filter_map(|event| match event {
-                ClientEvent::Ask {
+                ClientEvent::Request {
                     key: ask, during, ..
                 } if *during == Some(key) => Some(*ask),
                 _ => None,
@@ -213,7 +213,7 @@ fn client_id(_: &mut RawClient, first: &Value) -> Value {
 fn mrtr_a_question_that_was_not_declared_ends_the_request() {
     let mut config = client_config(&[NEW]);
     config.capabilities = JsonObject::new();
-    config.limits.rounds = 1;
+    config.limits.retries = 1;
     let mut client = RawClient::begun(config, NEW, json!({ "tools": {} }));
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
     let body = json!({ "resultType": "input_required", "inputRequests": { "q": { "method": "roots/list" } } });

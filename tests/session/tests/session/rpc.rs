@@ -125,7 +125,7 @@ fn rpc_utf8() {
     let bytes = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}";
     server
         .machine
-        .receive(StreamId::DUPLEX, bytes, Inbound::new(()), server.now)
+        .receive(StreamId::DUPLEX, bytes, FrameContext::new(()), server.now)
         .expect("open");
     assert_eq!(server.drain()[0]["error"]["code"], -32700);
 }
@@ -335,7 +335,7 @@ fn rpc_batch_of_notifications_and_responses_is_not_answered() {
     let mut server = begun("2025-03-26");
     server
         .machine
-        .ping(Patience::default(), server.now)
+        .ping(RequestTimeout::default(), server.now)
         .expect("it leaves");
     let id = server.drain()[0]["id"].clone();
     let frame = json!([
@@ -345,7 +345,7 @@ fn rpc_batch_of_notifications_and_responses_is_not_answered() {
     assert!(server.send(&frame).is_empty());
     assert!(matches!(
         server.events()[..],
-        [ServerEvent::Done(_, Outcome::Result(_))]
+        [ServerEvent::Completed(_, Outcome::Result(_))]
     ));
 }
 
@@ -387,8 +387,8 @@ fn rpc_batch_reaches_a_client_too() {
     ]));
     assert!(answers.is_empty(), "the roots are missing");
     let events = client.events();
-    assert!(matches!(&events[0], ClientEvent::Done(done, Outcome::Result(_)) if *done == key));
-    let ClientEvent::Ask { key, .. } = events[1] else {
+    assert!(matches!(&events[0], ClientEvent::Completed(done, Outcome::Result(_)) if *done == key));
+    let ClientEvent::Request { key, .. } = events[1] else {
         panic!("{events:?}");
     };
     client

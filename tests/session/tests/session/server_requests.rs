@@ -41,7 +41,7 @@ fn cap_a_server_asks_by_itself_what_the_client_has_declared() {
         raw.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": answer }));
         let events = raw.events();
         assert!(
-            matches!(&events[..], [ServerEvent::Progress(one, _), ServerEvent::Done(two, Outcome::Result(_))] if *one == key && *two == key),
+            matches!(&events[..], [ServerEvent::Progress(one, _), ServerEvent::Completed(two, Outcome::Result(_))] if *one == key && *two == key),
             "{events:?}"
         );
         let refused = raw
@@ -129,12 +129,12 @@ fn canc_requests_of_a_server_time_out_and_are_cancelled() {
         json!({ "roots": {} }),
     );
     let ask = |raw: &mut RawServer| {
-        let patience = Patience {
-            timeout: Duration::from_secs(1),
-            ..Patience::default()
+        let timeout = RequestTimeout {
+            idle: Duration::from_secs(1),
+            ..RequestTimeout::default()
         };
         let options = CallOptions {
-            patience: Some(patience),
+            timeout: Some(timeout),
             ..CallOptions::default()
         };
         let key = raw
@@ -161,7 +161,7 @@ fn canc_requests_of_a_server_time_out_and_are_cancelled() {
     );
     let events = raw.events();
     assert!(
-        matches!(&events[..], [ServerEvent::Done(one, Outcome::TimedOut), ServerEvent::Done(two, Outcome::Cancelled)] if *one == late && *two == stopped),
+        matches!(&events[..], [ServerEvent::Completed(one, Outcome::TimedOut), ServerEvent::Completed(two, Outcome::Cancelled)] if *one == late && *two == stopped),
         "{events:?}"
     );
 }
@@ -186,7 +186,7 @@ fn a_request_of_a_server_is_checked_as_a_question_in_a_reply_is() {
         ("elicitation/create", url, Some("elicitation.url")),
     ] {
         let params = Some(object(params));
-        let asks = vec![("q".to_owned(), Ask::new(method, params.clone()))];
+        let asks = vec![("q".to_owned(), InputRequest::new(method, params.clone()))];
         let alone = raw
             .machine
             .request(Scope::Peer, method, params, options(false), raw.now);
@@ -195,7 +195,7 @@ fn a_request_of_a_server_is_checked_as_a_question_in_a_reply_is() {
         let key = raw.request().key;
         let asked = raw
             .machine
-            .reply(key, Reply::Ask { asks, state: None }, raw.now);
+            .reply(key, Reply::InputRequired { asks, state: None }, raw.now);
         assert_eq!(alone.clone().map(drop), asked.map(drop), "{method}");
         match (alone, capability) {
             (Err(SendError::Params { .. }), None) => {}

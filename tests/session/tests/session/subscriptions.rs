@@ -24,7 +24,7 @@ fn sub_ack_first_tagged_and_opt_in() {
     assert_eq!(first[0]["params"]["notifications"], filter);
     check_message(NEW, false, None, &first[0]);
     let events = server.events();
-    let [ServerEvent::Listen { key, .. }] = events[..] else {
+    let [ServerEvent::Subscribed { key, .. }] = events[..] else {
         panic!("{events:?}");
     };
     assert_eq!(server.machine.publish(&Change::Prompts), 0);
@@ -100,7 +100,7 @@ fn sub_a_client_hears_and_takes_every_kind_of_end() {
         );
         client.send(&ack);
         assert!(
-            matches!(&client.events()[..], [ClientEvent::Listening(of, filter)] if *of == key && filter.tools)
+            matches!(&client.events()[..], [ClientEvent::Subscribed(of, filter)] if *of == key && filter.tools)
         );
         assert_eq!(client.machine.poll_timeout(), None, "it lasts");
         client.send(&changed);

@@ -3,7 +3,7 @@
 use mcp_2025_06_18 as mcp;
 use mcp_exact_tests_session::*;
 
-fn called(revision: &str, params: Value) -> (RawServer, Incoming<()>) {
+fn called(revision: &str, params: Value) -> (RawServer, IncomingRequest<()>) {
     let mut server = RawServer::begun(server_config(&[revision]), revision, json!({}));
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     server.send(&call);
@@ -61,7 +61,7 @@ fn results_and_errors_are_typed_by_the_request_that_they_answer() {
     };
     let list = raw.decode_as::<mcp::ListToolsRequest>().expect("it fits");
     assert_eq!(list.tools[0].name, "echo");
-    let revision = pair.client.agreed().expect("agreed").revision;
+    let revision = pair.client.session_info().expect("agreed").revision;
     let typed = raw.typed::<ServerResults>("tools/list", revision);
     assert!(
         matches!(
@@ -73,11 +73,11 @@ fn results_and_errors_are_typed_by_the_request_that_they_answer() {
     let params = mcp::CallToolRequestParams::new("nothing");
     let now = pair.now;
     pair.client
-        .request_as::<mcp::CallToolRequest>(&params, CallOptions::default(), now)
+        .request_typed::<mcp::CallToolRequest>(&params, CallOptions::default(), now)
         .expect("it leaves");
     pair.run();
     let error = pair.heard.iter().find_map(|event| match event {
-        ClientEvent::Done(_, Outcome::Error(error)) => Some(error.clone()),
+        ClientEvent::Completed(_, Outcome::Error(error)) => Some(error.clone()),
         _ => None,
     });
     assert_eq!(error.and_then(|error| error.code()), Some(-32602));
@@ -89,7 +89,10 @@ fn questions_and_answers_are_typed() {
     client.drain();
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" }));
     let events = client.events();
-    let ClientEvent::Ask { key, ask, .. } = &events[0] else {
+    let ClientEvent::Request {
+        key, request: ask, ..
+    } = &events[0]
+    else {
         panic!("{events:?}");
     };
     let typed = ask.typed().expect("it fits");
@@ -111,7 +114,9 @@ type Home = mcp::V2025_06_18;
 fn a_handler_at_home_serves_requests_of_every_revision() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let (mut server, request) = called(revision, json!({ "name": "echo", "x-more": [1] }));
-        let home = request.at::<Home>(LossPolicy::Refuse).expect("it fits");
+        let home = request
+            .typed_as::<Home>(LossPolicy::Refuse)
+            .expect("it fits");
         assert_eq!(home.value.id, *request.id());
         let mcp::ClientRequest::CallTool(call) = &home.value.request else {
             panic!("{revision}: {home:?}");
@@ -122,7 +127,7 @@ fn a_handler_at_home_serves_requests_of_every_revision() {
             structured_content: Some(JsonObject::new()),
             ..mcp::CallToolResult::new(vec![mcp::TextContent::new("{}").into()])
         };
-        let reply = request.reply_at::<Home>(&result, LossPolicy::Report);
+        let reply = request.reply_as::<Home>(&result, LossPolicy::Report);
         let Converted { value, losses } = reply.expect("convertible");
         let older = ["2024-11-05", "2025-03-26"].contains(&revision);
         assert_eq!(losses.len(), usize::from(older), "{revision}: {losses:?}");
@@ -143,21 +148,29 @@ fn what_home_cannot_say_is_refused_or_told_as_the_program_wants() {
         "2025-11-25",
         json!({ "name": "echo", "task": { "ttl": 5 } }),
     );
-    let told = request.at::<Home>(LossPolicy::Report).expect("convertible");
+    let told = request
+        .typed_as::<Home>(LossPolicy::Report)
+        .expect("convertible");
     let dropped = told
         .losses
         .iter()
         .filter(|loss| loss.kind == LossKind::Dropped);
     let dropped: Vec<&str> = dropped.map(|loss| loss.pointer.as_str()).collect();
     assert_eq!(dropped, ["/task"]);
-    let refused = request.at::<Home>(LossPolicy::Refuse).expect_err("lossy");
+    let refused = request
+        .typed_as::<Home>(LossPolicy::Refuse)
+        .expect_err("lossy");
     assert_eq!(refused.code(), Some(-32602));
     let data = refused.data().map(|data| data.text().to_owned());
     assert_eq!(data.as_deref(), Some("{\"pointer\":\"/task\"}"));
-    let quiet = request.at::<Home>(LossPolicy::Accept).expect("convertible");
+    let quiet = request
+        .typed_as::<Home>(LossPolicy::Accept)
+        .expect("convertible");
     assert!(quiet.losses.is_empty());
     let (_, bad) = called("2024-11-05", json!({ "name": 5 }));
-    let error = bad.at::<Home>(LossPolicy::Accept).expect_err("a number");
+    let error = bad
+        .typed_as::<Home>(LossPolicy::Accept)
+        .expect_err("a number");
     assert_eq!(error.code(), Some(-32602));
 }
 
@@ -171,7 +184,7 @@ fn a_client_at_home_talks_to_a_server_of_every_revision() {
             ..mcp::CallToolRequestParams::new("echo")
         };
         let now = pair.now;
-        let sent = pair.client.request_at::<Home, mcp::CallToolRequest>(
+        let sent = pair.client.request_as::<Home, mcp::CallToolRequest>(
             &params,
             CallOptions::default(),
             LossPolicy::Report,
@@ -180,12 +193,12 @@ fn a_client_at_home_talks_to_a_server_of_every_revision() {
         let key = sent.expect("it leaves").value;
         pair.run();
         let raw = pair.heard.iter().find_map(|event| match event {
-            ClientEvent::Done(done, Outcome::Result(raw)) if *done == key => Some(raw.clone()),
+            ClientEvent::Completed(done, Outcome::Result(raw)) if *done == key => Some(raw.clone()),
             _ => None,
         });
         let raw = raw.unwrap_or_else(|| panic!("{revision}: {:?}", pair.heard));
-        let agreed = pair.client.agreed().expect("agreed").revision;
-        let home = raw.at::<Home, mcp::CallToolRequest>(agreed, LossPolicy::Report);
+        let agreed = pair.client.session_info().expect("agreed").revision;
+        let home = raw.typed_as::<Home, mcp::CallToolRequest>(agreed, LossPolicy::Report);
         let home = home.expect("it fits").value;
         assert!(
             matches!(home.content[0], mcp::ContentBlock::Text(_)),

@@ -12,15 +12,15 @@ use mcp_exact_tests_support::Rng;
 /// A client and a server with a network between them that loses, repeats and reorders frames.
 pub(crate) struct World {
     rng: Rng,
-    client: Client,
-    server: Server<()>,
+    client: ClientEndpoint,
+    server: ServerEndpoint<()>,
     now: Time,
     to_server: VecDeque<Vec<u8>>,
     to_client: VecDeque<Vec<u8>>,
     /// Percent of frames that are lost, repeated or delayed.
     faults: usize,
     waiting: Vec<RequestKey>,
-    questions: Vec<(AskKey, String)>,
+    questions: Vec<(ServerRequestKey, String)>,
     ends: BTreeMap<RequestKey, usize>,
     /// The same of the server's own requests.
     server_ends: BTreeMap<RequestKey, usize>,
@@ -105,15 +105,15 @@ impl Account {
 /// Limits that a short run reaches.
 pub(crate) fn limits() -> Limits {
     Limits {
-        served: 4,
-        served_bytes: 640,
-        sent: 8,
+        in_flight: 4,
+        in_flight_bytes: 640,
+        pending: 8,
         queued: 32,
-        tombstones: 2,
+        remembered_ids: 2,
         notifications_per_second: 50,
         subscriptions: 1,
-        asks: 4,
-        rounds: 3,
+        input_requests: 4,
+        retries: 3,
         ..Limits::default()
     }
 }
@@ -128,10 +128,10 @@ impl World {
     ) -> Self {
         let mut client_config = client_config(client_revisions);
         client_config.limits = limits();
-        client_config.patience.timeout = Duration::from_secs(3);
+        client_config.request_timeout.idle = Duration::from_secs(3);
         let mut server_config = server_config(server_revisions);
         server_config.limits = limits();
-        server_config.patience.timeout = Duration::from_secs(2);
+        server_config.request_timeout.idle = Duration::from_secs(2);
         Self {
             rng: Rng::new(seed),
             client: client(client_config),
@@ -244,9 +244,9 @@ impl World {
                 return;
             }
             1 => {
-                let asks = vec![("a".to_owned(), Ask::new("roots/list", None))];
+                let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
                 let state = Some("state".to_owned());
-                Reply::Ask { asks, state }
+                Reply::InputRequired { asks, state }
             }
             2 => Reply::Error(PeerError::internal("no")),
             _ => Reply::Result(result(
@@ -284,7 +284,7 @@ impl World {
         match self.rng.below(3) {
             0 => drop(self.server.publish(&Change::Tools)),
             1 => {
-                if let Ok(key) = self.server.ping(Patience::default(), self.now) {
+                if let Ok(key) = self.server.ping(RequestTimeout::default(), self.now) {
                     self.server_ends.insert(key, 0);
                 }
             }
@@ -312,7 +312,7 @@ impl World {
         }
         let message: Value = serde_json::from_slice(&frame).expect("JSON");
         if to_server {
-            let with = Inbound::new(());
+            let with = FrameContext::new(());
             let taken = self
                 .server
                 .receive(StreamId::DUPLEX, &frame, with, self.now);
@@ -330,22 +330,23 @@ impl World {
     }
 
     fn client_is_modern(&self) -> bool {
-        let agreed = self.client.agreed();
-        agreed.is_some_and(|agreed| era(agreed.revision.as_str()) == Some(Era::PerRequest))
+        let agreed = self.client.session_info();
+        agreed
+            .is_some_and(|agreed| lifecycle(agreed.revision.as_str()) == Some(Lifecycle::Discover))
     }
 
     /// What both machines hold after one thing has happened.
     fn check_loads(&mut self) {
         let most = limits();
         for (role, load) in [
-            ("client", self.client.load()),
-            ("server", self.server.load()),
+            ("client", self.client.usage()),
+            ("server", self.server.usage()),
         ] {
             check_load(&load, &most);
             for (name, held, bound) in [
-                ("served", load.served, most.served),
-                ("sent", load.sent, most.sent),
-                ("tombstones", load.tombstones, most.tombstones),
+                ("in_flight", load.in_flight, most.in_flight),
+                ("sent", load.pending, most.pending),
+                ("remembered_ids", load.remembered_ids, most.remembered_ids),
                 ("subscriptions", load.subscriptions, most.subscriptions),
             ] {
                 if held == bound {
@@ -364,8 +365,8 @@ impl World {
 
     fn judge(&mut self, from_client: bool, frame: &[u8]) {
         let agreed = match from_client {
-            true => self.client.agreed(),
-            false => self.server.agreed().or(self.client.agreed()),
+            true => self.client.session_info(),
+            false => self.server.session_info().or(self.client.session_info()),
         };
         let agreed = agreed.map(|agreed| agreed.revision.as_str());
         if let Some(judge) = &mut self.judge {
@@ -381,17 +382,19 @@ impl World {
         while let Some(event) = self.client.poll_event() {
             self.told.transcript.push(format!("{event:?}"));
             match event {
-                ClientEvent::Done(key, outcome) => {
+                ClientEvent::Completed(key, outcome) => {
                     *self.ends.get_mut(&key).expect("sent") += 1;
                     self.told.ended("client", &outcome);
                 }
-                ClientEvent::Ask { key, ask, .. } => {
+                ClientEvent::Request {
+                    key, request: ask, ..
+                } => {
                     self.questions.push((key, ask.method().to_owned()));
                 }
-                ClientEvent::AskCancelled(_) if !self.client_is_modern() => {
+                ClientEvent::RequestCancelled(_) if !self.client_is_modern() => {
                     self.served[1].cancelled += 1;
                 }
-                ClientEvent::Restart => self.client.restarted(self.now),
+                ClientEvent::RestartServer => self.client.restarted(self.now),
                 _ => {}
             }
         }
@@ -406,7 +409,7 @@ impl World {
                     self.waiting.push(request.key);
                 }
                 ServerEvent::Cancelled { .. } => self.served[0].cancelled += 1,
-                ServerEvent::Done(key, outcome) => {
+                ServerEvent::Completed(key, outcome) => {
                     *self.server_ends.get_mut(&key).expect("sent") += 1;
                     self.told.ended("server", &outcome);
                 }
@@ -416,9 +419,9 @@ impl World {
         let ends = self.ends.values().chain(self.server_ends.values());
         assert!(ends.into_iter().all(|ends| *ends <= 1), "ended twice");
         if !self.over {
-            self.served[0].check_open(self.server.load().served);
+            self.served[0].check_open(self.server.usage().in_flight);
             if !self.client_is_modern() {
-                self.served[1].check_open(self.client.load().asks);
+                self.served[1].check_open(self.client.usage().server_requests);
             }
         }
     }
@@ -488,8 +491,14 @@ impl World {
             let answers = (account.totals().1, account.cancelled);
             self.told.answers.insert(role, answers);
         }
-        for load in [self.client.load(), self.server.load()] {
-            let held = (load.served, load.sent, load.asks, load.streams, load.queued);
+        for load in [self.client.usage(), self.server.usage()] {
+            let held = (
+                load.in_flight,
+                load.pending,
+                load.server_requests,
+                load.streams,
+                load.queued,
+            );
             assert_eq!(held, (0, 0, 0, 0, 0), "{load:?}");
         }
         self.told.judge = self.judge;

@@ -21,7 +21,7 @@ pub(super) fn body() -> Vec<String> {
     let (mut client, on, _) = posted(config);
     let error = json!({ "code": -32000, "message": "m", "data": "x".repeat(400) });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "error": error }).to_string();
-    let why = Failure::Status {
+    let why = TransportFailure::Status {
         code: 400,
         body: body.into_bytes(),
     };
@@ -30,7 +30,7 @@ pub(super) fn body() -> Vec<String> {
     let Some(ClientEvent::Violation(violation)) = events.next() else {
         panic!("no violation");
     };
-    let Some(ClientEvent::Done(_, Outcome::Error(error))) = events.next() else {
+    let Some(ClientEvent::Completed(_, Outcome::Error(error))) = events.next() else {
         panic!("no end");
     };
     assert!(error.is_local());
@@ -86,13 +86,13 @@ fn short(limits: &mut Limits) {
 }
 
 pub(super) fn served() -> Vec<String> {
-    let mut client = client(|limits| limits.served = 1);
+    let mut client = client(|limits| limits.in_flight = 1);
     assert!(client.send(&roots(1)).is_empty());
     vec![limit_of(&client.send(&roots(2))[0])]
 }
 
 pub(super) fn served_bytes() -> Vec<String> {
-    let mut client = client(|limits| limits.served_bytes = 200);
+    let mut client = client(|limits| limits.in_flight_bytes = 200);
     let big = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list", "params": { "x": "x".repeat(150) } });
     assert!(client.send(&big(1)).is_empty());
     vec![limit_of(&client.send(&big(2))[0])]
@@ -104,7 +104,7 @@ fn request(client: &mut RawClient) -> Result<RequestKey, SendError> {
 }
 
 pub(super) fn sent() -> Vec<String> {
-    let mut client = client(|limits| limits.sent = 2);
+    let mut client = client(|limits| limits.pending = 2);
     assert!(request(&mut client).is_ok() && request(&mut client).is_ok());
     refused(request(&mut client))
 }
@@ -120,11 +120,11 @@ fn answered(set: fn(&mut Limits), body: &Value) -> RawClient {
 pub(super) fn sent_between_rounds() -> Vec<String> {
     let requests = json!({ "q": { "method": "roots/list" } });
     let body = json!({ "resultType": "input_required", "inputRequests": requests });
-    refused(request(&mut answered(|limits| limits.sent = 1, &body)))
+    refused(request(&mut answered(|limits| limits.pending = 1, &body)))
 }
 
 pub(super) fn cancelled_forgotten() {
-    let mut client = client(|limits| limits.tombstones = 1);
+    let mut client = client(|limits| limits.remembered_ids = 1);
     let mut asks = Vec::new();
     for id in 1..=2 {
         assert!(client.send(&roots(id)).is_empty());
@@ -133,7 +133,7 @@ pub(super) fn cancelled_forgotten() {
             &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
         );
         asks.extend(client.events().into_iter().filter_map(|event| match event {
-            ClientEvent::Ask { key, .. } => Some(key),
+            ClientEvent::Request { key, .. } => Some(key),
             _ => None,
         }));
     }
@@ -148,7 +148,7 @@ pub(super) fn cancelled_forgotten() {
         answers,
         [Err(SendError::UnknownRequest), Ok(Sent::Suppressed)]
     );
-    assert_eq!(client.machine.load().tombstones, 1);
+    assert_eq!(client.machine.usage().remembered_ids, 1);
 }
 
 /// Asks for elicitations of these ids, and says which completions the program is told of.
@@ -158,7 +158,7 @@ fn completed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
         let ask =
             json!({ "jsonrpc": "2.0", "id": at, "method": "elicitation/create", "params": params });
         assert!(client.send(&ask).is_empty());
-        assert!(matches!(client.events()[..], [ClientEvent::Ask { .. }]));
+        assert!(matches!(client.events()[..], [ClientEvent::Request { .. }]));
     }
     let mut told = Vec::new();
     for id in ids {
@@ -171,7 +171,7 @@ fn completed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
 
 pub(super) fn elicitations_forgotten() {
     let ids = ["a", "b"].map(str::to_owned);
-    let mut client = client(|limits| limits.tombstones = 1);
+    let mut client = client(|limits| limits.remembered_ids = 1);
     assert_eq!(completed(&mut client, &ids), [false, true]);
 }
 
@@ -191,7 +191,7 @@ fn progressed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
         let task = json!({ "taskId": id, "status": "working", "createdAt": "2026-01-01T00:00:00Z",
             "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 });
         client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "task": task } }));
-        assert!(matches!(client.events()[..], [ClientEvent::Done(..)]));
+        assert!(matches!(client.events()[..], [ClientEvent::Completed(..)]));
     }
     let mut told = Vec::new();
     for token in tokens {
@@ -211,9 +211,9 @@ fn progressed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
 
 pub(super) fn tasks_forgotten() {
     let ids = ["a", "b"].map(str::to_owned);
-    let mut client = client(|limits| limits.tombstones = 1);
+    let mut client = client(|limits| limits.remembered_ids = 1);
     assert_eq!(progressed(&mut client, &ids), [false, true]);
-    assert_eq!(client.machine.load().tasks, 1);
+    assert_eq!(client.machine.usage().tasks, 1);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn limits_a_task_with_a_long_id_is_not_remembered() {
     let ids = ["x".repeat(65), "x".repeat(64)];
     let mut client = client(short);
     assert_eq!(progressed(&mut client, &ids), [false, true]);
-    assert_eq!(client.machine.load().tasks, 1);
+    assert_eq!(client.machine.usage().tasks, 1);
 }
 
 pub(super) fn requests_per_second() -> Vec<String> {
@@ -262,12 +262,12 @@ fn outcome(mut client: RawClient) -> Vec<String> {
 pub(super) fn asks() -> Vec<String> {
     let ask = json!({ "method": "roots/list" });
     let body = json!({ "resultType": "input_required", "inputRequests": { "a": ask, "b": ask } });
-    outcome(answered(|limits| limits.asks = 1, &body))
+    outcome(answered(|limits| limits.input_requests = 1, &body))
 }
 
 pub(super) fn rounds() -> Vec<String> {
     let body = json!({ "resultType": "input_required", "requestState": "x" });
-    outcome(answered(|limits| limits.rounds = 0, &body))
+    outcome(answered(|limits| limits.retries = 0, &body))
 }
 
 pub(super) fn state_bytes() -> Vec<String> {
@@ -276,11 +276,12 @@ pub(super) fn state_bytes() -> Vec<String> {
 }
 
 /// A client over HTTP that has asked for the tools, the stream of its POST, and its message.
-fn posted(config: ClientConfig) -> (Client, StreamId, Value) {
+fn posted(config: ClientConfig) -> (ClientEndpoint, StreamId, Value) {
     let agreed = json!({ "revision": NEW, "capabilities": { "tools": {} } });
-    let agreed: Agreed = agreed.to_string().parse().expect("an agreement");
+    let agreed: SessionInfo = agreed.to_string().parse().expect("an agreement");
     let http = Binding::StreamableHttp;
-    let mut client = Client::assume(config.into(), http, agreed, 0, Time::ZERO).expect("offered");
+    let mut client =
+        ClientEndpoint::resume(config.into(), http, agreed, 0, Time::ZERO).expect("offered");
     let options = CallOptions::default();
     let key = client.request("tools/list", None, options, Time::ZERO);
     let mut sent = Vec::new();

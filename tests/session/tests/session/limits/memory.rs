@@ -19,7 +19,7 @@ macro_rules! fill {
         let mut count = 0_u64;
         while $side.machine.wants_input() {
             count += 1;
-            assert!(count < 100, "{:?}", $side.machine.load());
+            assert!(count < 100, "{:?}", $side.machine.usage());
             let text = $message(count).to_string();
             $side.send_text(&text);
         }
@@ -56,7 +56,7 @@ fn limits_events_of_a_server_count_by_bytes() {
         let mut server = server(small);
         let taken = fill!(server, message);
         assert!((2..=3).contains(&taken), "{kind}: {taken}");
-        let load = server.machine.load();
+        let load = server.machine.usage();
         assert!(
             (3 * BIG..5 * BIG).contains(&load.events_bytes),
             "{kind}: {load:?}"
@@ -65,13 +65,13 @@ fn limits_events_of_a_server_count_by_bytes() {
         let refused = server.machine.receive(
             StreamId::DUPLEX,
             text.as_bytes(),
-            Inbound::new(()),
+            FrameContext::new(()),
             server.now,
         );
         assert_eq!(refused, Err(ReceiveError::Full), "{kind}");
         server.events();
         assert!(server.machine.wants_input(), "{kind}");
-        assert_eq!(server.machine.load().events_bytes, 0);
+        assert_eq!(server.machine.usage().events_bytes, 0);
     }
 }
 
@@ -82,7 +82,7 @@ fn limits_cancelled_requests_count_until_they_are_taken() {
     let mut count = 0_u64;
     while server.machine.wants_input() {
         count += 1;
-        assert!(count < 100, "{:?}", server.machine.load());
+        assert!(count < 100, "{:?}", server.machine.usage());
         let call = json!({ "jsonrpc": "2.0", "id": count, "method": "tools/list", "params": { "cursor": big() } });
         server.send(&call);
         let params = json!({ "requestId": count });
@@ -92,7 +92,7 @@ fn limits_cancelled_requests_count_until_they_are_taken() {
             );
         }
     }
-    assert!(server.machine.load().served_bytes < 2 * BIG);
+    assert!(server.machine.usage().in_flight_bytes < 2 * BIG);
     server.events();
     assert!(server.machine.wants_input());
 }
@@ -112,7 +112,7 @@ fn limits_events_of_a_client_count_by_bytes() {
         assert!((2..=3).contains(&taken), "{at}: {taken}");
         client.events();
         assert!(client.machine.wants_input(), "{at}");
-        assert_eq!(client.machine.load().events_bytes, 0);
+        assert_eq!(client.machine.usage().events_bytes, 0);
     }
 }
 
@@ -136,14 +136,17 @@ fn limits_outcomes_and_progress_count_by_bytes() {
             }
             wanted
         });
-        assert_eq!(taken.count(), 3, "{:?}", client.machine.load());
+        assert_eq!(taken.count(), 3, "{:?}", client.machine.usage());
         client.events();
         assert!(client.machine.wants_input());
     }
     let mut server = server(small);
     let now = server.now;
     for _ in 0..4 {
-        server.machine.ping(Patience::default(), now).expect("sent");
+        server
+            .machine
+            .ping(RequestTimeout::default(), now)
+            .expect("sent");
     }
     for sent in server.drain() {
         if server.machine.wants_input() {
@@ -184,7 +187,7 @@ fn limits_of_nothing_let_one_thing_at_a_time_through() {
         let received = server.machine.receive(
             StreamId::DUPLEX,
             ping.to_string().as_bytes(),
-            Inbound::new(()),
+            FrameContext::new(()),
             server.now,
         );
         assert_eq!(received, Ok(()));
@@ -210,11 +213,11 @@ fn limits_requests_that_wait_for_initialized_do_not_keep_it_out() {
     };
     assert!(ask().is_ok() && ask().is_ok());
     assert_eq!(ask(), Err(SendError::Limit(Limit::Queued)));
-    assert!(server.drain().is_empty() && server.machine.load().queued == 2);
+    assert!(server.drain().is_empty() && server.machine.usage().queued == 2);
     assert!(server.machine.wants_input());
     let left = server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     assert_eq!(left.len(), 2);
-    assert_eq!(server.machine.load().queued_bytes, 0);
+    assert_eq!(server.machine.usage().queued_bytes, 0);
 }
 
 /// However many resources with however long names a client subscribes to, a server holds what it may.
@@ -235,7 +238,7 @@ fn limits_subscriptions_hold_what_they_may() {
         assert_eq!(sent, Ok(Sent::Queued));
         server.drain();
     }
-    let load = server.machine.load();
+    let load = server.machine.usage();
     assert_eq!((refused, load.subscriptions), (40, 10));
     assert!(load.subscription_bytes <= Limits::default().subscription_bytes);
 }
@@ -250,7 +253,7 @@ fn limits_long_ids_are_not_kept() {
             json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params });
         assert!(client.send(&ask).is_empty());
         let events = client.events();
-        let [ClientEvent::Ask { key, .. }] = events[..] else {
+        let [ClientEvent::Request { key, .. }] = events[..] else {
             panic!("{events:?}");
         };
         let answer = Ok(result(json!({ "action": "accept" })));
@@ -260,6 +263,6 @@ fn limits_long_ids_are_not_kept() {
         );
         client.drain();
     }
-    assert_eq!(client.machine.load().elicitations, 0);
+    assert_eq!(client.machine.usage().elicitations, 0);
     assert!(format!("{:?}", client.machine).len() < BIG);
 }

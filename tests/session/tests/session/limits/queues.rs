@@ -49,7 +49,7 @@ pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
     assert_eq!(names.len(), 2, "{names:?}");
     // Nobody takes what this side says.
     let now = server.now;
-    let mut ping = || server.machine.ping(Patience::default(), now);
+    let mut ping = || server.machine.ping(RequestTimeout::default(), now);
     let first = std::iter::repeat_with(&mut ping).find(Result::is_err);
     names.extend(refused(first.expect("one is too many")));
     assert!(!server.machine.wants_input());
@@ -70,7 +70,7 @@ pub(super) fn of_client(set: fn(&mut Limits)) -> Vec<String> {
         let mut told = Vec::new();
         for event in client.events() {
             match event {
-                ClientEvent::Ask { key, .. } => {
+                ClientEvent::Request { key, .. } => {
                     let answer = Ok(result(json!({ "roots": [] })));
                     let sent = client.machine.answer(key, answer, client.now);
                     assert_eq!(sent, Ok(Sent::Queued));

@@ -63,27 +63,27 @@ fn short(limits: &mut Limits) {
 }
 
 pub(super) fn served() -> Vec<String> {
-    let mut server = server(|limits| limits.served = 2);
+    let mut server = server(|limits| limits.in_flight = 2);
     assert!(server.send(&list(1)).is_empty() && server.send(&list(2)).is_empty());
     vec![limit_of(&server.send(&list(3))[0])]
 }
 
 pub(super) fn served_bytes() -> Vec<String> {
-    let mut server = server(|limits| limits.served_bytes = 200);
+    let mut server = server(|limits| limits.in_flight_bytes = 200);
     let big = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": { "cursor": "x".repeat(150) } });
     assert!(server.send(&big(1)).is_empty());
     vec![limit_of(&server.send(&big(2))[0])]
 }
 
-/// Answers wait for each other: one that takes too much is none.
+/// InputResponses wait for each other: one that takes too much is none.
 pub(super) fn answers_served() -> Vec<String> {
-    let mut server = server(|limits| limits.served_bytes = 500);
+    let mut server = server(|limits| limits.in_flight_bytes = 500);
     assert_eq!(ask(&mut server, &["a", "b", "c"], None), Ok(Sent::Queued));
     let questions = server.drain();
     for (question, size) in questions.iter().zip([300, 200, 1000]) {
         let roots = json!({ "roots": [], "x": "x".repeat(size) });
         server.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": roots }));
-        assert!(server.machine.load().served_bytes <= 500);
+        assert!(server.machine.usage().in_flight_bytes <= 500);
     }
     let events = server.events();
     let [
@@ -103,7 +103,7 @@ pub(super) fn answers_served() -> Vec<String> {
     let data: Value = error.data().expect("data").parse().expect("JSON");
     names.push(limit_of(&json!({ "error": { "data": data } })));
     assert!(
-        server.machine.load().served_bytes < 100,
+        server.machine.usage().in_flight_bytes < 100,
         "given to the program"
     );
     names
@@ -115,8 +115,8 @@ fn ask(server: &mut RawServer, names: &[&str], state: Option<&str>) -> Result<Se
     assert!(server.send(&call).is_empty());
     let key = server.request().key;
     let asks = names.iter().map(|name| (*name).to_owned());
-    let asks = asks.map(|name| (name, Ask::new("roots/list", None)));
-    let reply = Reply::Ask {
+    let asks = asks.map(|name| (name, InputRequest::new("roots/list", None)));
+    let reply = Reply::InputRequired {
         asks: asks.collect(),
         state: state.map(str::to_owned),
     };
@@ -124,21 +124,21 @@ fn ask(server: &mut RawServer, names: &[&str], state: Option<&str>) -> Result<Se
 }
 
 pub(super) fn asks_sent() -> Vec<String> {
-    let mut server = server(|limits| limits.sent = 2);
+    let mut server = server(|limits| limits.pending = 2);
     let names = refused(ask(&mut server, &["a", "b", "c"], None));
     assert!(server.drain().is_empty(), "nothing has left");
     names
 }
 
 pub(super) fn requests_sent() -> Vec<String> {
-    let mut server = server(|limits| limits.sent = 1);
+    let mut server = server(|limits| limits.pending = 1);
     let now = server.now;
-    assert!(server.machine.ping(Patience::default(), now).is_ok());
-    refused(server.machine.ping(Patience::default(), now))
+    assert!(server.machine.ping(RequestTimeout::default(), now).is_ok());
+    refused(server.machine.ping(RequestTimeout::default(), now))
 }
 
 pub(super) fn cancelled_forgotten() {
-    let mut server = server(|limits| limits.tombstones = 1);
+    let mut server = server(|limits| limits.remembered_ids = 1);
     let mut keys = Vec::new();
     for id in 1..=2 {
         assert!(server.send(&list(id)).is_empty());
@@ -158,13 +158,13 @@ pub(super) fn cancelled_forgotten() {
         replies,
         [Err(SendError::UnknownRequest), Ok(Sent::Suppressed)]
     );
-    assert_eq!(server.machine.load().tombstones, 1);
+    assert_eq!(server.machine.usage().remembered_ids, 1);
 }
 
 /// The ids are the program's own: they may be as long as it likes.
 pub(super) fn elicitations_forgotten() {
     let mut server = server(|limits| {
-        limits.tombstones = 1;
+        limits.remembered_ids = 1;
         limits.name_bytes = 40;
     });
     assert!(server.send(&list(1)).is_empty());
@@ -172,15 +172,15 @@ pub(super) fn elicitations_forgotten() {
     let ids = ["a".repeat(50), "b".repeat(50)];
     let asks = ids.clone().map(|id| {
         let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": id });
-        (id, Ask::new("elicitation/create", Some(object(params))))
+        (id, InputRequest::new("elicitation/create", Some(object(params))))
     });
-    let reply = Reply::Ask {
+    let reply = Reply::InputRequired {
         asks: asks.into(),
         state: None,
     };
     let sent = server.machine.reply(key, reply, server.now);
     assert_eq!(sent, Ok(Sent::Queued));
-    assert_eq!(server.machine.load().elicitations, 1);
+    assert_eq!(server.machine.usage().elicitations, 1);
     let complete = ids.map(|id| {
         let params = Some(object(json!({ "elicitationId": id })));
         let method = "notifications/elicitation/complete";
@@ -192,8 +192,9 @@ pub(super) fn elicitations_forgotten() {
 pub(super) fn streams() -> Vec<String> {
     let mut config = server_config(&[REVISION]);
     config.limits.streams = 1;
-    let mut server: Server<()> =
-        Server::new(config.into(), Binding::StreamableHttp, Time::ZERO).expect("a configuration");
+    let mut server: ServerEndpoint<()> =
+        ServerEndpoint::new(config.into(), Binding::StreamableHttp, Time::ZERO)
+            .expect("a configuration");
     assert!(server.open(StreamKind::Post).is_ok());
     refused(server.open(StreamKind::Post))
 }
@@ -269,15 +270,15 @@ pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
         let names = ["a", "b", "c"].map(|name| format!("{name}:{}", "x".repeat(48)));
         subscribed(&mut server, &names[0]);
         subscribed(&mut server, &names[1]);
-        assert_eq!(server.machine.load().subscription_bytes, 100);
+        assert_eq!(server.machine.usage().subscription_bytes, 100);
         let refused = vec![limit_of(&subscribe(&mut server, &names[2])[0])];
         // What is given up makes room, so that another one fits.
         let params = json!({ "uri": names[0] });
         server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/unsubscribe", "params": params }));
         accept(&mut server);
-        assert_eq!(server.machine.load().subscription_bytes, 50);
+        assert_eq!(server.machine.usage().subscription_bytes, 50);
         subscribed(&mut server, &names[2]);
-        assert_eq!(server.machine.load().subscription_bytes, 100);
+        assert_eq!(server.machine.usage().subscription_bytes, 100);
         refused
     },
     || {
@@ -292,18 +293,18 @@ pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
         let uri = |name: &str| format!("{name}:{}", "x".repeat(60));
         let first = listen(&mut server, 1, &uri("a"));
         assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
-        assert!(server.machine.load().subscription_bytes > 60);
+        assert!(server.machine.usage().subscription_bytes > 60);
         vec![limit_of(&listen(&mut server, 2, &uri("b")))]
     },
 ];
 
 pub(super) fn asks() -> Vec<String> {
-    let mut server = server(|limits| limits.asks = 1);
+    let mut server = server(|limits| limits.input_requests = 1);
     refused(ask(&mut server, &["a", "b"], None))
 }
 
 pub(super) fn answers_of_a_round() -> Vec<String> {
-    let mut server = modern(|limits| limits.asks = 1);
+    let mut server = modern(|limits| limits.input_requests = 1);
     let answers = |count: usize| {
         let one = |at| (format!("q{at}"), json!({ "roots": [] }));
         let all: serde_json::Map<String, Value> = (0..count).map(one).collect();
@@ -315,7 +316,7 @@ pub(super) fn answers_of_a_round() -> Vec<String> {
 }
 
 pub(super) fn rounds() -> Vec<String> {
-    let mut server = server(|limits| limits.rounds = 0);
+    let mut server = server(|limits| limits.retries = 0);
     refused(ask(&mut server, &["a"], None))
 }
 

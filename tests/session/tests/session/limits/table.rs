@@ -66,11 +66,11 @@ fn rows() -> Vec<Row> {
         batch_items: By(&[|| server::frame(|l| l.batch_items = 1, "[1,2]")]),
             By(&[|| client::frame(|l| l.batch_items = 1, "[1,2]")]);
         name_bytes: By(server::NAMES), By(client::NAMES);
-        served: By(&[server::served]), By(&[client::served]);
-        served_bytes: By(&[server::served_bytes, server::answers_served]), By(&[client::served_bytes]);
-        sent: By(&[server::asks_sent, server::requests_sent]),
+        in_flight: By(&[server::served]), By(&[client::served]);
+        in_flight_bytes: By(&[server::served_bytes, server::answers_served]), By(&[client::served_bytes]);
+        pending: By(&[server::asks_sent, server::requests_sent]),
             By(&[client::sent, client::sent_between_rounds]);
-        tombstones: Forgotten(&[server::cancelled_forgotten, server::elicitations_forgotten]),
+        remembered_ids: Forgotten(&[server::cancelled_forgotten, server::elicitations_forgotten]),
             Forgotten(&[
                 client::cancelled_forgotten,
                 client::elicitations_forgotten,
@@ -90,8 +90,8 @@ fn rows() -> Vec<Row> {
             Never("a server subscribes to nothing of a client");
         subscription_bytes: By(server::SUBSCRIPTION_BYTES),
             Never("a server subscribes to nothing of a client");
-        asks: By(&[server::asks, server::answers_of_a_round]), By(&[client::asks]);
-        rounds: By(&[server::rounds]), By(&[client::rounds]);
+        input_requests: By(&[server::asks, server::answers_of_a_round]), By(&[client::asks]);
+        retries: By(&[server::rounds]), By(&[client::rounds]);
         state_bytes: By(&[server::state_bytes]), By(&[client::state_bytes]);
         tool_bytes: Never("only a client mirrors parameters of tools into headers"),
             By(&[client::tool_bytes]);

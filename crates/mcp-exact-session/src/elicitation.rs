@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use mcp_exact_wire::{Json, JsonObject, from_str};
 
 use crate::error::{PeerError, code};
-use crate::question;
+use crate::input_request;
 use crate::revision::Rules;
 
 /// The notification that one of them is over.
@@ -89,7 +89,7 @@ pub(crate) fn check_error(error: &PeerError, rules: &Rules) -> Result<(), String
         if params.get("mode").map(|mode| mode.to_string()).as_deref() != Some("\"url\"") {
             return Err("only elicitations by URL can be required".to_owned());
         }
-        question::check_sent("elicitation/create", Some(params), rules)?;
+        input_request::check_sent("elicitation/create", Some(params), rules)?;
     }
     Ok(())
 }

@@ -11,37 +11,37 @@ use crate::error::{ConfigError, NegotiationError, PeerError, Violation};
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::negotiated::{Negotiated, ServerNotifications, ServerRequests};
-use crate::revision::{self, Era, Rules};
+use crate::revision::{self, Lifecycle, Rules};
 use crate::server::Filter;
-use crate::types::{Agreed, Change, Outcome, Progress, RequestKey};
+use crate::types::{Change, Outcome, Progress, RequestKey, SessionInfo};
 
 /// A question of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AskKey(pub(crate) u64);
+pub struct ServerRequestKey(pub(crate) u64);
 
 /// What was found out about a server, worth keeping for the next time (2026-07-28, `basic/versioning`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CachedNegotiation {
     /// The era that the server belongs to, as far as this client is concerned.
-    pub era: Era,
+    pub lifecycle: Lifecycle,
     /// The revision that was agreed on.
     pub revision: Revision,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for CachedNegotiation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.revision.as_str())
     }
 }
 
-impl FromStr for Verdict {
+impl FromStr for CachedNegotiation {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let unknown = || ConfigError::UnknownRevision(text.to_owned());
         let rules = revision::find(text).ok_or_else(unknown)?;
         Ok(Self {
-            era: rules.era(),
+            lifecycle: rules.lifecycle(),
             revision: rules.revision,
         })
     }
@@ -49,7 +49,7 @@ impl FromStr for Verdict {
 
 /// Why a message did not reach the server, or its answer not this side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum TransportFailure {
     /// The HTTP response has this status, and this body is no message stream.
     Status {
         /// The status.
@@ -65,12 +65,12 @@ pub enum Failure {
 
 /// What the server asks.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ServerRequest {
     pub(super) rules: &'static Rules,
     pub(crate) call: Call,
 }
 
-impl Asked {
+impl ServerRequest {
     /// `sampling/createMessage`, `roots/list`, `elicitation/create`, or a method of the program's extensions.
     pub fn method(&self) -> &str {
         &self.call.method
@@ -98,12 +98,12 @@ impl Asked {
 
 /// A notification of the server that the machine does not deal with itself.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct ServerNotification {
     pub(super) rules: &'static Rules,
     pub(crate) call: Call,
 }
 
-impl Heard {
+impl ServerNotification {
     /// Its method.
     pub fn method(&self) -> &str {
         &self.call.method
@@ -133,7 +133,7 @@ impl Heard {
 
 /// A log message of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Logged {
+pub struct LogMessage {
     /// How grave it is.
     pub level: Level,
     /// What has written it.
@@ -149,38 +149,38 @@ pub enum ClientEvent {
     /// Requests can be sent. The verdict is worth keeping for the next time.
     ///
     /// It comes again when the server does not speak the agreed revision any more and another one was agreed on.
-    Agreed(Agreed, Verdict),
+    Negotiated(SessionInfo, CachedNegotiation),
     /// The two sides cannot talk to each other. Nothing more comes.
     Failed(NegotiationError),
     /// The server has left after a probe, as some old ones do: start it again and call
-    /// [`Client::restarted`](super::Client::restarted).
-    Restart,
+    /// [`ClientEndpoint::restarted`](super::ClientEndpoint::restarted).
+    RestartServer,
     /// The server may speak HTTP with SSE (2024-11-05): open a GET, and go on with
     /// [`Binding::HttpSse`](crate::Binding::HttpSse) when its first event is `endpoint`.
     UseHttpSse,
     /// A request has ended.
-    Done(RequestKey, Outcome),
+    Completed(RequestKey, Outcome),
     /// A request has come this far.
     Progress(RequestKey, Progress),
-    /// The server asks something; [`Client::answer`](super::Client::answer) answers.
-    Ask {
+    /// The server asks something; [`ClientEndpoint::answer`](super::ClientEndpoint::answer) answers.
+    Request {
         /// What to answer to.
-        key: AskKey,
+        key: ServerRequestKey,
         /// The request in the middle of which it asks, where that is known.
         during: Option<RequestKey>,
         /// What it asks.
-        ask: Asked,
+        request: ServerRequest,
     },
     /// The server does not want an answer to a question any more.
-    AskCancelled(AskKey),
+    RequestCancelled(ServerRequestKey),
     /// The server has logged something, about a request where that is known.
-    Log(Option<RequestKey>, Logged),
+    Log(Option<RequestKey>, LogMessage),
     /// The server has taken on a subscription, as far as it honours it (from 2026-07-28 on).
-    Listening(RequestKey, Filter),
+    Subscribed(RequestKey, Filter),
     /// Something of the server has changed, as a subscription or the server by itself tells.
     Changed(Option<RequestKey>, Change),
     /// Another notification.
-    Notification(Heard),
+    Notification(ServerNotification),
     /// The session is over on the server's side; start a new one.
     SessionLost,
     /// The server did something that it should not have done.

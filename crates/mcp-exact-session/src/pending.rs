@@ -6,25 +6,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Time;
-use crate::limits::Patience;
+use crate::limits::RequestTimeout;
 use crate::types::{RequestKey, StreamId};
 
 /// A request that waits.
 #[derive(Debug)]
-pub(crate) struct SentRequest<P> {
+pub(crate) struct PendingRequest<P> {
     pub(crate) key: RequestKey,
     pub(crate) method: String,
     pub(crate) stream: StreamId,
     /// What the machine wanted with it.
     pub(crate) purpose: P,
-    patience: Patience,
+    timeout: RequestTimeout,
     deadline: Time,
     cap: Time,
     /// The last progress; `None` inside when none came, `None` when none is wanted.
     progress: Option<Option<f64>>,
 }
 
-impl<P> SentRequest<P> {
+impl<P> PendingRequest<P> {
     /// The last progress that came.
     pub(crate) fn last_progress(&self) -> Option<f64> {
         self.progress.flatten()
@@ -32,11 +32,11 @@ impl<P> SentRequest<P> {
 }
 
 /// What a machine says of a request that it sends.
-pub(crate) struct Opening<P> {
+pub(crate) struct NewRequest<P> {
     pub(crate) key: RequestKey,
     pub(crate) method: String,
     pub(crate) stream: StreamId,
-    pub(crate) patience: Patience,
+    pub(crate) timeout: RequestTimeout,
     pub(crate) progress: bool,
     pub(crate) purpose: P,
 }
@@ -53,14 +53,14 @@ pub(crate) enum ProgressOf {
 
 /// All of them. Ids are numbers that are never used twice; the progress token of a request is its id.
 #[derive(Debug)]
-pub(crate) struct SentRequests<P> {
+pub(crate) struct PendingRequests<P> {
     last_id: u64,
-    waiting: BTreeMap<u64, SentRequest<P>>,
+    waiting: BTreeMap<u64, PendingRequest<P>>,
     deadlines: BTreeSet<(Time, u64)>,
     by_key: BTreeMap<RequestKey, u64>,
 }
 
-impl<P> SentRequests<P> {
+impl<P> PendingRequests<P> {
     /// None yet. `last_id` is the last one that this side has used in the session: no id is used twice (`basic`,
     /// "Requests").
     pub(crate) fn after(last_id: u64) -> Self {
@@ -86,19 +86,19 @@ impl<P> SentRequests<P> {
     }
 
     /// Notes a request that leaves now and gives its id.
-    pub(crate) fn open(&mut self, opening: Opening<P>, now: Time) -> u64 {
+    pub(crate) fn open(&mut self, opening: NewRequest<P>, now: Time) -> u64 {
         let id = self.next_id();
         self.last_id = id;
-        let cap = now.plus(opening.patience.at_most);
-        let deadline = now.plus(opening.patience.timeout).min(cap);
+        let cap = now.plus(opening.timeout.total);
+        let deadline = now.plus(opening.timeout.idle).min(cap);
         self.deadlines.insert((deadline, id));
         self.by_key.insert(opening.key, id);
-        let request = SentRequest {
+        let request = PendingRequest {
             key: opening.key,
             method: opening.method,
             stream: opening.stream,
             purpose: opening.purpose,
-            patience: opening.patience,
+            timeout: opening.timeout,
             deadline,
             cap,
             progress: opening.progress.then_some(None),
@@ -107,11 +107,11 @@ impl<P> SentRequests<P> {
         id
     }
 
-    pub(crate) fn get(&self, id: u64) -> Option<&SentRequest<P>> {
+    pub(crate) fn get(&self, id: u64) -> Option<&PendingRequest<P>> {
         self.waiting.get(&id)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SentRequest<P>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &PendingRequest<P>)> {
         self.waiting.iter().map(|(id, request)| (*id, request))
     }
 
@@ -120,7 +120,7 @@ impl<P> SentRequests<P> {
     }
 
     /// Ends a request: its answer is there.
-    pub(crate) fn take(&mut self, id: u64) -> Option<SentRequest<P>> {
+    pub(crate) fn take(&mut self, id: u64) -> Option<PendingRequest<P>> {
         let request = self.waiting.remove(&id)?;
         self.deadlines.remove(&(request.deadline, id));
         self.by_key.remove(&request.key);
@@ -152,16 +152,16 @@ impl<P> SentRequests<P> {
             return ProgressOf::NotIncreasing;
         }
         *last = Some(done);
-        if request.patience.reset_on_progress {
+        if request.timeout.reset_on_progress {
             self.deadlines.remove(&(request.deadline, id));
-            request.deadline = now.plus(request.patience.timeout).min(request.cap);
+            request.deadline = now.plus(request.timeout.idle).min(request.cap);
             self.deadlines.insert((request.deadline, id));
         }
         ProgressOf::Request(request.key)
     }
 
     /// Gives a request that lasts as long as both sides want no deadline any more.
-    pub(crate) fn last_long(&mut self, id: u64) -> Option<&mut SentRequest<P>> {
+    pub(crate) fn last_long(&mut self, id: u64) -> Option<&mut PendingRequest<P>> {
         let request = self.waiting.get_mut(&id)?;
         self.deadlines.remove(&(request.deadline, id));
         Some(request)
@@ -172,7 +172,7 @@ impl<P> SentRequests<P> {
     }
 
     /// A request that has waited too long.
-    pub(crate) fn take_expired(&mut self, now: Time) -> Option<(u64, SentRequest<P>)> {
+    pub(crate) fn take_expired(&mut self, now: Time) -> Option<(u64, PendingRequest<P>)> {
         let (deadline, id) = *self.deadlines.first()?;
         if deadline > now {
             return None;
@@ -181,7 +181,7 @@ impl<P> SentRequests<P> {
     }
 
     /// The first request that is still waiting.
-    pub(crate) fn take_any(&mut self) -> Option<(u64, SentRequest<P>)> {
+    pub(crate) fn take_any(&mut self) -> Option<(u64, PendingRequest<P>)> {
         let id = *self.waiting.keys().next()?;
         Some((id, self.take(id)?))
     }
@@ -193,13 +193,13 @@ mod tests {
 
     use super::*;
 
-    fn opened(patience: Patience, progress: bool) -> SentRequests<()> {
-        let mut sent = SentRequests::after(0);
-        let opening = Opening {
+    fn opened(timeout: RequestTimeout, progress: bool) -> PendingRequests<()> {
+        let mut sent = PendingRequests::after(0);
+        let opening = NewRequest {
             key: RequestKey(7),
             method: "x".into(),
             stream: StreamId::DUPLEX,
-            patience,
+            timeout,
             progress,
             purpose: (),
         };
@@ -207,10 +207,10 @@ mod tests {
         sent
     }
 
-    const PATIENCE: Patience = Patience {
-        timeout: Duration::from_secs(10),
+    const PATIENCE: RequestTimeout = RequestTimeout {
+        idle: Duration::from_secs(10),
         reset_on_progress: true,
-        at_most: Duration::from_secs(15),
+        total: Duration::from_secs(15),
     };
 
     #[test]

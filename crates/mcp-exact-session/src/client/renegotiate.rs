@@ -5,23 +5,23 @@
 
 use std::sync::Arc;
 
-use super::call::{Looked, Own};
-use super::negotiate::{Found, Spoken, State, supported};
-use super::{Client, ClientEvent};
+use super::call::{Own, ParamsHeader};
+use super::negotiate::{Found, NegotiatedSession, State, supported};
+use super::{ClientEndpoint, ClientEvent};
 use crate::error::PeerError;
-use crate::revision::{Era, Rules};
-use crate::types::{Agreed, Outcome, RequestKey};
+use crate::revision::{Lifecycle, Rules};
+use crate::types::{Outcome, RequestKey, SessionInfo};
 
 /// A request that waits for another revision to be agreed on.
 #[derive(Debug)]
-pub(super) struct Parked {
+pub(super) struct DeferredRequest {
     pub(super) key: RequestKey,
     method: String,
     own: Own,
     error: PeerError,
 }
 
-impl Client {
+impl ClientEndpoint {
     /// The server refuses the revision of a request. Gives the error back when there is nothing to try.
     pub(super) fn moved(
         &mut self,
@@ -32,8 +32,16 @@ impl Client {
     ) -> Option<PeerError> {
         let said = supported(&error).unwrap_or_default();
         let spoken = |rules: &&'static Rules| said.iter().any(|id| rules.is(id));
-        let modern = self.config.offer.of_era(Era::PerRequest).find(spoken);
-        let handshake = self.config.offer.of_era(Era::Handshake).find(spoken);
+        let modern = self
+            .config
+            .offer
+            .of_lifecycle(Lifecycle::Discover)
+            .find(spoken);
+        let handshake = self
+            .config
+            .offer
+            .of_lifecycle(Lifecycle::Initialize)
+            .find(spoken);
         // Only the first round is what an older revision understands.
         if own.moved || (modern.is_none() && own.more.is_some()) {
             return Some(error);
@@ -46,11 +54,13 @@ impl Client {
                 self.send_round(key, &method, own, &now);
             }
             // Another request has brought the change about already.
-            (Some(current), None, Some(_)) if current.rules.era() == Era::Handshake => {
+            (Some(current), None, Some(_))
+                if current.rules.lifecycle() == Lifecycle::Initialize =>
+            {
                 self.send_again(key, &method, own, &current, error);
             }
             (current, None, Some(rules)) => {
-                let parked = Parked {
+                let parked = DeferredRequest {
                     key,
                     method,
                     own,
@@ -67,15 +77,19 @@ impl Client {
     }
 
     /// Goes over to another revision of the same era; nothing is done when it is the agreed one.
-    fn speaks(&mut self, current: &Arc<Spoken>, rules: &'static Rules) -> Arc<Spoken> {
+    fn speaks(
+        &mut self,
+        current: &Arc<NegotiatedSession>,
+        rules: &'static Rules,
+    ) -> Arc<NegotiatedSession> {
         if current.rules == rules {
             return Arc::clone(current);
         }
-        let agreed = Agreed {
+        let agreed = SessionInfo {
             revision: rules.revision,
             ..current.agreed.clone()
         };
-        self.agree(Spoken::new(rules, agreed, &self.config));
+        self.agree(NegotiatedSession::new(rules, agreed, &self.config));
         let now = self.state.spoken().map(Arc::clone);
         now.unwrap_or_else(|| Arc::clone(current))
     }
@@ -94,7 +108,7 @@ impl Client {
         };
         let spoken = Arc::clone(spoken);
         for parked in std::mem::take(&mut self.parked) {
-            let Parked {
+            let DeferredRequest {
                 key,
                 method,
                 own,
@@ -109,15 +123,15 @@ impl Client {
         key: RequestKey,
         method: &str,
         own: Own,
-        spoken: &Spoken,
+        spoken: &NegotiatedSession,
         error: PeerError,
     ) {
-        let looked = Looked::at(own.params.as_ref());
+        let looked = ParamsHeader::at(own.params.as_ref());
         match self.may_send(spoken, method, own.params.as_ref(), &looked) {
             Ok(()) => self.send_round(key, method, own, spoken),
             Err(_) => {
                 let outcome = Outcome::Error(error);
-                self.events.push_back(ClientEvent::Done(key, outcome));
+                self.events.push_back(ClientEvent::Completed(key, outcome));
             }
         }
     }

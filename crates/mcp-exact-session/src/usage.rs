@@ -5,17 +5,17 @@
 /// How much a machine holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Load {
+pub struct Usage {
     /// Requests of the other side that are being served.
-    pub served: usize,
+    pub in_flight: usize,
     /// Bytes of them.
-    pub served_bytes: usize,
+    pub in_flight_bytes: usize,
     /// Batches that are not answered yet.
     pub batches: usize,
     /// Own requests that wait for their answer, those that wait for another round included.
-    pub sent: usize,
+    pub pending: usize,
     /// Questions that the program has not answered yet; a server's machine has none.
-    pub asks: usize,
+    pub server_requests: usize,
     /// Streams that are open.
     pub streams: usize,
     /// Messages and ends of streams that wait to be sent.
@@ -31,7 +31,7 @@ pub struct Load {
     /// Bytes of what it listens to.
     pub subscription_bytes: usize,
     /// Cancelled requests of the peer that are remembered.
-    pub tombstones: usize,
+    pub remembered_ids: usize,
     /// Elicitations that are not complete, as far as they are remembered.
     pub elicitations: usize,
     /// Tasks whose progress is wanted and that are not over, as far as they are remembered; a server's machine has none.

@@ -157,7 +157,7 @@ impl<T> Served<T> {
     }
 }
 
-/// Answers to the requests of one batch (2025-03-26: `basic`, "Batching"; JSON-RPC 2.0, section 6).
+/// InputResponses to the requests of one batch (2025-03-26: `basic`, "Batching"; JSON-RPC 2.0, section 6).
 #[derive(Debug)]
 struct Batch {
     stream: StreamId,

@@ -5,16 +5,16 @@
 
 use mcp_exact_wire::{Json, JsonObject, from_str};
 
-use super::Client;
+use super::ClientEndpoint;
 use super::call::Own;
-use super::heard::{AskKey, Asked, ClientEvent};
+use super::events::{ClientEvent, ServerRequest, ServerRequestKey};
 use crate::capability;
 use crate::error::PeerError;
+use crate::input_request;
 use crate::limits::Limit;
 use crate::message::Call;
 use crate::meta;
-use crate::question;
-use crate::revision::{Era, Rules};
+use crate::revision::{Lifecycle, Rules};
 use crate::types::{Outcome, RawResult, RequestKey};
 
 /// A request that waits for the program.
@@ -51,7 +51,7 @@ impl ResultType {
     }
 }
 
-impl Client {
+impl ClientEndpoint {
     /// The server asks: every question goes to the program, and the request waits.
     pub(super) fn input_required(
         &mut self,
@@ -73,19 +73,19 @@ impl Client {
                 };
                 self.rounds.insert(key, round);
                 for (at, (_, call)) in questions.into_iter().enumerate() {
-                    let ask = AskKey(self.key().0);
+                    let ask = ServerRequestKey(self.key().0);
                     self.asks.insert(ask, (key, at));
-                    self.events.push_back(ClientEvent::Ask {
+                    self.events.push_back(ClientEvent::Request {
                         key: ask,
                         during: Some(key),
-                        ask: Asked { rules, call },
+                        request: ServerRequest { rules, call },
                     });
                 }
                 self.next_round(key);
             }
             Err(error) => {
                 let outcome = Outcome::Error(error.local());
-                self.events.push_back(ClientEvent::Done(key, outcome));
+                self.events.push_back(ClientEvent::Completed(key, outcome));
             }
         }
     }
@@ -103,8 +103,8 @@ impl Client {
                 "a request that may not be answered with questions was",
             ));
         }
-        if own.round >= limits.rounds {
-            return Err(PeerError::limit(Limit::Rounds));
+        if own.round >= limits.retries {
+            return Err(PeerError::limit(Limit::Retries));
         }
         let state = result.object().get("requestState");
         if state
@@ -127,8 +127,8 @@ impl Client {
         }
         let mut questions = Vec::new();
         for (name, text) in requests.iter().flat_map(JsonObject::iter) {
-            if questions.len() >= limits.asks {
-                return Err(PeerError::limit(Limit::Asks));
+            if questions.len() >= limits.input_requests {
+                return Err(PeerError::limit(Limit::InputRequests));
             }
             let request: JsonObject = from_str(text).map_err(|_| invalid("no question"))?;
             let method = request
@@ -162,9 +162,8 @@ impl Client {
                 let words = format!("the client has not declared `{}`", lacking.capability);
                 Err(PeerError::new(lacking.code, words))
             }
-            None => {
-                question::check_received(method, params, rules).map_err(PeerError::invalid_params)
-            }
+            None => input_request::check_received(method, params, rules)
+                .map_err(PeerError::invalid_params),
         }
     }
 
@@ -188,7 +187,7 @@ impl Client {
                 if self.rounds.remove(&key).is_some() {
                     self.forget_asks(key);
                     let outcome = Outcome::Error(error.local());
-                    self.events.push_back(ClientEvent::Done(key, outcome));
+                    self.events.push_back(ClientEvent::Completed(key, outcome));
                 }
             }
         }
@@ -218,18 +217,18 @@ impl Client {
         }
         round.own.more = Some(more);
         let spoken = self.state.spoken().map(std::sync::Arc::clone);
-        match spoken.filter(|spoken| spoken.rules.era() == Era::PerRequest) {
+        match spoken.filter(|spoken| spoken.rules.lifecycle() == Lifecycle::Discover) {
             Some(spoken) => self.send_round(key, &round.method, round.own, &spoken),
             None => {
                 let words = "the server has changed its revision between two rounds";
                 let outcome = Outcome::Error(PeerError::invalid_request(words).local());
-                self.events.push_back(ClientEvent::Done(key, outcome));
+                self.events.push_back(ClientEvent::Completed(key, outcome));
             }
         }
     }
 
     pub(super) fn forget_asks(&mut self, of: RequestKey) {
-        let asks: Vec<AskKey> = self
+        let asks: Vec<ServerRequestKey> = self
             .asks
             .iter()
             .filter(|(_, (key, _))| *key == of)
@@ -237,7 +236,7 @@ impl Client {
             .collect();
         for ask in asks {
             self.asks.remove(&ask);
-            self.events.push_back(ClientEvent::AskCancelled(ask));
+            self.events.push_back(ClientEvent::RequestCancelled(ask));
         }
     }
 }

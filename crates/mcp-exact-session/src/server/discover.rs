@@ -7,22 +7,27 @@ use std::sync::Arc;
 
 use mcp_exact_wire::{Json, JsonObject, RequestId};
 
-use super::Server;
+use super::ServerEndpoint;
 use super::handshake::unsupported;
-use super::incoming::{Caller, Inbound};
+use super::incoming::{Caller, FrameContext};
 use super::receive::Received;
-use super::said::{Resumed, Said, Words};
+use super::request_meta::{RequestMeta, Resumed, Words};
 use crate::error::{PeerError, SendError, code};
 use crate::message::Call;
 use crate::meta;
-use crate::revision::{self, Era, Rules};
+use crate::revision::{self, Lifecycle, Rules};
 use crate::seal::{self, Payload};
-use crate::types::{Ask, Binding, RequestKey, Sent, StreamId};
+use crate::types::{Binding, InputRequest, RequestKey, Sent, StreamId};
 
-impl<C> Server<C> {
+impl<C> ServerEndpoint<C> {
     /// Whether a request names its revision itself. A mere `_meta` says nothing: older clients send it too.
-    pub(super) fn is_per_request(&self, call: &Call, said: &Said<'_>, with: &Inbound<C>) -> bool {
-        let mut modern = self.config.offer.of_era(Era::PerRequest);
+    pub(super) fn is_per_request(
+        &self,
+        call: &Call,
+        said: &RequestMeta<'_>,
+        with: &FrameContext<C>,
+    ) -> bool {
+        let mut modern = self.config.offer.of_lifecycle(Lifecycle::Discover);
         // HTTP with SSE is a transport of sessions (2024-11-05).
         if modern.next().is_none() || self.binding == Binding::HttpSse {
             return false;
@@ -31,8 +36,13 @@ impl<C> Server<C> {
             .http
             .as_ref()
             .and_then(|http| http.header("mcp-protocol-version"));
-        let named = header.is_some_and(|id| revision::era(id) == Some(Era::PerRequest));
-        let no_handshake = self.config.offer.of_era(Era::Handshake).next().is_none();
+        let named = header.is_some_and(|id| revision::lifecycle(id) == Some(Lifecycle::Discover));
+        let no_handshake = self
+            .config
+            .offer
+            .of_lifecycle(Lifecycle::Initialize)
+            .next()
+            .is_none();
         let alone = no_handshake && call.method != "initialize";
         alone || named || said.version.is_some()
     }
@@ -41,7 +51,7 @@ impl<C> Server<C> {
         &mut self,
         request: Received,
         admitted: Result<(Arc<Caller>, Resumed), PeerError>,
-        with: &Arc<Inbound<C>>,
+        with: &Arc<FrameContext<C>>,
     ) {
         let (on, batch) = (request.on, request.batch);
         let (caller, resumed) = match admitted {
@@ -65,8 +75,8 @@ impl<C> Server<C> {
         scope: Option<StreamId>,
         id: &RequestId,
         call: &Call,
-        said: &Said<'_>,
-        with: &Inbound<C>,
+        said: &RequestMeta<'_>,
+        with: &FrameContext<C>,
     ) -> Result<(Arc<Caller>, Resumed), PeerError> {
         if self.served.find(scope, id).is_some() {
             return Err(PeerError::invalid_request(
@@ -81,7 +91,7 @@ impl<C> Server<C> {
         let rules = self
             .config
             .offer
-            .of_era(Era::PerRequest)
+            .of_lifecycle(Lifecycle::Discover)
             .find(|rules| rules.is(&version));
         let rules = rules.ok_or_else(|| unsupported(&self.config, &version))?;
         let caller = Arc::new(said.caller(rules)?);
@@ -102,11 +112,11 @@ impl<C> Server<C> {
     fn resumed(
         &self,
         call: &Call,
-        said: &Said<'_>,
-        with: &Inbound<C>,
+        said: &RequestMeta<'_>,
+        with: &FrameContext<C>,
     ) -> Result<Resumed, PeerError> {
         // What was not asked cannot be answered: there are no more answers than there may be questions.
-        let answers = said.answers(self.config.limits.asks)?;
+        let answers = said.answers(self.config.limits.input_requests)?;
         let Some(sealed) = said.state else {
             return Ok(Resumed {
                 round: u32::from(!answers.is_empty()),
@@ -131,17 +141,17 @@ impl<C> Server<C> {
         })
     }
 
-    /// Answers with questions: the request ends here, and comes again as another one.
+    /// InputResponses with questions: the request ends here, and comes again as another one.
     pub(super) fn input_required(
         &mut self,
         to: RequestKey,
-        asks: &[(String, Ask)],
+        asks: &[(String, InputRequest)],
         state: Option<String>,
     ) -> Result<Sent, SendError> {
         let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
         let origin = &serving.rest.origin;
         if !meta::may_ask(&origin.call.method) {
-            return Err(SendError::Asks(
+            return Err(SendError::InputRequests(
                 "only `tools/call`, `prompts/get` and `resources/read` can ask in this revision",
             ));
         }
@@ -162,7 +172,7 @@ impl<C> Server<C> {
                 result.insert("requestState", Json::string(&sealed));
             }
             None if state.is_some() => {
-                return Err(SendError::Asks(
+                return Err(SendError::InputRequests(
                     "a state travels through the client; configure a seal for it",
                 ));
             }
@@ -214,12 +224,12 @@ impl<C> Server<C> {
     }
 }
 
-fn context<C>(call: &Call, with: &Inbound<C>) -> Vec<u8> {
+fn context<C>(call: &Call, with: &FrameContext<C>) -> Vec<u8> {
     let principal = with.principal.as_ref().map(|principal| &*principal.0);
     seal::context(principal, &call.method, call.params.as_ref())
 }
 
-fn embedded(ask: &Ask) -> Json {
+fn embedded(ask: &InputRequest) -> Json {
     let mut request = JsonObject::from_iter([("method", Json::string(&ask.method))]);
     if let Some(params) = &ask.params {
         request.insert("params", params.clone());

@@ -8,19 +8,19 @@ use std::borrow::Cow;
 use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
 use super::incoming::Caller;
+use crate::builtin_notifications::is_token;
 use crate::config::ServerConfig;
 use crate::error::{PeerError, SendError};
 use crate::limits::Limit;
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::meta;
-use crate::notice::is_token;
 use crate::revision::Rules;
-use crate::types::{Agreed, Answers, Outcome, RawResult};
+use crate::types::{InputResponses, Outcome, RawResult, SessionInfo};
 
 /// What a request says in the members that the machine reads: in its parameters, and in their `_meta`.
 #[derive(Debug, Default)]
-pub(super) struct Said<'a> {
+pub(super) struct RequestMeta<'a> {
     pub(super) version: Option<JsonRef<'a>>,
     capabilities: Option<JsonRef<'a>>,
     info: Option<JsonRef<'a>>,
@@ -35,10 +35,10 @@ pub(super) struct Said<'a> {
 pub(super) struct Resumed {
     pub(super) round: u32,
     pub(super) state: Option<String>,
-    pub(super) answers: Answers,
+    pub(super) answers: InputResponses,
 }
 
-impl<'a> Said<'a> {
+impl<'a> RequestMeta<'a> {
     pub(super) fn of(call: &'a Call) -> Self {
         let Some(params) = &call.params else {
             return Self::default();
@@ -88,7 +88,7 @@ impl<'a> Said<'a> {
         });
         Ok(Caller {
             rules,
-            agreed: Agreed {
+            agreed: SessionInfo {
                 revision: rules.revision,
                 capabilities: capabilities.ok_or_else(|| needed(meta::CLIENT_CAPABILITIES))?,
                 info: object(meta::CLIENT_INFO, self.info)?,
@@ -99,14 +99,14 @@ impl<'a> Said<'a> {
     }
 
     /// The answers to questions, of which there may be so many.
-    pub(super) fn answers(&self, most: usize) -> Result<Answers, PeerError> {
+    pub(super) fn answers(&self, most: usize) -> Result<InputResponses, PeerError> {
         let Some(responses) = self.responses else {
-            return Ok(Answers::default());
+            return Ok(InputResponses::default());
         };
         let wrong = || PeerError::invalid_params("`inputResponses` has to be an object of objects");
         let responses = responses.object().ok_or_else(wrong)?;
         if responses.iter().nth(most).is_some() {
-            return Err(PeerError::limit(Limit::Asks));
+            return Err(PeerError::limit(Limit::InputRequests));
         }
         let answer = |(name, value): (Cow<'_, str>, JsonRef<'_>)| {
             let object = value.object().ok_or_else(wrong)?.to_object();
@@ -116,7 +116,7 @@ impl<'a> Said<'a> {
             .iter()
             .map(answer)
             .collect::<Result<_, _>>()
-            .map(Answers)
+            .map(InputResponses)
     }
 }
 
