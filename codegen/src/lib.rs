@@ -20,6 +20,7 @@ mod names;
 mod normalise;
 mod outcomes;
 mod recursion;
+mod revision_table;
 mod tables;
 #[cfg(test)]
 mod testing;
@@ -34,6 +35,10 @@ pub use extension::{
     Extended, Extension, corrected_extension, emit_extension, represent_extension,
 };
 pub use load::{Listed, Revision, extensions, revisions, sha256};
+pub use revision_table::{
+    AssumedProperties, FOLDER as REVISION_TABLE_FOLDER, Lifecycle, PropertyValue, RevisionFacts,
+    RevisionRow, assumed_properties, property_changes, revision_facts, revision_table,
+};
 pub use tables::check_tables;
 pub use wiring::{Wired, files as wired_files, wire};
 

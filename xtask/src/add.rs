@@ -10,8 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use codegen::Revision;
 use codegen::ir::Ir;
+use codegen::{AssumedProperties, Lifecycle, Revision, RevisionFacts, RevisionRow};
 
 use crate::codegen::{Schemas, generate};
 use crate::index::{self, Entry};
@@ -78,10 +78,25 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         sha256,
     };
     let ir = schemas.represent_bytes(&revision, &origin.bytes)?;
+    let list = fs::read_to_string(folder.join("revisions.toml"))?;
+    let lifecycle = Lifecycle::new(
+        ir.methods
+            .iter()
+            .any(|method| method.method == "initialize"),
+    );
+    let place = index::place(&list, id, draft);
+    let assumed = codegen::assumed_properties(&schemas.facts, place, lifecycle);
+    let facts = RevisionFacts::new(id, lifecycle, &assumed);
     // Everything before this line only reads.
     let list = index::with(
-        &fs::read_to_string(folder.join("revisions.toml"))?,
-        &entry(arguments, &revision, &origin, &ir, &today()),
+        &list,
+        &entry(
+            arguments,
+            &revision,
+            &origin,
+            (lifecycle, &assumed),
+            &today(),
+        ),
     );
     let mut undo = Undo::new(root);
     undo.remember("Cargo.lock")?;
@@ -92,10 +107,24 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     undo.keep();
     println!("\nadded {id}: {}", review::summary(&ir, lines));
     let previous = previous(&schemas, id);
-    let mut lines = review::review(&ir, previous.as_ref());
+    let mut lines = review::review(&ir, previous.as_ref().map(|previous| &previous.ir));
+    lines.push(review::assumed(id, lifecycle, &assumed));
+    if let Some(previous) = &previous {
+        let row = RevisionRow {
+            revision: &revision,
+            ir: &ir,
+            facts: &facts,
+        };
+        let changes = codegen::property_changes(previous.row(), row)?;
+        lines.extend(
+            changes
+                .into_iter()
+                .map(|change| format!("the property {change}")),
+        );
+    }
     if let Some(previous) = previous.filter(|_| !draft) {
         lines.extend(codegen::undecided_conversions(
-            &previous,
+            &previous.ir,
             &ir,
             &schemas.conversions,
         )?);
@@ -155,28 +184,21 @@ fn entry<'e>(
     arguments: &'e Arguments,
     revision: &'e Revision,
     origin: &'e Origin,
-    ir: &Ir,
+    (lifecycle, assumed): (Lifecycle, &'e AssumedProperties),
     today: &'e str,
 ) -> Entry<'e> {
     let is_2020 = !origin.bytes.windows(8).any(|word| word == b"draft-07");
-    let initializes = ir
-        .methods
-        .iter()
-        .any(|method| method.method == "initialize");
     Entry {
         id: &revision.id,
         draft: revision.is_draft(),
         dialect: if is_2020 { "2020-12" } else { "draft-07" },
-        era: if initializes {
-            "handshake"
-        } else {
-            "stateless"
-        },
+        lifecycle,
         sha256: &revision.sha256,
         upstream_path: &origin.path,
         upstream_commit: origin.commit.as_deref(),
         source: arguments.source.as_ref(),
         retrieved: today,
+        properties: &assumed.values,
     }
 }
 
@@ -259,9 +281,33 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     )
 }
 
+/// A revision that is in the list, with what is known of it.
+struct Listed<'s> {
+    revision: &'s Revision,
+    facts: &'s RevisionFacts,
+    ir: Ir,
+}
+
+impl Listed<'_> {
+    fn row(&self) -> RevisionRow<'_> {
+        RevisionRow {
+            revision: self.revision,
+            ir: &self.ir,
+            facts: self.facts,
+        }
+    }
+}
+
 /// The newest released revision before `id`.
-fn previous(schemas: &Schemas, id: &str) -> Option<Ir> {
-    let released = schemas.revisions.iter().filter(|r| !r.is_draft());
-    let before = released.filter(|r| r.id.as_str() < id || !id.starts_with("20"));
-    schemas.represent(before.max_by_key(|r| &r.id)?).ok()
+fn previous<'s>(schemas: &'s Schemas, id: &str) -> Option<Listed<'s>> {
+    let listed = schemas.revisions.iter().zip(&schemas.facts);
+    let released = listed.filter(|(revision, _)| !revision.is_draft());
+    let before = released.filter(|(r, _)| r.id.as_str() < id || !id.starts_with("20"));
+    let (revision, facts) = before.max_by_key(|(revision, _)| &revision.id)?;
+    let ir = schemas.represent(revision).ok()?;
+    Some(Listed {
+        revision,
+        facts,
+        ir,
+    })
 }

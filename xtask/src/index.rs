@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use codegen::{Lifecycle, PropertyValue};
+
 use crate::source::{Registry, Source};
 
 /// What a new entry says.
@@ -13,8 +15,8 @@ pub struct Entry<'e> {
     pub draft: bool,
     /// `draft-07` or `2020-12`.
     pub dialect: &'e str,
-    /// `handshake` or `stateless`.
-    pub era: &'e str,
+    /// How client and server establish the revision.
+    pub lifecycle: Lifecycle,
     /// The hash of the file.
     pub sha256: &'e str,
     /// The path of the file upstream.
@@ -25,15 +27,17 @@ pub struct Entry<'e> {
     pub source: Option<&'e Source>,
     /// The day, such as `2026-11-21`.
     pub retrieved: &'e str,
+    /// The properties that no schema states, by the names of their accessors.
+    pub properties: &'e [(&'static str, PropertyValue)],
 }
 
 impl Entry<'_> {
     fn text(&self) -> String {
         let status = if self.draft { "draft" } else { "release" };
         let mut text = format!(
-            "[[revision]]\nid = \"{}\"\nstatus = \"{status}\"\ndialect = \"{}\"\nera = \"{}\"\nsha256 = \"{}\"\n\
+            "[[revision]]\nid = \"{}\"\nstatus = \"{status}\"\ndialect = \"{}\"\nlifecycle = \"{}\"\nsha256 = \"{}\"\n\
              upstream_path = \"{}\"\n",
-            self.id, self.dialect, self.era, self.sha256, self.upstream_path
+            self.id, self.dialect, self.lifecycle, self.sha256, self.upstream_path
         );
         // Writing to a `String` does not fail.
         if let Some(commit) = self.upstream_commit {
@@ -58,26 +62,32 @@ impl Entry<'_> {
             "retrieved = \"{}\"\nlicence = \"MIT AND Apache-2.0\"\n",
             self.retrieved
         );
+        text.push_str("\n[revision.properties]\n");
+        for (name, value) in self.properties {
+            let _ = writeln!(text, "{name} = {value}");
+        }
         text
     }
 }
 
 /// The list with an entry more: releases stand oldest first, drafts last.
 pub fn with(list: &str, entry: &Entry<'_>) -> String {
-    let entries = entries(list);
-    let later = |other: &str| {
-        let is_draft = other.contains("\nstatus = \"draft\"\n");
-        let id = value(other, "id").unwrap_or_default();
-        !entry.draft && (is_draft || id > entry.id)
-    };
-    let place = entries
-        .iter()
-        .find(|(start, end)| later(&list[*start..*end]));
     let text = entry.text();
-    match place {
+    match entries(list).get(place(list, entry.id, entry.draft)) {
         Some((start, _)) => format!("{}{text}\n{}", &list[..*start], &list[*start..]),
         None => format!("{}\n\n{text}", list.trim_end_matches('\n')),
     }
+}
+
+/// The number of entries that stand before a new one.
+pub fn place(list: &str, id: &str, draft: bool) -> usize {
+    let entries = entries(list);
+    let later = |(start, end): &(usize, usize)| {
+        let other = &list[*start..*end];
+        let is_draft = other.contains("\nstatus = \"draft\"\n");
+        !draft && (is_draft || value(other, "id").unwrap_or_default() > id)
+    };
+    entries.iter().position(later).unwrap_or(entries.len())
 }
 
 /// The list without the entry of a revision; nothing when it has none.
@@ -149,12 +159,13 @@ mod tests {
             id,
             draft,
             dialect: "2020-12",
-            era: "stateless",
+            lifecycle: Lifecycle::Discover,
             sha256: "00",
             upstream_path: "p",
             upstream_commit: Some("c"),
             source: None,
             retrieved: "2026-11-21",
+            properties: &[("has_wings", PropertyValue::Flag(true))],
         }
     }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use codegen::ir::{Definition, Ir, MemberValue, ObjectDispatch, Shape, Tag, Type, diff};
+use codegen::{AssumedProperties, Lifecycle};
 
 /// Methods that begin, end or steer a connection; a change of one of them needs work in the session.
 const LIFECYCLE: &[&str] = &[
@@ -45,6 +46,23 @@ pub fn review(ir: &Ir, previous: Option<&Ir>) -> Vec<String> {
     lines.extend(without_result(ir));
     lines.extend(formats(ir));
     lines
+}
+
+/// What was assumed of a revision that its schema does not state.
+pub fn assumed(id: &str, lifecycle: Lifecycle, assumed: &AssumedProperties) -> String {
+    let origin = match &assumed.copied_from {
+        Some(other) => format!("copied from {other}"),
+        None => format!("assumed, as no other revision has the lifecycle `{lifecycle}`"),
+    };
+    let values = assumed.values.iter();
+    let values: Vec<String> = values
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    format!(
+        "the properties that no schema states, {origin}: {}; correct them in schema/revisions.toml where the specification \
+         of {id} differs, then run `cargo xtask codegen`",
+        values.join(", ")
+    )
 }
 
 fn changes(previous: &Ir, ir: &Ir) -> Vec<String> {

@@ -6,6 +6,7 @@ use quote::quote;
 use super::types::ident;
 use super::{Context, unions};
 use crate::ir::{Ir, MemberValue, Method, Shape, Type, Union};
+use crate::revision_table::{error_id_required, has_batches, has_envelope_in_types};
 
 /// The directions of the revision.
 pub fn emit(cx: &Context<'_>) -> TokenStream {
@@ -14,30 +15,17 @@ pub fn emit(cx: &Context<'_>) -> TokenStream {
     // A client's results answer the server's requests, and the other way round.
     let client_results = results(cx, "ClientResult", |method| method.from_server);
     let server_results = results(cx, "ServerResult", |method| method.from_client);
-    let ids = envelope_inside(cx.ir)
+    let ids = has_envelope_in_types(cx.ir)
         .then(|| ["ClientRequest", "ServerRequest"].map(|name| identified(cx.ir, name)));
     let ids = ids.into_iter().flatten();
     quote!(#client #server #client_results #server_results #(#ids)*)
-}
-
-/// Whether requests and notifications hold `jsonrpc` themselves.
-fn envelope_inside(ir: &Ir) -> bool {
-    let holds = |method: &Method| match ir
-        .get(&method.definition)
-        .map(|definition| &definition.shape)
-    {
-        Some(Shape::Struct(members)) => members.iter().any(|member| member.name == "jsonrpc"),
-        _ => false,
-    };
-    let sent = |method: &&Method| method.from_client || method.from_server;
-    ir.methods.iter().filter(sent).any(holds)
 }
 
 fn direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> TokenStream {
     let ir = cx.ir;
     let marker = ident(&format!("From{side}"));
     let docs = format!(" Messages that a {} sends.", side.to_lowercase());
-    let inside = envelope_inside(ir);
+    let inside = has_envelope_in_types(ir);
     let union = |kind: &str| known(ir, &format!("{side}{kind}"));
     let (request, notification, result) =
         (union("Request"), union("Notification"), union("Result"));
@@ -58,8 +46,8 @@ fn direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> T
         names
     };
     let (requests, notifications) = (methods(true), methods(false));
-    let batches = ir.get("JSONRPCBatchRequest").is_some();
-    let needs_id = error_needs_id(ir);
+    let batches = has_batches(ir);
+    let needs_id = error_id_required(ir);
     let alias = ident(&format!("{side}Message"));
     quote! {
         #[doc = #docs]
@@ -87,15 +75,6 @@ fn known(ir: &Ir, name: &str) -> TokenStream {
         quote!(super::#name)
     } else {
         quote!(Never)
-    }
-}
-
-fn error_needs_id(ir: &Ir) -> bool {
-    let names = ["JSONRPCError", "JSONRPCErrorResponse"];
-    let error = names.iter().find_map(|name| ir.get(name));
-    match error.map(|definition| &definition.shape) {
-        Some(Shape::Struct(members)) => members.iter().any(|m| m.name == "id" && m.required),
-        _ => false,
     }
 }
 

@@ -1,0 +1,284 @@
+//! The named properties of a revision: accessor, documentation and origin of each value, in one table.
+//!
+//! A property that the schema shows has a rule over the intermediate representation. Any other property is listed in
+//! `schema/revisions.toml` under the name of its accessor. To add a property, add a row here, and the key where it is
+//! listed; everything else is generated.
+
+use crate::ir::{Ir, Member, MemberValue, Shape, Type};
+
+/// A named property.
+pub struct Property {
+    /// The name of the accessor, and of the key in `schema/revisions.toml`.
+    pub name: &'static str,
+    /// The first sentence of the accessor's documentation.
+    pub summary: &'static str,
+    /// Page and heading of the specification: `2025-06-18/server/tools#Structured Content`.
+    pub section: &'static str,
+    /// The origin of the value.
+    pub source: Source,
+}
+
+/// The origin of the value of a property.
+pub enum Source {
+    /// The schema, by a rule.
+    Schema(fn(&Ir) -> bool),
+    /// `schema/revisions.toml`. The values are those that `schema add` assumes for the first revision of a lifecycle.
+    Listed {
+        /// For the lifecycle that begins with `initialize`.
+        initialize: Value,
+        /// For the lifecycle of `server/discover`.
+        discover: Value,
+    },
+}
+
+/// The value of a property.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Whether the revision has it.
+    Flag(bool),
+    /// An error code of JSON-RPC.
+    Code(i64),
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Code(code) => code.fmt(f),
+        }
+    }
+}
+
+/// A row whose value a rule reads from the schema.
+const fn schema(
+    name: &'static str,
+    summary: &'static str,
+    section: &'static str,
+    rule: fn(&Ir) -> bool,
+) -> Property {
+    Property {
+        name,
+        summary,
+        section,
+        source: Source::Schema(rule),
+    }
+}
+
+/// A row whose value is listed.
+const fn listed(
+    name: &'static str,
+    summary: &'static str,
+    section: &'static str,
+    initialize: Value,
+    discover: Value,
+) -> Property {
+    Property {
+        name,
+        summary,
+        section,
+        source: Source::Listed {
+            initialize,
+            discover,
+        },
+    }
+}
+
+const YES: Value = Value::Flag(true);
+const NO: Value = Value::Flag(false);
+
+/// All properties, in the order of the generated accessors.
+#[rustfmt::skip]
+pub const PROPERTIES: &[Property] = &[
+    // Messages
+    schema("has_batches", "Returns true if one JSON array may hold several messages.",
+        "2025-03-26/basic#Batching", has_batches),
+    schema("error_id_required", "Returns true if an error response must have an id, so that none answers an unreadable message.",
+        "2025-11-25/basic#Error Responses", error_id_required),
+    schema("has_envelope_in_types", "Returns true if the schema's request types hold `jsonrpc` and `id` themselves.",
+        "2025-11-25/basic#Requests", has_envelope_in_types),
+    schema("has_server_requests", "Returns true if servers send requests as messages of their own.",
+        "2026-07-28/basic#Message Patterns", |ir| ir.methods.iter().any(|m| m.request && m.from_server)),
+    schema("has_result_type", "Returns true if every result states its `resultType`.",
+        "2026-07-28/basic#ResultType", |ir| has_required(ir, "Result", "resultType")),
+    schema("has_input_required", "Returns true if a result can ask the client for input (`InputRequiredResult`).",
+        "2026-07-28/basic/patterns/mrtr#InputRequiredResult", |ir| ir.get("InputRequiredResult").is_some()),
+    schema("has_subscriptions_listen", "Returns true if clients subscribe to notifications with `subscriptions/listen`.",
+        "2026-07-28/basic/patterns/subscriptions#Opening a Stream", |ir| sends(ir, true, "subscriptions/listen")),
+    schema("has_tasks", "Returns true if tasks are a part of the revision itself (`tasks/get` and its siblings), not of an extension.",
+        "2025-11-25/basic/utilities/tasks#Protocol Messages", |ir| sends(ir, true, "tasks/get")),
+    schema("has_extensions_capability", "Returns true if both capability objects have the member `extensions`.",
+        "2026-07-28/basic/versioning#Extension Negotiation",
+        |ir| ["ClientCapabilities", "ServerCapabilities"].iter().all(|name| has(ir, name, "extensions"))),
+    schema("has_progress_message", "Returns true if a progress notification can have a `message`.",
+        "2025-03-26/basic/utilities/progress#Progress Flow", |ir| has(ir, "ProgressNotificationParams", "message")),
+    // Descriptions
+    schema("has_titles", "Returns true if implementations, tools, prompts and resources can have a `title`.",
+        "2025-06-18/schema#Implementation", |ir| has(ir, "Implementation", "title")),
+    schema("has_implementation_details", "Returns true if `Implementation` has `description`, `icons` and `websiteUrl`.",
+        "2025-11-25/schema#Implementation",
+        |ir| ["description", "icons", "websiteUrl"].iter().all(|name| has(ir, "Implementation", name))),
+    schema("has_icons", "Returns true if tools, prompts and resources can have `icons`.",
+        "2025-11-25/basic#icons", |ir| has(ir, "Tool", "icons")),
+    schema("has_last_modified", "Returns true if annotations can have `lastModified`.",
+        "2025-06-18/server/resources#Annotations", |ir| has(ir, "Annotations", "lastModified")),
+    // Server features
+    schema("has_completions_capability", "Returns true if servers declare completion by the capability `completions`.",
+        "2025-03-26/server/utilities/completion#Capabilities", |ir| has(ir, "ServerCapabilities", "completions")),
+    schema("has_completion_context", "Returns true if a completion request can state arguments that are already resolved (`context`).",
+        "2025-06-18/server/utilities/completion#Requesting Completions", |ir| has(ir, "CompleteRequestParams", "context")),
+    schema("has_tool_annotations", "Returns true if tools can have `annotations`.",
+        "2025-03-26/server/tools#Tool", |ir| has(ir, "Tool", "annotations")),
+    schema("has_structured_output", "Returns true if tools can have an `outputSchema`, and their results `structuredContent`.",
+        "2025-06-18/server/tools#Structured Content",
+        |ir| has(ir, "Tool", "outputSchema") && has(ir, "CallToolResult", "structuredContent")),
+    schema("has_any_structured_content", "Returns true if `structuredContent` can be any JSON value, and false if it has to be an object or is not defined.",
+        "2026-07-28/server/tools#Structured Content", has_any_structured_content),
+    schema("has_resource_links", "Returns true if content can be a `resource_link`.",
+        "2025-06-18/server/tools#Resource Links", |ir| ir.get("ResourceLink").is_some()),
+    schema("has_audio", "Returns true if content can be `audio`.",
+        "2025-03-26/server/tools#Audio Content", |ir| ir.get("AudioContent").is_some()),
+    schema("has_cache_hints", "Returns true if lists and read resources state `ttlMs` and `cacheScope`.",
+        "2026-07-28/server/utilities/caching#Cacheable Model",
+        |ir| ["ttlMs", "cacheScope"].iter().all(|name| has_required(ir, "ListToolsResult", name))),
+    // Client features
+    schema("has_elicitation", "Returns true if servers can elicit input from the user.",
+        "2025-06-18/client/elicitation#Capabilities", |ir| has(ir, "ClientCapabilities", "elicitation")),
+    schema("has_elicitation_modes", "Returns true if clients declare the modes `form` and `url` of elicitation.",
+        "2025-11-25/client/elicitation#Capabilities",
+        |ir| ["form", "url"].iter().all(|mode| has_capability(ir, "elicitation", mode))),
+    schema("has_elicitation_complete", "Returns true if servers send `notifications/elicitation/complete`.",
+        "2025-11-25/client/elicitation#Completion Notifications for URL Mode Elicitation",
+        |ir| sends(ir, false, "notifications/elicitation/complete")),
+    schema("has_url_elicitation_error", "Returns true if error -32042 asks the client to open a URL first.",
+        "2025-11-25/client/elicitation#URL Elicitation Required Error", |ir| has_error(ir, -32042)),
+    schema("has_sampling_tools", "Returns true if sampling can use tools (`tools`, `toolChoice`), which clients declare.",
+        "2025-11-25/client/sampling#Sampling with Tools", |ir| has_capability(ir, "sampling", "tools")),
+    schema("has_sampling_content_lists", "Returns true if the content of a sampling message can be an array.",
+        "2025-11-25/client/sampling#Sampling with Tools", has_sampling_content_lists),
+    // Transports
+    listed("has_http_sse", "Returns true if the revision defines the transport HTTP with SSE.",
+        "2024-11-05/basic/transports#HTTP with SSE", YES, NO),
+    listed("has_streamable_http", "Returns true if the revision defines the transport Streamable HTTP.",
+        "2025-03-26/basic/transports#Streamable HTTP", NO, YES),
+    listed("has_session_ids", "Returns true if a server over Streamable HTTP can assign a session id (`Mcp-Session-Id`), which DELETE ends.",
+        "2025-03-26/basic/transports#Session Management", NO, NO),
+    listed("has_http_get_stream", "Returns true if clients over Streamable HTTP can open a stream for messages of the server with GET.",
+        "2025-03-26/basic/transports#Listening for Messages from the Server", NO, NO),
+    listed("has_stream_resumption", "Returns true if clients over Streamable HTTP can resume a broken stream with `Last-Event-ID`.",
+        "2025-03-26/basic/transports#Resumability and Redelivery", NO, NO),
+    listed("has_sse_priming", "Returns true if servers over Streamable HTTP begin a stream with a priming event and can close it with `retry` to be polled.",
+        "2025-11-25/basic/transports#Sending Messages to the Server", NO, NO),
+    listed("has_protocol_version_header", "Returns true if clients over Streamable HTTP state the revision in `MCP-Protocol-Version`.",
+        "2025-06-18/basic/transports#Protocol Version Header", NO, YES),
+    listed("has_http_header_mirroring", "Returns true if clients over Streamable HTTP mirror members of a request in the headers `Mcp-Method`, `Mcp-Name` and `Mcp-Param-…`.",
+        "2026-07-28/basic/transports/streamable-http#Request Metadata", NO, YES),
+    listed("has_disconnect_cancellation", "Returns true if closing the response stream of a request over Streamable HTTP cancels the request.",
+        "2026-07-28/basic/transports/streamable-http#Cancellation", NO, YES),
+    // Errors
+    listed("resource_not_found_code", "Returns the error code for a resource that does not exist.",
+        "2026-07-28/server/resources#Error Handling", Value::Code(-32002), Value::Code(-32602)),
+];
+
+/// Returns true if several messages may stand in one array.
+pub fn has_batches(ir: &Ir) -> bool {
+    ir.get("JSONRPCBatchRequest").is_some()
+}
+
+/// Returns true if an error response must have an id.
+pub fn error_id_required(ir: &Ir) -> bool {
+    let names = ["JSONRPCError", "JSONRPCErrorResponse"];
+    names.iter().any(|name| has_required(ir, name, "id"))
+}
+
+/// Returns true if requests and notifications hold `jsonrpc` themselves.
+pub fn has_envelope_in_types(ir: &Ir) -> bool {
+    let mut sent = ir
+        .methods
+        .iter()
+        .filter(|method| method.from_client || method.from_server);
+    sent.any(|method| has(ir, &method.definition, "jsonrpc"))
+}
+
+fn has_any_structured_content(ir: &Ir) -> bool {
+    let content = member(ir, "CallToolResult", "structuredContent");
+    let value = content.map(|member| resolved(ir, &member.value));
+    matches!(value, Some(Resolved::Other(Type::Json)))
+}
+
+fn has_sampling_content_lists(ir: &Ir) -> bool {
+    let content = member(ir, "SamplingMessage", "content");
+    match content.map(|member| resolved(ir, &member.value)) {
+        Some(Resolved::Shape(Shape::Union(union))) => {
+            let arrays = |value: &Type| matches!(value, Type::Array { .. });
+            union.variants.iter().any(|variant| arrays(&variant.value))
+        }
+        Some(Resolved::Other(value)) => matches!(value, Type::Array { .. }),
+        _ => false,
+    }
+}
+
+fn has_capability(ir: &Ir, capability: &str, part: &str) -> bool {
+    let declared = member(ir, "ClientCapabilities", capability);
+    match declared.map(|member| resolved(ir, &member.value)) {
+        Some(Resolved::Shape(Shape::Struct(members))) => members.iter().any(|m| m.name == part),
+        _ => false,
+    }
+}
+
+fn has_error(ir: &Ir, code: i64) -> bool {
+    let is_code =
+        |member: &Member| member.name == "code" && member.value == MemberValue::ConstInteger(code);
+    ir.definitions
+        .iter()
+        .any(|definition| match &definition.shape {
+            Shape::Struct(members) => members.iter().any(is_code),
+            _ => false,
+        })
+}
+
+fn sends(ir: &Ir, request: bool, method: &str) -> bool {
+    let mut methods = ir.methods.iter();
+    methods.any(|m| m.request == request && m.method == method && (m.from_client || m.from_server))
+}
+
+fn has(ir: &Ir, definition: &str, name: &str) -> bool {
+    member(ir, definition, name).is_some()
+}
+
+fn has_required(ir: &Ir, definition: &str, name: &str) -> bool {
+    member(ir, definition, name).is_some_and(|member| member.required)
+}
+
+fn member<'i>(ir: &'i Ir, definition: &str, name: &str) -> Option<&'i Member> {
+    match &ir.get(definition)?.shape {
+        Shape::Struct(members) => members.iter().find(|member| member.name == name),
+        _ => None,
+    }
+}
+
+/// What a member's type leads to, past references and other names.
+enum Resolved<'i> {
+    Shape(&'i Shape),
+    Other(&'i Type),
+    Constant,
+}
+
+fn resolved<'i>(ir: &'i Ir, value: &'i MemberValue) -> Resolved<'i> {
+    let MemberValue::Type(value) = value else {
+        return Resolved::Constant;
+    };
+    let mut value = value;
+    // A chain of other names is no longer than the list of definitions.
+    for _ in 0..=ir.definitions.len() {
+        let Type::Ref { name, .. } = value else {
+            break;
+        };
+        match ir.get(name).map(|definition| &definition.shape) {
+            Some(Shape::Alias(target)) => value = target,
+            Some(shape) => return Resolved::Shape(shape),
+            None => break,
+        }
+    }
+    Resolved::Other(value)
+}

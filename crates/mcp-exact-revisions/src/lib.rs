@@ -1,0 +1,49 @@
+//! The revisions of the Model Context Protocol as one table, for code that has to know how they differ.
+//!
+//! [`all`] lists every revision, [`find`] looks one up by its identifier. A [`RevisionSpec`] states lifecycle, status,
+//! order, the methods of each side, and named properties. The table is generated from the official schemas and from
+//! `schema/revisions.toml`; it links no types of a revision and does no IO.
+//!
+//! Code asks for the property that it depends on and does not compare dates:
+//!
+//! ```
+//! use mcp_exact_revisions::{Lifecycle, Side, find};
+//!
+//! let spec = find("2025-06-18").expect("a known revision");
+//! assert_eq!(spec.lifecycle(), Lifecycle::Initialize);
+//! assert!(spec.has_structured_output());
+//! assert!(spec.sends_request(Side::Server, "elicitation/create"));
+//! assert!(!spec.has_batches());
+//! assert!(find("2025-06-19").is_none());
+//! ```
+//!
+//! A revision that the program knows by name is a static of this crate:
+//!
+//! ```
+//! use mcp_exact_revisions::{V2025_03_26, V2025_11_25};
+//!
+//! assert!(V2025_03_26 < V2025_11_25);
+//! assert_eq!(V2025_11_25.resource_not_found_code(), -32002);
+//! ```
+
+#[rustfmt::skip]
+mod generated;
+mod spec;
+
+pub use generated::*;
+pub use mcp_exact_wire::Revision;
+pub use spec::{Lifecycle, Methods, RevisionSpec, Side, Status};
+
+/// Returns every revision, releases oldest first, then drafts.
+///
+/// The position of a revision is its [`RevisionSpec::index`].
+pub const fn all() -> &'static [RevisionSpec] {
+    &generated::REVISIONS
+}
+
+/// Returns the revision with this identifier, such as `2025-06-18`; `None` if it is unknown.
+///
+/// An unknown identifier is neither older nor newer than a known revision.
+pub fn find(id: &str) -> Option<&'static RevisionSpec> {
+    all().iter().find(|spec| spec.id() == id)
+}
