@@ -110,7 +110,9 @@ const FILES: &[File] = &[
     File {
         path: "crates/mcp-exact-session/src/revision.rs",
         comment: ("// ", ""),
-        regions: &[("revision list", session_list)],
+        regions: &[("revision list", |revisions| {
+            marker_list(released(revisions))
+        })],
     },
     File {
         path: "tests/agreement/Cargo.toml",
@@ -131,6 +133,11 @@ const FILES: &[File] = &[
                 test_types("EXTENSIONS", extensions)
             }),
         ],
+    },
+    File {
+        path: "tests/agreement/tests/agreement/revision_table.rs",
+        comment: ("// ", ""),
+        regions: &[("revision markers", |revisions| marker_list(ids(revisions)))],
     },
     File {
         path: "tests/fuzz/Cargo.toml",
@@ -334,8 +341,9 @@ fn session_features(revisions: &[Wired<'_>]) -> String {
     format!("default = [{}]\n{features}", names.join(", "))
 }
 
-fn session_list(revisions: &[Wired<'_>]) -> String {
-    let list = lines(released(revisions), |id| {
+/// Identifier, marker and crate of each revision.
+fn marker_list<'l>(ids: impl Iterator<Item = &'l str>) -> String {
+    let list = lines(ids, |id| {
         format!("    \"{id}\" {} {};", marker_name(id), library(id))
     });
     format!("revisions! {{\n{list}}}\n")

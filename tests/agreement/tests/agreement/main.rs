@@ -9,6 +9,7 @@ mod expected;
 mod extension;
 mod json_schemas;
 mod open_json;
+mod revision_table;
 mod revisions;
 mod right_variant;
 mod round_trip;

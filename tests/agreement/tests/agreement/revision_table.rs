@@ -1,0 +1,53 @@
+//! The table of revisions against the type crates: the same revisions, methods of each side and properties of messages.
+
+use mcp_exact_revisions::{Lifecycle, Methods, RevisionSpec, Side, all, find};
+use mcp_exact_wire::{Direction, RevisionTypes};
+
+macro_rules! revisions {
+    ($($id:literal $marker:ident $types:ident;)*) => {
+        const IDS: &[&str] = &[$($id),*];
+
+        #[test]
+        fn types_agree_with_the_table() {
+            $(check::<$types::$marker>($id);)*
+        }
+    };
+}
+
+// @generated revision markers: begin
+revisions! {
+    "2024-11-05" V2024_11_05 mcp_2024_11_05;
+    "2025-03-26" V2025_03_26 mcp_2025_03_26;
+    "2025-06-18" V2025_06_18 mcp_2025_06_18;
+    "2025-11-25" V2025_11_25 mcp_2025_11_25;
+    "2026-07-28" V2026_07_28 mcp_2026_07_28;
+}
+// @generated revision markers: end
+
+/// Compares what the types of a revision state with its row.
+fn check<R: RevisionTypes>(id: &str) {
+    let spec = find(id).expect("a row");
+    assert_eq!(spec.revision(), R::REVISION);
+    check_direction::<R::FromClient>(spec, Side::Client);
+    check_direction::<R::FromServer>(spec, Side::Server);
+    let opening = match spec.lifecycle() {
+        Lifecycle::Initialize => "initialize",
+        Lifecycle::Discover => "server/discover",
+    };
+    assert!(R::FromClient::REQUESTS.contains(&opening), "{id}");
+}
+
+fn check_direction<D: Direction>(spec: &RevisionSpec, side: Side) {
+    let methods: &Methods = spec.methods(side);
+    assert_eq!(methods.requests(), D::REQUESTS, "{spec} {side:?}");
+    assert_eq!(methods.notifications(), D::NOTIFICATIONS, "{spec} {side:?}");
+    assert_eq!(spec.has_batches(), D::BATCHES, "{spec}");
+    assert_eq!(spec.has_envelope_in_types(), D::ENVELOPE_INSIDE, "{spec}");
+    assert_eq!(spec.error_id_required(), D::ERROR_NEEDS_ID, "{spec}");
+}
+
+#[test]
+fn every_revision_has_a_row() {
+    let rows: Vec<&str> = all().iter().map(RevisionSpec::id).collect();
+    assert_eq!(rows, IDS);
+}
