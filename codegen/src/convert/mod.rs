@@ -49,7 +49,7 @@ pub fn conversions(irs: &[&Ir], table: &str) -> Result<Files> {
     };
     add("mod", tables::index_module(irs))?;
     add("revisions", tables::revisions(irs))?;
-    add("methods", tables::methods(irs, &plans))?;
+    add("methods", tables::methods(irs, &plans)?)?;
     add("chains", tables::chains(irs, &plans))?;
     for (at, ir) in irs.iter().enumerate() {
         let older = at.checked_sub(1).map(|at| &plans[at]);

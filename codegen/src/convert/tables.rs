@@ -10,6 +10,7 @@ use quote::quote;
 use super::plan::{Plan, Resolved, resolve};
 use super::tokens::as_result;
 use crate::emit::{ident, marker_name};
+use crate::error::{Error, Result};
 use crate::ir::{Definition, Ir, Method, Type};
 
 /// The name of a crate as it stands in paths.
@@ -24,16 +25,10 @@ pub fn revisions(irs: &[&Ir]) -> TokenStream {
         .iter()
         .map(|ir| ident(&marker_name(&ir.revision)))
         .collect();
-    let ids: Vec<_> = irs.iter().map(|ir| &ir.revision).collect();
-    let docs = ids.iter().map(|id| format!(" Revision {id}."));
-    let eras = irs.iter().map(|ir| {
-        if ir.methods.iter().any(|m| m.method == "initialize") {
-            quote!(Era::Handshake)
-        } else {
-            quote!(Era::PerRequest)
-        }
-    });
-    let batches = irs.iter().map(|ir| ir.get("JSONRPCBatchRequest").is_some());
+    let docs = irs
+        .iter()
+        .map(|ir| &ir.revision)
+        .map(|id| format!(" Revision {id}."));
     let homes = irs.iter().zip(&names).map(|(ir, name)| {
         let (id, library) = (&ir.revision, library(&ir.revision));
         quote! {
@@ -44,7 +39,8 @@ pub fn revisions(irs: &[&Ir]) -> TokenStream {
         }
     });
     quote! {
-        use crate::{Era, Home};
+        use mcp_exact_revisions::RevisionSpec;
+        use crate::Home;
         /// The released revisions that this crate was generated for, oldest first. None depends on a feature.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -54,17 +50,9 @@ pub fn revisions(irs: &[&Ir]) -> TokenStream {
         impl KnownRevision {
             /// All of them, oldest first.
             pub const ALL: &'static [Self] = &[#(Self::#names),*];
-            /// The identifier, such as `2025-06-18`.
-            pub const fn as_str(self) -> &'static str {
-                match self { #(Self::#names => #ids,)* }
-            }
-            /// How sessions of this revision begin.
-            pub const fn era(self) -> Era {
-                match self { #(Self::#names => #eras,)* }
-            }
-            /// Whether several messages may come in one array.
-            pub const fn has_batches(self) -> bool {
-                match self { #(Self::#names => #batches,)* }
+            /// Returns what is known of the revision: lifecycle, methods and named properties.
+            pub const fn spec(self) -> &'static RevisionSpec {
+                match self { #(Self::#names => mcp_exact_revisions::#names,)* }
             }
         }
         #(#homes)*
@@ -89,7 +77,13 @@ pub fn types(ir: &Ir, older: Option<&Plan<'_>>, newer: Option<&Plan<'_>>) -> Tok
 }
 
 /// The methods of all revisions.
-pub fn methods(irs: &[&Ir], plans: &[Plan<'_>]) -> TokenStream {
+///
+/// # Errors
+/// When the definitions that a revision has of one method differ: a row has one type of parameters and one of results.
+pub fn methods(irs: &[&Ir], plans: &[Plan<'_>]) -> Result<TokenStream> {
+    for ir in irs {
+        check_one_type(ir)?;
+    }
     let names: BTreeSet<(&str, bool)> = irs
         .iter()
         .flat_map(|ir| ir.methods.iter().map(|m| (m.method.as_str(), m.request)))
@@ -112,10 +106,33 @@ pub fn methods(irs: &[&Ir], plans: &[Plan<'_>]) -> TokenStream {
         });
         quote!(MethodRow { method: #name, request: #request, revisions: &[#(#entries),*] })
     });
-    quote! {
+    Ok(quote! {
         use crate::rows::{MethodIn, MethodRow};
         /// Sorted by method; the revisions in the order of `KnownRevision::ALL`.
         pub static METHODS: &[MethodRow] = &[#(#rows),*];
+    })
+}
+
+/// Each side can have a definition of its own, as of `notifications/cancelled` in 2026-07-28; their types are the same.
+fn check_one_type(ir: &Ir) -> Result<()> {
+    let types = |method: &Method| (method.params.clone(), method.result.clone());
+    let differs = ir.methods.iter().enumerate().find(|(at, method)| {
+        let mut before = ir.methods[..*at].iter();
+        before.any(|other| {
+            (&other.method, other.request) == (&method.method, method.request)
+                && types(other) != types(method)
+        })
+    });
+    match differs {
+        None => Ok(()),
+        Some((_, method)) => {
+            let problem = format!(
+                "the definitions of `{}` differ between the sides, which conversions cannot express",
+                method.method
+            );
+            let remedy = "give both the same parameters and result by an erratum, or teach the conversions a row a side";
+            Err(Error::new(&ir.revision, "", problem, remedy))
+        }
     }
 }
 
@@ -141,13 +158,6 @@ fn method_in(ir: &Ir, method: &Method, next: Option<(&Plan<'_>, &Method)>) -> To
         next.and_then(|(_, method)| method.result.clone()),
     );
     let required = method.params_required;
-    // Each side can have a definition of its own: `notifications/cancelled` of 2026-07-28.
-    let alike = ir.methods.iter().filter(|other| {
-        (&other.method, other.request) == (&method.method, method.request)
-            && (name(other), &other.result) == (name(method), &method.result)
-    });
-    let client = alike.clone().any(|method| method.from_client);
-    let server = alike.clone().any(|method| method.from_server);
     quote! {
         MethodIn {
             params: #params,
@@ -155,8 +165,6 @@ fn method_in(ir: &Ir, method: &Method, next: Option<(&Plan<'_>, &Method)>) -> To
             params_same: #params_same,
             result: #result,
             result_same: #result_same,
-            from_client: #client,
-            from_server: #server,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use mcp_exact_revisions::Side;
 use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, from_str};
 
 use crate::generated::{KnownRevision, REVISIONS};
@@ -33,6 +34,15 @@ pub enum Role {
     Client,
     /// A server.
     Server,
+}
+
+impl From<Role> for Side {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Client => Self::Client,
+            Role::Server => Self::Server,
+        }
+    }
 }
 
 /// Which part of which message a text is.
@@ -120,20 +130,21 @@ impl Found {
             return Ok(None);
         }
         let is_result = root.kind == MessageKind::Result;
-        let client = (root.sender == Role::Client) != is_result;
-        // What nobody sends by itself stands inside other messages, as questions do since 2026-07-28.
-        let sent = |row: &MethodIn| {
-            let embedded = !row.from_client && !row.from_server;
-            let by_sender = if client {
-                row.from_client
-            } else {
-                row.from_server
-            };
-            embedded || by_sender
+        // A result answers a request that the other side sent.
+        let sender = match is_result {
+            true => Side::from(root.sender).peer(),
+            false => Side::from(root.sender),
+        };
+        // A request that neither side sends is embedded in results, as input requests are since 2026-07-28.
+        let sent = |revision: KnownRevision| {
+            revision.sends(sender, row) || !revision.sends(sender.peer(), row)
         };
         for (at, revision) in [(from_at, from), (to_at, to)] {
-            if !all[at].as_ref().is_some_and(sent) {
-                let side = if client { "client" } else { "server" };
+            if all[at].is_none() || !sent(revision) {
+                let side = match sender {
+                    Side::Client => "client",
+                    Side::Server => "server",
+                };
                 let reason = format!("in {revision} no {side} sends `{}`", root.method);
                 return Err(cx.refused(reason));
             }

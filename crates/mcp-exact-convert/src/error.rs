@@ -1,4 +1,4 @@
-//! Errors between the eras: their codes changed with 2026-07-28, and nothing else about them.
+//! Errors between the lifecycles: their codes changed with 2026-07-28, and nothing else about them.
 //!
 //! Takes an error object and the method of the request that it answers. Codes that mean the same everywhere pass.
 
@@ -7,13 +7,10 @@ use std::borrow::Cow;
 use mcp_exact_wire::{ErrorObject, Integer, JsonObject, from_str, to_string};
 
 use crate::loss::{LossKind, Refused, Severity};
-use crate::{Context, Era, KnownRevision};
+use crate::{Context, KnownRevision, Lifecycle};
 
-/// "Resource not found" up to 2025-11-25 (`server/resources`, "Error Handling").
-const RESOURCE_NOT_FOUND: i64 = -32002;
 /// "URL elicitation required" of 2025-11-25 (`client/elicitation`, "URL Elicitation Required Error").
 const URL_ELICITATION_REQUIRED: i64 = -32042;
-const INVALID_PARAMS: i64 = -32602;
 const INTERNAL_ERROR: i64 = -32603;
 /// What 2026-07-28 reserves for itself (`basic`, "Error Codes").
 const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
@@ -38,9 +35,13 @@ pub fn convert_error(
     let Some(code) = error.code.as_i64() else {
         return Ok(error);
     };
-    let changed = match (from.era(), to.era()) {
-        (Era::Handshake, Era::PerRequest) => up(method, code, cx)?,
-        (Era::PerRequest, Era::Handshake) => down(method, code, &error, cx),
+    let not_found = ResourceNotFound {
+        source: from.spec().resource_not_found_code(),
+        target: to.spec().resource_not_found_code(),
+    };
+    let changed = match (from.lifecycle(), to.lifecycle()) {
+        (Lifecycle::Initialize, Lifecycle::Discover) => up(method, code, not_found, cx)?,
+        (Lifecycle::Discover, Lifecycle::Initialize) => down(method, code, not_found, &error, cx),
         _ => None,
     };
     if let Some((code, kind, reason)) = changed {
@@ -52,13 +53,27 @@ pub fn convert_error(
 
 type Changed = Option<(i64, LossKind, &'static str)>;
 
-fn up(method: &str, code: i64, cx: &Context) -> Result<Changed, Refused> {
+/// The codes of a resource that does not exist (`server/resources`, "Error Handling").
+#[derive(Clone, Copy)]
+struct ResourceNotFound {
+    /// In the revision that is converted from.
+    source: i64,
+    /// In the revision that is converted to.
+    target: i64,
+}
+
+fn up(
+    method: &str,
+    code: i64,
+    not_found: ResourceNotFound,
+    cx: &Context,
+) -> Result<Changed, Refused> {
     let changed = match code {
-        RESOURCE_NOT_FOUND if method == "resources/read" => {
+        code if code == not_found.source && method == "resources/read" => {
             let reason = "a resource that is not found is a wrong parameter since 2026-07-28";
-            (INVALID_PARAMS, LossKind::Rewritten, reason)
+            (not_found.target, LossKind::Rewritten, reason)
         }
-        RESOURCE_NOT_FOUND => {
+        code if code == not_found.source => {
             let reason = "2026-07-28 forbids this code, which meant nothing for this method";
             (INTERNAL_ERROR, LossKind::Replaced, reason)
         }
@@ -77,14 +92,20 @@ fn up(method: &str, code: i64, cx: &Context) -> Result<Changed, Refused> {
     Ok(Some(changed))
 }
 
-fn down(method: &str, code: i64, error: &ErrorObject, cx: &Context) -> Changed {
-    if method != "resources/read" || code != INVALID_PARAMS {
+fn down(
+    method: &str,
+    code: i64,
+    not_found: ResourceNotFound,
+    error: &ErrorObject,
+    cx: &Context,
+) -> Changed {
+    if method != "resources/read" || code != not_found.source {
         return None;
     }
     let data: JsonObject = error.data.clone()?.try_into().ok()?;
     let uri: String = from_str(data.get("uri")?.text()).ok()?;
     (Some(uri.as_str()) == cx.known_uri()).then_some((
-        RESOURCE_NOT_FOUND,
+        not_found.target,
         LossKind::Rewritten,
         "a resource that is not found has a code of its own up to 2025-11-25",
     ))
@@ -98,7 +119,7 @@ pub(crate) fn convert_text<'t>(
     to: KnownRevision,
     cx: &mut Context,
 ) -> Result<Cow<'t, str>, Refused> {
-    if from.era() == to.era() {
+    if from.lifecycle() == to.lifecycle() {
         return Ok(Cow::Borrowed(text));
     }
     let error: ErrorObject = from_str(text).map_err(|error| {

@@ -58,7 +58,8 @@ pub use dynamic::{MessageKind, Role, Root, check, check_type, convert, convert_t
 pub use error::convert_error;
 pub use generated::KnownRevision;
 pub use loss::{Loss, LossKind, Refused};
-pub use revision::{Era, Home, MethodInfo, UnknownRevision};
+pub use mcp_exact_revisions::Lifecycle;
+pub use revision::{Home, MethodInfo, UnknownRevision};
 
 /// A type that can be converted to a type of another revision.
 ///

@@ -1,24 +1,15 @@
-//! What a known revision is: its name, its era and its methods.
+//! The revisions that this crate converts between: identifier, lifecycle and methods, by the table of revisions.
 //!
 //! The list itself is generated. Identifiers have no order: one that is not known is neither older nor newer.
 
 use std::fmt;
 use std::str::FromStr;
 
+use mcp_exact_revisions::{Lifecycle, Side};
 use mcp_exact_wire::{Revision, RevisionTypes};
 
 use crate::generated::{KnownRevision, METHODS, REVISIONS};
 use crate::rows::{MethodRow, RevisionRow};
-
-/// How sessions begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Era {
-    /// With `initialize`; the revision belongs to the session (up to 2025-11-25).
-    Handshake,
-    /// Not at all: each request says its revision (from 2026-07-28 on).
-    PerRequest,
-}
 
 /// A marker of a revision whose types this crate converts to: `mcp_2025_06_18::V2025_06_18` and so on.
 pub trait Home: RevisionTypes {
@@ -62,9 +53,24 @@ impl KnownRevision {
         Self::ALL.iter().copied().find(|known| known.as_str() == id)
     }
 
+    /// The identifier, such as `2025-06-18`.
+    pub const fn as_str(self) -> &'static str {
+        self.spec().id()
+    }
+
     /// The identifier as the type crates have it.
     pub const fn revision(self) -> Revision {
-        Revision::new(self.as_str())
+        self.spec().revision()
+    }
+
+    /// Returns how client and server establish the revision.
+    pub const fn lifecycle(self) -> Lifecycle {
+        self.spec().lifecycle()
+    }
+
+    /// Returns true if one JSON array may hold several messages.
+    pub const fn has_batches(self) -> bool {
+        self.spec().has_batches()
     }
 
     /// Whether its types and conversions are compiled in.
@@ -83,13 +89,22 @@ impl KnownRevision {
     }
 
     fn info(self, row: &MethodRow) -> Option<MethodInfo> {
-        let found = row.revisions[self.place()].as_ref()?;
+        row.revisions[self.place()].as_ref()?;
         Some(MethodInfo {
             method: row.method,
             request: row.request,
-            from_client: found.from_client,
-            from_server: found.from_server,
+            from_client: self.sends(Side::Client, row),
+            from_server: self.sends(Side::Server, row),
         })
+    }
+
+    /// Returns true if a side may send this method as a message of its own.
+    pub(crate) fn sends(self, sender: Side, row: &MethodRow) -> bool {
+        let methods = self.spec().methods(sender);
+        match row.request {
+            true => methods.has_request(row.method),
+            false => methods.has_notification(row.method),
+        }
     }
 
     /// The names of its definitions as the schema has them, sorted; empty when the revision is not compiled in.
@@ -102,12 +117,9 @@ impl KnownRevision {
         REVISIONS.iter().find(|row| row.revision == self)
     }
 
-    /// The place in the order of release.
-    pub(crate) fn place(self) -> usize {
-        Self::ALL
-            .iter()
-            .position(|known| *known == self)
-            .unwrap_or(0)
+    /// The place in the order of release, which is that in `ALL`: drafts come last.
+    pub(crate) const fn place(self) -> usize {
+        self.spec().index()
     }
 }
 

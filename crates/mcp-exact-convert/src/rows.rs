@@ -44,8 +44,6 @@ pub struct MethodIn {
     pub result: Option<usize>,
     /// Whether the next revision has the same result, all the way down.
     pub result_same: bool,
-    pub from_client: bool,
-    pub from_server: bool,
 }
 
 impl MethodRow {

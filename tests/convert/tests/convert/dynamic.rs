@@ -1,9 +1,9 @@
-//! Raw text by method: what passes untouched, what is converted, what is refused; and errors between the eras.
+//! Raw text by method: what passes untouched, what is converted, what is refused; and errors between the lifecycles.
 
 use std::borrow::Cow;
 
 use mcp_exact_convert::{
-    Context, Era, KnownRevision, MessageKind, Refused, Role, Root, UnknownRevision, convert,
+    Context, KnownRevision, Lifecycle, MessageKind, Refused, Role, Root, UnknownRevision, convert,
     convert_type,
 };
 
@@ -164,7 +164,7 @@ fn error(method: &str, text: &str, way: (&str, &str)) -> Result<(String, Vec<Str
 }
 
 #[test]
-fn codes_of_errors_change_with_the_era_only() {
+fn error_codes_change_with_the_lifecycle() {
     let (d, e) = ("2025-11-25", "2026-07-28");
     let not_found = r#"{"code":-32002,"message":"m","data":{"uri":"file:///gone"}}"#;
     let invalid = not_found.replace("-32002", "-32602");
@@ -211,9 +211,13 @@ fn codes_of_errors_change_with_the_era_only() {
 
 #[test]
 fn known_revisions_say_what_they_are() {
-    let eras: Vec<Era> = KnownRevision::ALL.iter().map(|known| known.era()).collect();
-    assert!(eras.starts_with(&[Era::Handshake; 4]));
-    assert_eq!(known("2026-07-28").era(), Era::PerRequest);
+    for (revision, spec) in KnownRevision::ALL.iter().zip(mcp_exact_revisions::all()) {
+        assert_eq!(revision.spec(), spec);
+        assert_eq!(revision.as_str(), spec.id());
+        assert_eq!(revision.lifecycle(), spec.lifecycle());
+    }
+    assert_eq!(known("2025-11-25").lifecycle(), Lifecycle::Initialize);
+    assert_eq!(known("2026-07-28").lifecycle(), Lifecycle::Discover);
     let batches: Vec<&str> = KnownRevision::ALL
         .iter()
         .filter(|known| known.has_batches())
