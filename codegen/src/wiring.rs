@@ -360,7 +360,7 @@ fn cli_table(revisions: &[Wired<'_>]) -> String {
         let (library, marker) = (library(id), marker_name(id));
         format!(
             "    #[cfg(feature = \"{id}\")]\n    \
-             Compiled::of::<{library}::{marker}>(\"release\", {library}::DEFINITIONS, include_str!(\"../data/{id}.json\")),"
+             CompiledRevision {{ spec: mcp_exact_revisions::{marker}, definitions: {library}::DEFINITIONS, model_json: include_str!(\"../data/{id}.json\") }},"
         )
     })
 }

@@ -62,10 +62,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 
 /// The place of a revision among those that are compiled in.
 fn position(id: &str) -> anyhow::Result<usize> {
-    let known = Registry::new().revision(id)?.revision.id;
+    let known = Registry::new().revision(id)?.revision.spec;
     COMPILED
         .iter()
-        .position(|compiled| compiled.id == known)
+        .position(|compiled| compiled.spec == known)
         .with_context(|| format!("revision {known} is not in the table; build the program again"))
 }
 

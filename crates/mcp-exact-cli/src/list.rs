@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use clap::Args;
+use mcp_exact_revisions::{Side, Status};
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::registry::Compiled;
+use crate::registry::CompiledRevision;
 use crate::revisions::COMPILED;
 
 /// The arguments of `mcp-exact revisions`.
@@ -27,14 +28,19 @@ struct Row {
     notifications: usize,
 }
 
-impl From<&Compiled> for Row {
-    fn from(compiled: &Compiled) -> Self {
+impl From<&CompiledRevision> for Row {
+    fn from(compiled: &CompiledRevision) -> Self {
+        let spec = compiled.spec;
+        let [client, server] = [Side::Client, Side::Server].map(|side| spec.methods(side));
         Self {
-            revision: compiled.id,
-            status: compiled.status,
+            revision: spec.id(),
+            status: match spec.status() {
+                Status::Release => "release",
+                Status::Draft => "draft",
+            },
             definitions: compiled.definitions.len(),
-            requests: distinct(compiled.client.requests, compiled.server.requests),
-            notifications: distinct(compiled.client.notifications, compiled.server.notifications),
+            requests: distinct(client.requests(), server.requests()),
+            notifications: distinct(client.notifications(), server.notifications()),
         }
     }
 }

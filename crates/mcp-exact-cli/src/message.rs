@@ -4,6 +4,7 @@
 //! which type the params have; a result is not guessed at.
 
 use clap::ValueEnum;
+use mcp_exact_revisions::Side;
 use mcp_exact_wire::{
     DecodeError, Definition, Json, JsonObject, ViolationKind, from_slice, from_str,
 };
@@ -20,6 +21,15 @@ pub enum Direction {
     Client,
     /// A server sends it.
     Server,
+}
+
+impl From<Direction> for Side {
+    fn from(sender: Direction) -> Self {
+        match sender {
+            Direction::Client => Self::Client,
+            Direction::Server => Self::Server,
+        }
+    }
 }
 
 /// What a message is, apart from a response.
@@ -178,13 +188,10 @@ fn unknown_method(entry: &Entry, direction: Direction, form: Form, method: &str)
 }
 
 fn methods(entry: &Entry, direction: Direction, form: Form) -> &'static [&'static str] {
-    let methods = match direction {
-        Direction::Client => entry.revision.client,
-        Direction::Server => entry.revision.server,
-    };
+    let methods = entry.revision.spec.methods(direction.into());
     match form {
-        Form::Request => methods.requests,
-        Form::Notification => methods.notifications,
+        Form::Request => methods.requests(),
+        Form::Notification => methods.notifications(),
     }
 }
 
@@ -205,7 +212,7 @@ fn unsupported(entry: &Entry) -> Verdict {
             kind: "anyOf",
             message: format!(
                 "revision {} defines no JSONRPCMessage; check with --type",
-                entry.revision.id
+                entry.revision.id()
             ),
             offset: None,
         }],

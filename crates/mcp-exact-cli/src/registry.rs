@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use anyhow::Context;
 use mcp_exact_model::Ir;
-use mcp_exact_wire::{Definition, Direction, RevisionTypes};
+use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::Definition;
 
 use crate::revisions::COMPILED;
 
@@ -16,35 +17,20 @@ const MAX_NAME: usize = 64;
 
 /// A revision that is compiled in.
 #[derive(Debug, Clone, Copy)]
-pub struct Compiled {
-    /// What the specification calls it.
-    pub id: &'static str,
-    /// `release` or `draft`, as in schema/revisions.toml.
-    pub status: &'static str,
-    /// What a client sends.
-    pub client: Methods,
-    /// What a server sends.
-    pub server: Methods,
+pub struct CompiledRevision {
+    /// Its row in the table of revisions.
+    pub spec: &'static RevisionSpec,
     /// Its definitions, sorted by name.
     pub definitions: &'static [Definition],
     /// What it says, as the JSON text of `mcp_exact_model::Ir`.
-    model: &'static str,
-}
-
-/// The methods of one direction, each list sorted.
-#[derive(Debug, Clone, Copy)]
-pub struct Methods {
-    /// Those of requests.
-    pub requests: &'static [&'static str],
-    /// Those of notifications.
-    pub notifications: &'static [&'static str],
+    pub model_json: &'static str,
 }
 
 /// One revision, with its definitions by name.
 #[derive(Debug)]
 pub struct Entry {
     /// The revision.
-    pub revision: &'static Compiled,
+    pub revision: &'static CompiledRevision,
     by_name: HashMap<&'static str, &'static Definition>,
 }
 
@@ -63,43 +49,20 @@ pub struct Unknown {
     pub known: String,
 }
 
-// A build without any revision has no use for the constructors.
-#[allow(dead_code)]
-impl Compiled {
-    /// The revision whose types `R` ties together.
-    pub const fn of<R: RevisionTypes>(
-        status: &'static str,
-        definitions: &'static [Definition],
-        model: &'static str,
-    ) -> Self {
-        Self {
-            id: R::REVISION.as_str(),
-            status,
-            client: Methods::of::<R::FromClient>(),
-            server: Methods::of::<R::FromServer>(),
-            definitions,
-            model,
-        }
+impl CompiledRevision {
+    /// What the specification calls it.
+    pub fn id(&self) -> &'static str {
+        self.spec.id()
     }
 
     /// What the revision says, for comparisons.
     pub fn model(&self) -> anyhow::Result<Ir> {
-        serde_json::from_str(self.model).with_context(|| {
+        serde_json::from_str(self.model_json).with_context(|| {
             format!(
                 "the data of {} is damaged; build the program again",
-                self.id
+                self.id()
             )
         })
-    }
-}
-
-#[allow(dead_code)]
-impl Methods {
-    const fn of<D: Direction>() -> Self {
-        Self {
-            requests: D::REQUESTS,
-            notifications: D::NOTIFICATIONS,
-        }
     }
 }
 
@@ -112,12 +75,12 @@ impl From<Unknown> for anyhow::Error {
 impl Registry {
     /// The revisions of the table.
     pub fn new() -> Self {
-        let entry = |revision: &'static Compiled| Entry {
+        let entry = |revision: &'static CompiledRevision| Entry {
             revision,
             by_name: revision.definitions.iter().map(|d| (d.name, d)).collect(),
         };
         Self {
-            by_id: COMPILED.iter().map(|r| (r.id, entry(r))).collect(),
+            by_id: COMPILED.iter().map(|r| (r.id(), entry(r))).collect(),
         }
     }
 
@@ -125,13 +88,16 @@ impl Registry {
     pub fn revision(&self, id: &str) -> Result<&Entry, Unknown> {
         self.by_id.get(id).ok_or_else(|| {
             let mut problem = format!("unknown revision `{}`", shortened(id));
-            suggest(&mut problem, id, COMPILED.iter().map(|r| r.id));
+            suggest(&mut problem, id, COMPILED.iter().map(CompiledRevision::id));
             Unknown {
                 problem,
                 known: match COMPILED {
                     [] => "this program was built without any; build it with its default features"
                         .to_owned(),
-                    _ => format!("this program has {}", listed(COMPILED.iter().map(|r| r.id))),
+                    _ => format!(
+                        "this program has {}",
+                        listed(COMPILED.iter().map(CompiledRevision::id))
+                    ),
                 },
             }
         })
@@ -147,7 +113,7 @@ impl Entry {
     /// The definition `name`.
     pub fn definition(&self, name: &str) -> Result<&'static Definition, Unknown> {
         self.find(name).ok_or_else(|| {
-            let id = self.revision.id;
+            let id = self.revision.id();
             let names = || self.revision.definitions.iter().map(|d| d.name);
             let mut problem = format!("unknown type `{}` in revision {id}", shortened(name));
             suggest(&mut problem, name, names());

@@ -3,21 +3,21 @@
 //! Holds nothing but this table, whose lines `cargo xtask codegen` writes; what reads it is in `registry.rs`. Drafts are
 //! not in it: their crates are never published, so that nothing that is published can use them.
 
-use crate::registry::Compiled;
+use crate::registry::CompiledRevision;
 
 /// Every revision that this program knows.
 #[rustfmt::skip]
-pub static COMPILED: &[Compiled] = &[
+pub static COMPILED: &[CompiledRevision] = &[
     // @generated revision table: begin
     #[cfg(feature = "2024-11-05")]
-    Compiled::of::<mcp_2024_11_05::V2024_11_05>("release", mcp_2024_11_05::DEFINITIONS, include_str!("../data/2024-11-05.json")),
+    CompiledRevision { spec: mcp_exact_revisions::V2024_11_05, definitions: mcp_2024_11_05::DEFINITIONS, model_json: include_str!("../data/2024-11-05.json") },
     #[cfg(feature = "2025-03-26")]
-    Compiled::of::<mcp_2025_03_26::V2025_03_26>("release", mcp_2025_03_26::DEFINITIONS, include_str!("../data/2025-03-26.json")),
+    CompiledRevision { spec: mcp_exact_revisions::V2025_03_26, definitions: mcp_2025_03_26::DEFINITIONS, model_json: include_str!("../data/2025-03-26.json") },
     #[cfg(feature = "2025-06-18")]
-    Compiled::of::<mcp_2025_06_18::V2025_06_18>("release", mcp_2025_06_18::DEFINITIONS, include_str!("../data/2025-06-18.json")),
+    CompiledRevision { spec: mcp_exact_revisions::V2025_06_18, definitions: mcp_2025_06_18::DEFINITIONS, model_json: include_str!("../data/2025-06-18.json") },
     #[cfg(feature = "2025-11-25")]
-    Compiled::of::<mcp_2025_11_25::V2025_11_25>("release", mcp_2025_11_25::DEFINITIONS, include_str!("../data/2025-11-25.json")),
+    CompiledRevision { spec: mcp_exact_revisions::V2025_11_25, definitions: mcp_2025_11_25::DEFINITIONS, model_json: include_str!("../data/2025-11-25.json") },
     #[cfg(feature = "2026-07-28")]
-    Compiled::of::<mcp_2026_07_28::V2026_07_28>("release", mcp_2026_07_28::DEFINITIONS, include_str!("../data/2026-07-28.json")),
+    CompiledRevision { spec: mcp_exact_revisions::V2026_07_28, definitions: mcp_2026_07_28::DEFINITIONS, model_json: include_str!("../data/2026-07-28.json") },
     // @generated revision table: end
 ];

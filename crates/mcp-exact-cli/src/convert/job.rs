@@ -11,6 +11,7 @@ use mcp_exact_convert::{
     Context, KnownRevision, Loss, MessageKind, Newer, Refused, Role, Root, check, check_type,
     convert, convert_type,
 };
+use mcp_exact_revisions::Side;
 use mcp_exact_wire::{JsonObject, Look, RequestId};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -318,14 +319,11 @@ fn defines(revision: KnownRevision, part: Part<'_>) -> bool {
 
 /// Whether that side sends the method of a part, or of the request that it answers.
 fn sends(revision: KnownRevision, part: Part<'_>, side: Role) -> bool {
-    let is_request = part.kind != Kind::Notification;
-    revision.methods().any(|info| {
-        let sent = match side {
-            Role::Client => info.from_client,
-            Role::Server => info.from_server,
-        };
-        sent && info.request == is_request && info.method == part.method
-    })
+    let methods = revision.spec().methods(Side::from(side));
+    match part.kind {
+        Kind::Notification => methods.has_notification(part.method),
+        _ => methods.has_request(part.method),
+    }
 }
 
 fn role(direction: Direction) -> Role {
