@@ -108,7 +108,7 @@ const FILES: &[File] = &[
         ],
     },
     File {
-        path: "crates/mcp-exact-session/src/revision.rs",
+        path: "crates/mcp-exact-session/src/typed.rs",
         comment: ("// ", ""),
         regions: &[("revision list", |revisions| {
             marker_list(released(revisions))

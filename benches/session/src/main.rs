@@ -7,7 +7,6 @@
 //! `--only` leaves out the lines without these words.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use bench_record::{Row, after, repeated, report, take_turns};
 use mcp_exact_session::*;
@@ -36,13 +35,13 @@ impl Pair {
         config.offer = offer.clone();
         config.limits.requests_per_second = u32::MAX;
         config.capabilities = r#"{"tools":{}}"#.parse().expect("an object");
-        let server = ServerEndpoint::new(Arc::new(config), Binding::Duplex, Time::ZERO);
+        let server = ServerEndpoint::new(config.build().expect("a configuration"), Binding::Duplex, Time::ZERO);
         let mut config = ClientConfig::new(Identity::new("client", "1"));
         config.offer = offer;
-        let client = ClientEndpoint::new(Arc::new(config), Binding::Duplex, None, Time::ZERO);
+        let client = ClientEndpoint::new(config.build().expect("a configuration"), Binding::Duplex, None, Time::ZERO);
         let mut pair = Self {
-            client: client.expect("a configuration"),
-            server: server.expect("a configuration"),
+            client,
+            server,
             frame: Vec::new(),
         };
         while pair.client.session_info().is_none() || pair.client.poll_timeout().is_some() {

@@ -7,7 +7,7 @@ mod pipe;
 mod tools;
 
 use std::io::Write;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{env, error, io};
 
@@ -25,15 +25,16 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     let input = pipe::read(io::stdin());
     let config = config()?;
     let mut lines = Lines::new(config.limits.message_bytes);
-    let mut server = ServerEndpoint::new(Arc::new(config), Binding::Duplex, now())?;
+    let mut server = ServerEndpoint::new(config.build()?, Binding::Duplex, now());
     let mut slow: Vec<Slow> = Vec::new();
+    let mut closed = false;
     loop {
         while let Some(event) = server.poll_event() {
             match event {
                 ServerEvent::Request(request) => serve(&mut server, &request, &mut slow, now()),
                 ServerEvent::Cancelled { key, .. } => slow.retain(|slow| slow.key != key),
                 ServerEvent::Violation(violation) => complain(&violation),
-                ServerEvent::Closed => return Ok(()),
+                ServerEvent::Closed => closed = true,
                 _ => {}
             }
         }
@@ -41,13 +42,17 @@ fn main() -> Result<(), Box<dyn error::Error>> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(&pipe::lines(|out| server.poll_transmit(out)))?;
         stdout.flush()?;
+        if closed {
+            return Ok(());
+        }
         match lines.next_line() {
             Some(Line::Frame(line)) => {
                 server.receive(StreamId::DUPLEX, line, FrameContext::new(()), now())?;
                 continue;
             }
-            Some(Line::TooLong) => {
-                complain(&"a line is too long");
+            Some(Line::Oversized(message)) => {
+                let context = FrameContext::new(());
+                server.receive_oversized(StreamId::DUPLEX, &message, context, now())?;
                 continue;
             }
             None => {}
@@ -60,9 +65,12 @@ fn main() -> Result<(), Box<dyn error::Error>> {
         match input.recv_timeout(wait) {
             Ok(bytes) => lines.push(&bytes),
             Err(mpsc::RecvTimeoutError::Timeout) => server.handle_timeout(now()),
-            // A server exits at the end of its input.
+            // A server exits at the end of its input, once it has answered what is in flight.
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 server.closed(StreamId::DUPLEX, Closed::Clean, now());
+                if !slow.is_empty() {
+                    std::thread::sleep(wait);
+                }
             }
         }
     }

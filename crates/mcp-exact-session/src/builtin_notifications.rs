@@ -1,13 +1,19 @@
-//! Notifications that the machines read and write themselves: `cancelled` and `progress`.
+//! Notifications that endpoints read and write themselves: `cancelled`, `progress` and `message`.
 //!
-//! Takes calls and gives what is in them; `None` for what does not fit the schema.
+//! Takes the parameters and gives what they say; `None` where they do not fit the schema.
 
+use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Decode, Json, JsonObject, JsonRef, Number, ProgressToken, RequestId};
 
-use crate::error::SendError;
+use crate::change::Progress;
+use crate::log::{Level, LogMessage};
 use crate::message::Call;
-use crate::revision::{self, Rules};
-use crate::types::Progress;
+
+pub(crate) const CANCELLED: &str = "notifications/cancelled";
+pub(crate) const INITIALIZED: &str = "notifications/initialized";
+pub(crate) const PROGRESS: &str = "notifications/progress";
+pub(crate) const MESSAGE: &str = "notifications/message";
+pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 fn member<T: Decode>(call: &Call, name: &str) -> Option<T> {
     call.param(name)?.decode_as().ok()
@@ -38,13 +44,29 @@ impl Cancel {
     pub(crate) fn call(id: impl Into<Json>, reason: &str) -> Call {
         let params =
             JsonObject::from_iter([("requestId", id.into()), ("reason", Json::string(reason))]);
-        Call::new("notifications/cancelled", Some(params))
+        Call::new(CANCELLED, Some(params))
     }
+}
+
+/// Reads `notifications/message`.
+pub(crate) fn log_message(params: Option<&JsonObject>) -> Option<LogMessage> {
+    let [level, logger, data] = params?.view().find_each(["level", "logger", "data"]);
+    let level: Level = level?.as_str()?.parse().ok()?;
+    let logger = match logger {
+        None => None,
+        Some(logger) => Some(logger.as_str()?.into_owned()),
+    };
+    let data = data?.to_json();
+    Some(LogMessage {
+        level,
+        logger,
+        data,
+    })
 }
 
 /// `notifications/progress`.
 pub(crate) struct ProgressNotice {
-    /// The own request that the token belongs to.
+    /// Wire id of the local request that the token belongs to; `None` for a token that the local peer never chose.
     pub(crate) token: Option<u64>,
     pub(crate) progress: Progress,
 }
@@ -67,8 +89,12 @@ impl ProgressNotice {
     }
 }
 
-/// A progress notification towards a revision; `None` when a number has no JSON form.
-pub(crate) fn progress(rules: &Rules, token: &Json, progress: &Progress) -> Option<Call> {
+/// Parameters of a progress notification towards a revision; `None` if a number has no JSON form.
+pub(crate) fn progress_params(
+    spec: &RevisionSpec,
+    token: &Json,
+    progress: &Progress,
+) -> Option<JsonObject> {
     let number = |value: f64| Number::try_from(value).map(|n| Json::from_encode(&n)).ok();
     let mut params = JsonObject::from_iter([
         ("progressToken", token.clone()),
@@ -77,29 +103,21 @@ pub(crate) fn progress(rules: &Rules, token: &Json, progress: &Progress) -> Opti
     if let Some(total) = progress.total {
         params.insert("total", number(total)?);
     }
-    // 2024-11-05 has no words.
-    if let Some(words) = &progress.message
-        && revision::at_least(rules, "2025-03-26")
+    if let Some(message) = &progress.message
+        && spec.has_progress_message()
     {
-        params.insert("message", Json::string(words));
+        params.insert("message", Json::string(message));
     }
-    Some(Call::new("notifications/progress", Some(params)))
+    Some(params)
 }
 
-/// A progress token is a string or an integer (`basic/utilities/progress`).
+/// Returns true if a value is a progress token: a string or an integer (`basic/utilities/progress`).
 pub(crate) fn is_token(token: &JsonRef<'_>) -> bool {
     token.decode_as::<ProgressToken>().is_ok()
 }
 
-/// Tokens have to differ among all active requests (`basic/utilities/progress`): the machine chooses them, so a program
-/// brings none of its own.
-pub(crate) fn no_own_token(method: &str, meta: Option<JsonRef<'_>>) -> Result<(), SendError> {
+/// Returns true if `_meta` holds a progress token.
+pub(crate) fn has_own_token(meta: Option<JsonRef<'_>>) -> bool {
     let meta = meta.and_then(JsonRef::object);
-    match meta.and_then(|meta| meta.find("progressToken")) {
-        None => Ok(()),
-        Some(_) => Err(SendError::Params {
-            method: method.to_owned(),
-            reason: "the machine chooses progress tokens; leave `progressToken` out".to_owned(),
-        }),
-    }
+    meta.is_some_and(|meta| meta.find("progressToken").is_some())
 }

@@ -1,95 +1,135 @@
-//! Elicitations by URL that go on outside of the session (2025-11-25, `client/elicitation`, "URL Mode"): which ids were
-//! established on it, and the error that demands some first.
+//! Elicitations by URL that outlive their request (2025-11-25, `client/elicitation`, "URL Mode"): the ids that were established
+//! on a session, and the error that demands some first.
 //!
-//! Takes what was asked; says whether a completion belongs to it. Keeps a bounded number of ids, none of them longer than it
-//! may be.
+//! Takes elicitations as they are sent or received; tells whether a completion belongs to one. Keeps a limited number of ids of
+//! limited length.
 
 use std::collections::VecDeque;
 
-use mcp_exact_wire::{Json, JsonObject, from_str};
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_wire::{Json, JsonObject};
 
-use crate::error::{PeerError, code};
+use crate::error::{PeerError, SendError, code};
 use crate::input_request;
-use crate::revision::Rules;
+use crate::rules::{self, capability};
 
-/// The notification that one of them is over.
-pub(crate) const COMPLETE: &str = "notifications/elicitation/complete";
+const ELICITATION: &str = "elicitation/create";
 
-/// The ids that were established on a session and are not completed yet.
+/// Ids that were established on a session and are not completed.
 #[derive(Debug)]
-pub(crate) struct Elicited {
+pub(crate) struct Elicitations {
     ids: VecDeque<String>,
-    most: usize,
-    longest: usize,
-    /// Whether the session began elsewhere, so that there are ids which are not known here.
-    restored: bool,
+    count_limit: usize,
+    bytes_limit: usize,
+    /// Whether the session began elsewhere and its ids are not known here.
+    incomplete: bool,
 }
 
-impl Elicited {
-    /// At most so many ids, and none that takes more bytes: its completion is one of something unknown, which is ignored.
-    pub(crate) fn new(most: usize, longest: usize, restored: bool) -> Self {
+impl Elicitations {
+    pub(crate) fn new(count_limit: usize, bytes_limit: usize) -> Self {
         Self {
             ids: VecDeque::new(),
-            most,
-            longest,
-            restored,
+            count_limit,
+            bytes_limit,
+            incomplete: false,
         }
+    }
+
+    /// Restores the ids of a session that began elsewhere; `None` if they are not known.
+    pub(crate) fn restore(&mut self, ids: Option<Vec<String>>) {
+        self.incomplete = ids.is_none();
+        self.ids.clear();
+        for id in ids.into_iter().flatten() {
+            self.insert(id);
+        }
+    }
+
+    /// The ids; `None` if the session began elsewhere and not all are known.
+    pub(crate) fn known_ids(&self) -> Option<Vec<String>> {
+        (!self.incomplete).then(|| self.ids.iter().cloned().collect())
     }
 
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// An elicitation was asked for: by a request, or by an entry of the error that demands it.
-    pub(crate) fn note(&mut self, method: &str, params: Option<&JsonObject>) {
-        let id = params
-            .filter(|_| method == "elicitation/create")
-            .and_then(id_of);
-        let kept =
-            |id: &String| self.most > 0 && id.len() <= self.longest && !self.ids.contains(id);
-        let Some(id) = id.filter(kept) else {
+    /// Records the id of a request for an elicitation.
+    pub(crate) fn record(&mut self, method: &str, params: Option<&JsonObject>) {
+        if rules::is_elicitation(method)
+            && let Some(id) = params.and_then(id_of)
+        {
+            self.insert(id);
+        }
+    }
+
+    /// Records the ids of all elicitations that an error demands.
+    pub(crate) fn record_error(&mut self, error: &PeerError) {
+        for id in demanded(error).iter().flatten().filter_map(id_of) {
+            self.insert(id);
+        }
+    }
+
+    fn insert(&mut self, id: String) {
+        if self.count_limit == 0 || id.len() > self.bytes_limit || self.ids.contains(&id) {
             return;
-        };
-        if self.ids.len() >= self.most {
+        }
+        if self.ids.len() >= self.count_limit {
             self.ids.pop_front();
         }
         self.ids.push_back(id);
     }
 
-    /// The same for all that an error demands.
-    pub(crate) fn note_error(&mut self, error: &PeerError) {
-        for demanded in demanded(error).into_iter().flatten() {
-            self.note("elicitation/create", Some(&demanded));
-        }
-    }
-
-    /// Whether a completion belongs to something that was asked here; once for each.
+    /// Returns true if a completion belongs to an elicitation of this session; once for each.
     pub(crate) fn complete(&mut self, params: Option<&JsonObject>) -> bool {
         let Some(id) = params.and_then(id_of) else {
             return false;
         };
         match self.ids.iter().position(|known| *known == id) {
             Some(at) => self.ids.remove(at).is_some(),
-            None => self.restored,
+            None => self.incomplete,
         }
     }
 }
 
-/// Checks an error that is to leave: the one that demands elicitations has at least one, all of them by URL and with ids.
-pub(crate) fn check_error(error: &PeerError, rules: &Rules) -> Result<(), String> {
-    if error.code() != Some(code::URL_ELICITATION_REQUIRED) || !rules.server.notification(COMPLETE)
+/// Checks an error before it leaves: one that demands elicitations lists at least one, all of them by URL and with ids, towards
+/// a client that has declared this mode.
+pub(crate) fn check_error(
+    error: &PeerError,
+    spec: &RevisionSpec,
+    declared: &JsonObject,
+) -> Result<(), SendError> {
+    if error.code() != Some(code::URL_ELICITATION_REQUIRED)
+        || spec.lifecycle() == Lifecycle::Discover
     {
         return Ok(());
     }
+    if rules::has_elicitation_complete(spec) {
+        check_demanded(error, spec).map_err(|reason| SendError::Params {
+            method: ELICITATION.to_owned(),
+            reason,
+        })?;
+    }
+    let path = ["elicitation", "url"];
+    match spec.has_elicitation_modes() && !capability::is_declared(declared, &path) {
+        true => Err(SendError::Capability {
+            method: ELICITATION.to_owned(),
+            capability: path.join("."),
+        }),
+        false => Ok(()),
+    }
+}
+
+fn check_demanded(error: &PeerError, spec: &RevisionSpec) -> Result<(), String> {
     let demanded = demanded(error).unwrap_or_default();
     if demanded.is_empty() {
         return Err("`data.elicitations` has to list what is required".to_owned());
     }
     for params in &demanded {
-        if params.get("mode").map(|mode| mode.to_string()).as_deref() != Some("\"url\"") {
+        let mode = params.view().find("mode").and_then(|mode| mode.as_str());
+        if mode.as_deref() != Some("url") {
             return Err("only elicitations by URL can be required".to_owned());
         }
-        input_request::check_sent("elicitation/create", Some(params), rules)?;
+        input_request::check_elicitation(Some(params), spec, true)?;
     }
     Ok(())
 }
@@ -98,12 +138,13 @@ fn demanded(error: &PeerError) -> Option<Vec<JsonObject>> {
     if error.code() != Some(code::URL_ELICITATION_REQUIRED) {
         return None;
     }
-    let data = JsonObject::try_from(error.data()?.clone()).ok()?;
-    let items: Vec<Json> = from_str(data.get("elicitations")?.text()).ok()?;
+    let data = error.data()?.view().object()?;
+    let items: Vec<Json> = data.find("elicitations")?.decode_as().ok()?;
     let objects = items.into_iter().map(JsonObject::try_from);
     objects.collect::<Result<_, _>>().ok()
 }
 
 fn id_of(params: &JsonObject) -> Option<String> {
-    from_str(params.get("elicitationId")?.text()).ok()
+    let id = params.view().find("elicitationId")?;
+    id.as_str().map(std::borrow::Cow::into_owned)
 }

@@ -5,6 +5,7 @@
 use mcp_exact_wire::{ErrorObject, Json, JsonObject, MessageError, RequestId, Revision};
 
 use crate::limits::Limit;
+use crate::refusal::Refusal;
 
 /// Codes of errors, from JSON-RPC 2.0 and the specification's `basic` pages.
 pub mod code {
@@ -98,10 +99,9 @@ impl PeerError {
         Self::new(code::MISSING_CLIENT_CAPABILITY, words).with_data(data)
     }
 
-    /// The error that refuses a message because of a bound.
+    /// Makes the error that refuses a message because of a limit.
     pub fn limit(limit: Limit) -> Self {
-        let data = JsonObject::from_iter([("limit", Json::string(limit.name()))]);
-        Self::internal(format!("the limit `{limit}` is exceeded; try again later")).with_data(data)
+        Refusal::Limit(limit).error()
     }
 
     /// The code; `None` when it is beyond the numbers of this machine.
@@ -156,29 +156,27 @@ impl From<&MessageError> for PeerError {
     }
 }
 
-/// A machine does not take a frame.
+/// Why an endpoint does not take a frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiveError {
-    /// The machine is closed.
+    /// The endpoint is closed.
     #[error("the session is closed; start a new one")]
     Closed,
-    /// Too much waits for the program; the frame was not taken.
-    #[error(
-        "too much waits to be taken; take events and frames from the machine, then give the frame again"
-    )]
+    /// Too many events wait for the program; the frame was not taken.
+    #[error("too many events wait; take events from the endpoint, then give the frame again")]
     Full,
     /// No such stream is open.
     #[error("the stream is not open; `open` gives streams")]
     UnknownStream,
 }
 
-/// A machine does not send something. Nothing has left.
+/// Why an endpoint does not send something. Nothing has left.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
     /// Nothing is agreed yet.
-    #[error("no revision is agreed yet; wait for the event `SessionInfo`")]
+    #[error("no revision is negotiated yet; wait for the event `SessionInfo`")]
     NotReady,
     /// The machine is closed.
     #[error("the session is closed; start a new one")]
@@ -191,7 +189,38 @@ pub enum SendError {
         /// The revision that was agreed.
         revision: Revision,
     },
-    /// The other side has not declared what the message needs, or this side has not.
+    /// The endpoint sends this notification by itself, or through a function of its own.
+    #[error("the endpoint sends `{method}`; use `cancel`, `progress` or the handshake")]
+    Reserved {
+        /// The method.
+        method: String,
+    },
+    /// The notification does not belong where it was to go (from 2026-07-28 on): logs and progress belong to the request that
+    /// they are about, changes to a subscription that asks for them.
+    #[error(
+        "`{method}` does not belong there; send it during its request, or `publish` the change"
+    )]
+    Placement {
+        /// The method.
+        method: String,
+    },
+    /// The result is of a type that the client could not use (from 2026-07-28 on).
+    #[error("`{method}` cannot be answered by a result of type {kind:?}")]
+    ResultType {
+        /// The method of the request.
+        method: String,
+        /// The value of `resultType`.
+        kind: String,
+    },
+    /// The result does not conform, says [`CheckResult`](crate::CheckResult). The request still waits.
+    #[error("the result of `{method}` does not conform: {reason}")]
+    Result {
+        /// The method of the request.
+        method: String,
+        /// What does not conform.
+        reason: String,
+    },
+    /// One of the peers has not declared what the message needs.
     #[error("`{method}` needs the capability `{capability}`, which was not declared")]
     Capability {
         /// The method.
@@ -202,16 +231,16 @@ pub enum SendError {
     /// The request is unknown or was answered before.
     #[error("no such request waits for an answer; each is answered once")]
     UnknownRequest,
-    /// The request waits for the answers to its questions.
-    #[error("the request waits for the answers to its questions; it is raised again with them")]
+    /// The request waits for the responses to its input requests.
+    #[error("the request waits for its input responses; it is delivered again with them")]
     AwaitingInput,
-    /// A request cannot ask under these names, or this request cannot ask at all.
+    /// The input requests cannot be sent under these names, or not for this request.
     #[error("{0}")]
     InputRequests(&'static str),
-    /// A progress that is no larger than the one before (`basic/utilities/progress`).
+    /// Progress that is no larger than the one before (`basic/utilities/progress`).
     #[error("progress has to increase with each notification")]
     Progress,
-    /// A bound of this side.
+    /// A limit of the local peer.
     #[error("the limit `{0}` is exceeded; send less at the same time or raise it")]
     Limit(Limit),
     /// No stream can carry it.
@@ -227,7 +256,7 @@ pub enum SendError {
     },
 }
 
-/// Something that the other side did and should not have done. The session goes on.
+/// Something that the peer did and must not do. The session goes on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
@@ -272,7 +301,10 @@ pub enum Violation {
     /// An array of messages where the revision has none, or an empty one.
     #[error("a batch came that revision {0:?} does not allow")]
     Batch(Option<Revision>),
-    /// A bound of this side was exceeded.
+    /// A message of a principal to whom the session does not belong.
+    #[error("another principal used the session")]
+    ForeignPrincipal,
+    /// A limit of the local peer was exceeded.
     #[error("the limit `{0}` is exceeded")]
     Limit(Limit),
     /// A tool whose header annotations break a rule: it was taken out of the list (from 2026-07-28 on, over HTTP).
@@ -352,12 +384,10 @@ pub enum NegotiationError {
 #[non_exhaustive]
 pub enum ConfigError {
     /// No revision is left.
-    #[error(
-        "no revision is offered; name at least one that is compiled in and not below the floor"
-    )]
+    #[error("no revision is offered; name at least one that is known and not below the floor")]
     NoRevision,
-    /// A revision that is not compiled in.
-    #[error("revision {0} is not compiled in; switch on the feature of its name")]
+    /// A revision that is not known.
+    #[error("revision {0} is not known; use one of `revisions()`")]
     UnknownRevision(String),
     /// The client declares elicitation in no mode that there is.
     #[error(
@@ -367,7 +397,7 @@ pub enum ConfigError {
     /// The name of an extension breaks the rules of names.
     #[error("{0:?} cannot name an extension; use a prefix of dotted labels, a slash and a name")]
     Extension(String),
-    /// The serialised agreement cannot be read.
-    #[error("the agreement cannot be read: {0}")]
-    Agreement(String),
+    /// The text of a session cannot be read.
+    #[error("the text of the session cannot be read: {0}")]
+    Snapshot(String),
 }

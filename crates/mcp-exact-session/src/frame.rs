@@ -1,9 +1,12 @@
-//! Line framing, as stdio has it: one message a line, no line break inside (`basic/transports`).
+//! Line framing of stdio: one message a line, no line break inside (`basic/transports`).
 //!
-//! Takes bytes as they arrive and gives lines; ends a line for what leaves. Does no IO, and keeps at most one line and
-//! what was pushed behind it.
+//! Takes bytes as they arrive and gives lines; ends a line for what leaves. Does no IO, and keeps at most one line and what was
+//! pushed behind it. Of a line above the limit it keeps the beginning and the end.
 
-/// The first line of a buffer, without its end, and how many bytes it takes with its end; `None` without one.
+/// Bytes that are kept of the beginning and of the end of a line above the limit.
+pub const KEPT: usize = 4096;
+
+/// Returns the first line of a buffer without its end, and the bytes that it takes with its end; `None` without a line end.
 pub fn split_line(buffer: &[u8]) -> Option<(&[u8], usize)> {
     let end = buffer.iter().position(|byte| *byte == b'\n')?;
     Some((trim_return(&buffer[..end]), end + 1))
@@ -11,7 +14,7 @@ pub fn split_line(buffer: &[u8]) -> Option<(&[u8], usize)> {
 
 /// Ends the frame that `poll_transmit` has appended to a buffer.
 ///
-/// The frame holds no line break: where open JSON had one between its tokens, it left the machine as a space.
+/// The frame holds no line break: where untyped JSON had one between its tokens, it left the endpoint as a space.
 pub fn end_line(buffer: &mut Vec<u8>) {
     buffer.push(b'\n');
 }
@@ -20,34 +23,47 @@ fn trim_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
+/// What was kept of a message above the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Oversized<'a> {
+    /// The first bytes, at most [`KEPT`].
+    pub head: &'a [u8],
+    /// The last bytes, at most [`KEPT`]; empty if the end never came.
+    pub tail: &'a [u8],
+}
+
 /// What [`Lines::next_line`] gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line<'a> {
     /// A line that is not empty, without its end.
     Frame(&'a [u8]),
-    /// A line longer than the bound was left out.
-    TooLong,
+    /// What was kept of a line above the limit: for `receive_oversized` of an endpoint.
+    Oversized(Oversized<'a>),
 }
 
-/// Gathers bytes and gives lines. Empty lines are passed over.
+/// Gathers bytes and gives lines. Empty lines are skipped.
 #[derive(Debug)]
 pub struct Lines {
     buffer: Vec<u8>,
     start: usize,
     scanned: usize,
-    longest: usize,
-    skipping: bool,
+    limit: usize,
+    /// Beginning and end so far of a line above the limit, while its end has not come.
+    oversized: Option<(Vec<u8>, Vec<u8>)>,
+    /// The same of the latest such line that has ended.
+    finished: (Vec<u8>, Vec<u8>),
 }
 
 impl Lines {
-    /// For lines of at most so many bytes: [`Limits::message_bytes`](crate::Limits::message_bytes).
-    pub fn new(longest: usize) -> Self {
+    /// Gathers lines of at most `limit` bytes: [`Limits::message_bytes`](crate::Limits::message_bytes).
+    pub fn new(limit: usize) -> Self {
         Self {
             buffer: Vec::new(),
             start: 0,
             scanned: 0,
-            longest,
-            skipping: false,
+            limit,
+            oversized: None,
+            finished: (Vec::new(), Vec::new()),
         }
     }
 
@@ -59,21 +75,21 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next line; `None` until more bytes are pushed.
+    /// Returns the next line; `None` until more bytes are pushed.
     pub fn next_line(&mut self) -> Option<Line<'_>> {
         loop {
             let fresh = &self.buffer[self.scanned..];
-            let Some(end) = fresh.iter().position(|byte| *byte == b'\n') else {
-                return self.unfinished();
+            let Some(end) = memchr::memchr(b'\n', fresh) else {
+                self.keep_unfinished();
+                return None;
             };
             let line = self.start..self.scanned + end;
             self.start = line.end + 1;
             self.scanned = self.start;
-            if std::mem::take(&mut self.skipping) {
-                continue;
-            }
-            if line.len() > self.longest {
-                return Some(Line::TooLong);
+            if self.oversized.is_some() || line.len() > self.limit {
+                self.keep(line);
+                self.finished = self.oversized.take().unwrap_or_default();
+                return Some(Line::Oversized(self.kept()));
             }
             if !self.buffer[line.clone()].trim_ascii().is_empty() {
                 return Some(Line::Frame(trim_return(&self.buffer[line])));
@@ -81,29 +97,47 @@ impl Lines {
         }
     }
 
-    /// What is left at the end of input: a last line without an end.
-    pub fn rest(&mut self) -> Option<&[u8]> {
+    /// Returns what is left at the end of input: a last line without an end.
+    pub fn rest(&mut self) -> Option<Line<'_>> {
         let rest = self.start..self.buffer.len();
         self.start = rest.end;
         self.scanned = rest.end;
-        let whole = !std::mem::take(&mut self.skipping) && rest.len() <= self.longest;
+        if self.oversized.is_some() || rest.len() > self.limit {
+            self.keep(rest);
+            self.finished = self.oversized.take().unwrap_or_default();
+            return Some(Line::Oversized(self.kept()));
+        }
         let line = trim_return(&self.buffer[rest]);
-        (whole && !line.trim_ascii().is_empty()).then_some(line)
+        (!line.trim_ascii().is_empty()).then_some(Line::Frame(line))
     }
 
-    /// A line whose end is not there yet. What is too long already is not kept.
-    fn unfinished(&mut self) -> Option<Line<'_>> {
+    /// Keeps the ends of a line whose end has not come, once it is above the limit.
+    fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
-        if self.skipping {
+        let line = self.start..self.scanned;
+        if self.oversized.is_some() || line.len() > self.limit {
+            self.keep(line);
             self.start = self.scanned;
-            return None;
         }
-        if self.scanned - self.start <= self.longest {
-            return None;
+    }
+
+    /// Adds a piece of a line above the limit to its beginning and end.
+    fn keep(&mut self, piece: std::ops::Range<usize>) {
+        let piece = &self.buffer[piece];
+        let (head, tail) = self.oversized.get_or_insert_default();
+        let room = KEPT.saturating_sub(head.len()).min(piece.len());
+        head.extend_from_slice(&piece[..room]);
+        tail.extend_from_slice(&piece[piece.len() - piece.len().min(KEPT)..]);
+        let more = tail.len().saturating_sub(KEPT);
+        tail.drain(..more);
+    }
+
+    fn kept(&self) -> Oversized<'_> {
+        let (head, tail) = &self.finished;
+        Oversized {
+            head,
+            tail: trim_return(tail),
         }
-        self.skipping = true;
-        self.start = self.scanned;
-        Some(Line::TooLong)
     }
 }
 
@@ -111,23 +145,27 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn lines(longest: usize, pieces: &[&str]) -> Vec<String> {
-        let mut lines = Lines::new(longest);
+    fn text(line: Line<'_>) -> String {
+        match line {
+            Line::Frame(line) => String::from_utf8_lossy(line).into_owned(),
+            Line::Oversized(Oversized { head, tail }) => {
+                assert!(head.len() <= KEPT && tail.len() <= KEPT);
+                let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
+                format!("<{head}|{tail}>")
+            }
+        }
+    }
+
+    fn lines(limit: usize, pieces: &[&str]) -> Vec<String> {
+        let mut lines = Lines::new(limit);
         let mut found = Vec::new();
         for piece in pieces {
             lines.push(piece.as_bytes());
             while let Some(line) = lines.next_line() {
-                found.push(match line {
-                    Line::Frame(line) => String::from_utf8_lossy(line).into_owned(),
-                    Line::TooLong => "<too long>".into(),
-                });
+                found.push(text(line));
             }
         }
-        found.extend(
-            lines
-                .rest()
-                .map(|rest| String::from_utf8_lossy(rest).into_owned()),
-        );
+        found.extend(lines.rest().map(text));
         found
     }
 
@@ -142,13 +180,17 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_told_once_and_left_out() {
-        assert_eq!(lines(3, &["12345678\nabc\n"]), ["<too long>", "abc"]);
-        assert_eq!(
-            lines(3, &["1234", "5678", "9\nabc\n"]),
-            ["<too long>", "abc"]
-        );
-        assert_eq!(lines(3, &["1234", "56"]), ["<too long>"]);
+    fn oversized_lines_keep_their_ends() {
+        let whole = ["<12345678|12345678>", "abc"];
+        assert_eq!(lines(3, &["12345678\nabc\n"]), whole);
+        assert_eq!(lines(3, &["1234", "5678", "\nabc\n"]), whole);
+        assert_eq!(lines(3, &["1234", "56"]), ["<123456|123456>"]);
+        let long = "x".repeat(3 * KEPT);
+        let kept = format!("<a{}|{}b>", &long[..KEPT - 1], &long[..KEPT - 1]);
+        let pieces = format!("a{long}b\n");
+        assert_eq!(lines(3, &[&pieces]), std::slice::from_ref(&kept));
+        let (one, other) = pieces.split_at(KEPT + 7);
+        assert_eq!(lines(3, &[one, other]), [kept]);
     }
 
     #[test]

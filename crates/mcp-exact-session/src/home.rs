@@ -1,8 +1,7 @@
-//! The home view: what came in, and what is sent back, by the types of one revision that the program chooses, whichever
-//! revision the other side speaks.
+//! Views by the types of one revision that the program chooses, whichever revision the peer speaks.
 //!
-//! Takes the text that the machines keep, converts it, and says what that changed. A handler that is written at home thus
-//! serves peers of every revision. Never changes a machine.
+//! Takes the text that the endpoints keep, converts it, and reports what that changed. A handler that is written for one revision
+//! thus serves peers of every revision. Never changes an endpoint.
 
 use mcp_exact_convert::{
     Context, Home, KnownRevision, Loss, MessageKind, Refused, Role, Root, convert,
@@ -14,21 +13,24 @@ use mcp_exact_wire::{
 
 use crate::client::{ClientEndpoint, ServerNotification, ServerRequest};
 use crate::error::{PeerError, SendError};
+use crate::input_request::InputRequest;
 use crate::message::{self, Call};
-use crate::negotiated::{ClientNotifications, ClientRequests, ServerNotifications, View};
+use crate::meta;
+use crate::outcome::RawResult;
 use crate::server::{ClientNotification, IncomingRequest, Reply};
-use crate::types::{InputRequest, RawResult, RequestKey};
+use crate::stream::RequestKey;
+use crate::typed::{ClientNotifications, ClientRequests, ServerNotifications, View};
 use crate::{CallOptions, Time};
 
 /// What becomes of a message that a conversion changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum LossPolicy {
-    /// It is refused when something is dropped, replaced or defaulted.
+    /// It is refused if something is dropped, replaced or defaulted.
     Refuse,
-    /// It is converted, and what changed is told.
+    /// It is converted, and the changes are reported.
     #[default]
     Report,
-    /// It is converted, and nobody wants to know.
+    /// It is converted, and no changes are reported.
     Accept,
 }
 
@@ -37,7 +39,7 @@ pub enum LossPolicy {
 pub struct Converted<T> {
     /// The value.
     pub value: T,
-    /// What the conversion changed; empty with [`LossPolicy::Accept`].
+    /// Changes that the conversion made; empty with [`LossPolicy::Accept`].
     pub losses: Vec<Loss>,
 }
 
@@ -51,18 +53,18 @@ impl<T> Converted<T> {
 }
 
 impl<C> IncomingRequest<C> {
-    /// The request at home.
+    /// Decodes the request by the types of the revision `H`.
     ///
     /// # Errors
-    /// The error to reply with: the parameters do not fit the method, the home revision does not have it, cannot say it, or
-    /// the policy refuses what would change.
+    /// The error to reply with: the parameters do not fit the method, `H` does not have it or cannot express it, or the policy
+    /// refuses the changes.
     pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
     ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
         let id = self.id().clone();
         let cx = Context::new().request_id(id.clone());
-        let cx = cx.request_meta(self.what_is_known_of_the_client());
+        let cx = cx.request_meta(self.client_meta());
         let way = (self.revision(), H::KNOWN.revision());
         let root = Root {
             kind: MessageKind::Request,
@@ -73,10 +75,10 @@ impl<C> IncomingRequest<C> {
         call.map(|call| ClientRequests::decode::<H>(&message::request_text(&id, &call)))
     }
 
-    /// A result at home, as the reply in the revision that the request speaks.
+    /// Makes the reply in the revision that the request speaks, from a result of the revision `H`.
     ///
     /// # Errors
-    /// The error to reply with instead: the other revision cannot say the result, or the policy refuses what would change.
+    /// The error to reply with instead: the other revision cannot express the result, or the policy refuses the changes.
     pub fn reply_as<H: Home>(
         &self,
         result: &impl Encode,
@@ -94,10 +96,10 @@ impl<C> IncomingRequest<C> {
         result.map(|text| Ok(Reply::Result(RawResult::from(object(text)?))))
     }
 
-    /// An error at home, as the reply in the revision that the request speaks: codes differ between the eras.
+    /// Makes the reply in the revision that the request speaks, from an error of the revision `H`: codes differ.
     ///
     /// # Errors
-    /// The error to reply with instead, when the other revision has a result for it.
+    /// The error to reply with instead, if the other revision has a result for it.
     pub fn error_as<H: Home>(&self, error: &PeerError) -> Result<Reply, PeerError> {
         let uri = self.params().and_then(|params| params.get("uri"));
         let uri: Option<String> = uri.and_then(|uri| from_str(uri.text()).ok());
@@ -115,10 +117,10 @@ impl<C> IncomingRequest<C> {
         Ok(Reply::Error(PeerError::from(error)))
     }
 
-    /// A question at home, as one that the client of this request understands.
+    /// Makes an input request that the client of this request understands, from one of the revision `H`.
     ///
     /// # Errors
-    /// When the other revision cannot say it, or the policy refuses what would change.
+    /// The other revision cannot express it, or the policy refuses the changes.
     pub fn input_request_as<H: Home, Q: Request>(
         &self,
         params: &Q::Params,
@@ -141,10 +143,10 @@ impl<C> IncomingRequest<C> {
         })
     }
 
-    /// The answer to the question of this name, at home; `None` when it has no result.
+    /// Decodes the response to the input request of this name by the types of the revision `H`; `None` if it has no result.
     ///
     /// # Errors
-    /// When the answer does not fit, the home revision cannot say it, or the policy refuses what would change.
+    /// The response does not fit, `H` cannot express it, or the policy refuses the changes.
     pub fn response_as<H: Home, Q: Request>(
         &self,
         name: &str,
@@ -153,30 +155,29 @@ impl<C> IncomingRequest<C> {
     where
         Q::Result: Decode,
     {
-        let result = self.answers.result(name)?;
+        let result = self.responses.result(name)?;
         let way = (self.revision(), H::KNOWN.revision());
         Some(result_between::<Q>(result, Role::Client, way, policy))
     }
 
-    /// What a request of 2026-07-28 says of its client, by the names that it has there (`basic`, "Per-Request Protocol
-    /// Fields").
-    fn what_is_known_of_the_client(&self) -> JsonObject {
+    /// What a request of 2026-07-28 states of its client, by its names there (`basic`, "Per-Request Protocol Fields").
+    fn client_meta(&self) -> JsonObject {
         let client = self.client();
-        let mut meta = JsonObject::new();
+        let mut known = JsonObject::new();
         let capabilities = client.capabilities.clone();
-        meta.insert("io.modelcontextprotocol/clientCapabilities", capabilities);
+        known.insert(meta::CLIENT_CAPABILITIES, capabilities);
         if let Some(info) = &client.info {
-            meta.insert("io.modelcontextprotocol/clientInfo", info.clone());
+            known.insert(meta::CLIENT_INFO, info.clone());
         }
-        meta
+        known
     }
 }
 
 impl<C> ClientNotification<C> {
-    /// The notification at home.
+    /// Decodes the notification by the types of the revision `H`.
     ///
     /// # Errors
-    /// As [`IncomingRequest::at`]; notifications are never answered.
+    /// As [`IncomingRequest::typed_as`]; notifications are never answered.
     pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
@@ -193,10 +194,10 @@ impl<C> ClientNotification<C> {
 }
 
 impl ServerNotification {
-    /// The notification at home.
+    /// Decodes the notification by the types of the revision `H`.
     ///
     /// # Errors
-    /// As [`IncomingRequest::at`]; notifications are never answered.
+    /// As [`IncomingRequest::typed_as`]; notifications are never answered.
     pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
@@ -213,11 +214,11 @@ impl ServerNotification {
 }
 
 impl ServerRequest {
-    /// The parameters of the question at home, when it is the question `Q`.
+    /// Decodes the parameters of the request `Q` by the types of the revision `H`.
     ///
     /// # Errors
-    /// The error to answer with: it is another question, the parameters do not fit, the home revision cannot say them, or
-    /// the policy refuses what would change.
+    /// The error to answer with: it is another request, the parameters do not fit, `H` cannot express them, or the policy refuses
+    /// the changes.
     pub fn typed_as<H: Home, Q: Request>(
         &self,
         policy: LossPolicy,
@@ -242,10 +243,10 @@ impl ServerRequest {
         })
     }
 
-    /// An answer at home, in the revision that the question speaks.
+    /// Makes the answer in the revision that the request speaks, from a result of the revision `H`.
     ///
     /// # Errors
-    /// The error to answer with instead: the other revision cannot say it, or the policy refuses what would change.
+    /// The error to answer with instead: the other revision cannot express it, or the policy refuses the changes.
     pub fn response_as<H: Home>(
         &self,
         result: &impl Encode,
@@ -264,10 +265,10 @@ impl ServerRequest {
 }
 
 impl RawResult {
-    /// The result of the request `Q` of a client, at home. `revision` is the one that was agreed with the server.
+    /// Decodes the result of a client's request `Q` by the types of the revision `H`. `revision` is the negotiated one.
     ///
     /// # Errors
-    /// When it does not fit, the home revision cannot say it, or the policy refuses what would change.
+    /// It does not fit, `H` cannot express it, or the policy refuses the changes.
     pub fn typed_as<H: Home, Q: Request>(
         &self,
         revision: Revision,
@@ -282,11 +283,11 @@ impl RawResult {
 }
 
 impl ClientEndpoint {
-    /// Sends a request at home, in the revision that was agreed.
+    /// Sends a request of the revision `H` in the negotiated revision.
     ///
     /// # Errors
-    /// [`SendError`] as for [`ClientEndpoint::request`], and when the agreed revision cannot say it or the policy refuses what would
-    /// change.
+    /// [`SendError`] as for [`ClientEndpoint::request`], and if the negotiated revision cannot express it or the policy refuses the
+    /// changes.
     pub fn request_as<H: Home, Q: Request>(
         &mut self,
         params: &Q::Params,
@@ -297,7 +298,7 @@ impl ClientEndpoint {
     where
         Q::Params: EncodeParams,
     {
-        let revision = self.session_info().map(|agreed| agreed.revision);
+        let revision = self.session_info().map(|info| info.revision);
         let way = (H::KNOWN.revision(), revision.unwrap_or(H::REVISION));
         let root = Root {
             kind: MessageKind::Request,
@@ -336,7 +337,7 @@ where
     result.map(|text| decoded(text.as_deref().unwrap_or_default()))
 }
 
-/// A message with its parameters in the other revision; what else stands in it stays.
+/// A message with its parameters in the other revision.
 fn converted_call(
     root: Root<'_>,
     call: &Call,
@@ -361,7 +362,8 @@ fn converted(
     policy: LossPolicy,
 ) -> Result<Converted<Option<String>>, PeerError> {
     let known = |revision: Revision| {
-        let unknown = || PeerError::internal(format!("revision {revision} is not compiled in"));
+        let unknown =
+            || PeerError::internal(format!("the conversions of {revision} are not compiled in"));
         KnownRevision::parse(revision.as_str()).ok_or_else(unknown)
     };
     let value = convert(root, text, known(from)?, known(to)?, &mut cx);

@@ -1,7 +1,7 @@
-//! Rules of HTTP as pure functions, so that transports stay dumb: which status an error has, and whether headers and body
-//! say the same (2026-07-28, `basic/transports/streamable-http`).
+//! Rules of HTTP as pure functions: which session a request belongs to, which status an error has, and whether headers and body
+//! agree (`basic/transports`).
 //!
-//! Takes headers and parameters; gives errors. Opens nothing.
+//! Takes headers and parameters; gives refusals. Opens nothing.
 
 mod headers;
 mod origin;
@@ -9,20 +9,25 @@ mod params;
 mod post;
 mod values;
 
-use mcp_exact_wire::{JsonObject, Message, decode_message, from_str};
+use std::borrow::Cow;
+
+use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::{JsonObject, JsonRef, Message, decode_message};
 
 pub use headers::{content_type, get_headers, post_headers};
 pub use origin::check_origin;
-pub use params::{BadTool, Mirrored, check_params, mirrored, param_headers};
-pub use post::{Posted, classify, classify_get, is_session_id, status_of_refusal};
+pub use params::{BadTool, Mirrored, ToolHeaders, check_params, mirrored, param_headers};
+pub use post::{Posted, classify, classify_delete, classify_get, is_session_id};
 pub use values::{decode_value, encode_value};
 
 use crate::config::Extensions;
 use crate::error::{PeerError, code};
 use crate::message::Raw;
+use crate::refusal::Refusal;
+use crate::rules::client_request;
 use crate::server::HttpRequest;
 
-/// The status of a response that consists of an error alone.
+/// Returns the status of a response that consists of an error alone, from 2026-07-28 on.
 pub fn status_of(error: &PeerError) -> u16 {
     match error.code() {
         Some(code::METHOD_NOT_FOUND) => 404,
@@ -38,7 +43,7 @@ pub fn status_of(error: &PeerError) -> u16 {
     }
 }
 
-/// The error that the body of a response holds.
+/// The error in the body of a response.
 pub(crate) fn error_of(body: &[u8]) -> Option<PeerError> {
     match decode_message::<Raw>(body, &|_| Some("")) {
         Ok(Message::Error(error)) => Some(error.error.into()),
@@ -46,67 +51,73 @@ pub(crate) fn error_of(body: &[u8]) -> Option<PeerError> {
     }
 }
 
-fn mismatch(words: String) -> PeerError {
-    PeerError::new(code::HEADER_MISMATCH, words)
-}
-
-/// `MCP-Protocol-Version` has to be there and say what the body says.
-pub(crate) fn check_version(http: &HttpRequest, version: &str) -> Result<(), PeerError> {
+/// `MCP-Protocol-Version` must be present and equal the body.
+pub(crate) fn check_version(http: &HttpRequest, version: &str) -> Result<(), Refusal> {
     match single(http, "MCP-Protocol-Version")? {
         Some(header) if header.trim() == version => Ok(()),
-        Some(_) => Err(mismatch(
-            "`MCP-Protocol-Version` differs from the body".into(),
-        )),
-        None => Err(mismatch("`MCP-Protocol-Version` is missing".into())),
+        Some(_) => Err(differs("MCP-Protocol-Version")),
+        None => Err(missing("MCP-Protocol-Version")),
     }
 }
 
-/// `Mcp-Method` and `Mcp-Name` have to be there and say what the body says.
+/// `Mcp-Method` and `Mcp-Name` must be present and equal the body. Only names may be encoded: a method is compared as it is, so
+/// that a gateway which reads headers and the server never see two methods.
 pub(crate) fn check_names(
     http: &HttpRequest,
     method: &str,
     params: Option<&JsonObject>,
+    spec: &RevisionSpec,
     extensions: &Extensions,
-) -> Result<(), PeerError> {
-    check(http, "Mcp-Method", method)?;
-    match name_of(method, params, extensions) {
-        Some(name) => check(http, "Mcp-Name", &name),
-        None => Ok(()),
+) -> Result<(), Refusal> {
+    match single(http, "Mcp-Method")? {
+        Some(header) if header.trim() == method => {}
+        Some(_) => return Err(differs("Mcp-Method")),
+        None => return Err(missing("Mcp-Method")),
+    }
+    let Some(name) = name_of(method, params, spec, extensions) else {
+        return Ok(());
+    };
+    match single(http, "Mcp-Name")? {
+        Some(header) if decode_value(header.trim()).as_deref() == Some(&name) => Ok(()),
+        Some(_) => Err(differs("Mcp-Name")),
+        None => Err(missing("Mcp-Name")),
     }
 }
 
-fn check(http: &HttpRequest, name: &str, body: &str) -> Result<(), PeerError> {
-    match single(http, name)? {
-        Some(header) if decode_value(header.trim()).as_deref() == Some(body) => Ok(()),
-        Some(_) => Err(mismatch(format!("`{name}` differs from the body"))),
-        None => Err(mismatch(format!("`{name}` is missing"))),
-    }
+fn differs(name: &str) -> Refusal {
+    Refusal::HeaderMismatch(format!("`{name}` differs from the body"))
 }
 
-/// The value of a header that says what the body says. Twice it says two things, and what HTTP does not allow says nothing
-/// ("Value Encoding": visible ASCII, space and tab).
-fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h str>, PeerError> {
+fn missing(name: &str) -> Refusal {
+    Refusal::HeaderMismatch(format!("`{name}` is missing"))
+}
+
+/// The value of a header that mirrors the body. Two values, and characters that HTTP does not allow ("Value Encoding": visible
+/// ASCII, space and tab), are refused.
+fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h str>, Refusal> {
     let named = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
     let mut values = http.headers.iter().filter(named).map(|(_, value)| &**value);
     match (values.next(), values.next()) {
-        (Some(_), Some(_)) => Err(mismatch(format!("`{name}` is there twice"))),
+        (Some(_), Some(_)) => Err(Refusal::HeaderMismatch(format!("`{name}` is repeated"))),
         (Some(value), None) if !values::is_safe(value) => {
-            Err(mismatch(format!("`{name}` holds invalid characters")))
+            let text = format!("`{name}` holds invalid characters");
+            Err(Refusal::HeaderMismatch(text))
         }
         (value, _) => Ok(value),
     }
 }
 
-/// What `Mcp-Name` says of a request; `None` for methods without it.
+/// What `Mcp-Name` mirrors of a request; `None` for methods without it.
 pub(crate) fn name_of(
     method: &str,
     params: Option<&JsonObject>,
+    spec: &RevisionSpec,
     extensions: &Extensions,
 ) -> Option<String> {
-    let member = match method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        _ => extensions.of_request(method)?.named_by.as_deref()?,
+    let member = match client_request(method, spec) {
+        Some(rule) => rule.named_by?,
+        None => extensions.of_request(method)?.named_by.as_deref()?,
     };
-    from_str(params?.get(member)?.text()).ok()
+    let name = params?.view().find(member).and_then(JsonRef::as_str)?;
+    Some(Cow::into_owned(name))
 }

@@ -1,84 +1,129 @@
-//! What a question of a server has to say (`client/elicitation`, `client/sampling`): required members and their types.
+//! Requests of a server in the middle of a request of its client, and the responses to them.
 //!
-//! Takes the parameters of a question and the revision that it speaks; gives words about what is missing. Leaves everything
-//! else to the program and to the types.
+//! Plain data, and the check of what elicitations and samplings must say (`client/elicitation`, `client/sampling`): required
+//! members and their types. Leaves everything else to the program and to the types.
 
-use mcp_exact_wire::{Json, JsonObject, Kind, from_str};
+use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Kind, Request};
 
-use crate::capability::has_modes;
-use crate::revision::{Rules, at_least};
+use crate::error::SendError;
+use crate::outcome::{Outcome, RawResult, encode_params};
+use crate::rules;
 
-/// A question that is to leave.
-pub(crate) fn check_sent(
-    method: &str,
-    params: Option<&JsonObject>,
-    rules: &Rules,
-) -> Result<(), String> {
-    check(method, params, rules, true)
+/// Request of a server to the client in the middle of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputRequest {
+    /// `sampling/createMessage`, `roots/list` or `elicitation/create`.
+    pub method: String,
+    /// Its parameters.
+    pub params: Option<JsonObject>,
 }
 
-/// A question that has come: roles and modes that are not known yet are the program's to judge.
-pub(crate) fn check_received(
-    method: &str,
-    params: Option<&JsonObject>,
-    rules: &Rules,
-) -> Result<(), String> {
-    check(method, params, rules, false)
-}
+impl InputRequest {
+    /// Makes an input request of a method.
+    pub fn new(method: impl Into<String>, params: Option<JsonObject>) -> Self {
+        Self {
+            method: method.into(),
+            params,
+        }
+    }
 
-fn check(
-    method: &str,
-    params: Option<&JsonObject>,
-    rules: &Rules,
-    strict: bool,
-) -> Result<(), String> {
-    let nothing = JsonObject::new();
-    let params = params.unwrap_or(&nothing);
-    match method {
-        "elicitation/create" => elicitation(params, rules, strict),
-        "sampling/createMessage" => sampling(params, rules, strict),
-        _ => Ok(()),
+    /// Makes an input request of a generated type.
+    ///
+    /// # Errors
+    /// [`SendError::Params`] if the parameters are no object.
+    pub fn of<Q: Request>(params: &Q::Params) -> Result<Self, SendError>
+    where
+        Q::Params: EncodeParams,
+    {
+        let params = encode_params(Q::METHOD, params)?;
+        Ok(Self::new(Q::METHOD, params))
     }
 }
 
-fn elicitation(params: &JsonObject, rules: &Rules, strict: bool) -> Result<(), String> {
+/// How input requests ended, by their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InputResponses(pub(crate) Vec<(String, Outcome)>);
+
+impl InputResponses {
+    /// Returns how the input request of this name ended; `None` if there was none, or it was not answered.
+    pub fn get(&self, name: &str) -> Option<&Outcome> {
+        let mut all = self.0.iter();
+        all.find(|(known, _)| known == name)
+            .map(|(_, outcome)| outcome)
+    }
+
+    /// Returns the result of the input request of this name, if it has one.
+    pub fn result(&self, name: &str) -> Option<&RawResult> {
+        match self.get(name) {
+            Some(Outcome::Result(result)) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Iterates over all of them, in the order of the input requests.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Outcome)> {
+        self.0.iter().map(|(name, outcome)| (&**name, outcome))
+    }
+
+    /// Returns true if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Checks the parameters of an elicitation; `sent` are those of the local program, which may not use unknown modes.
+pub(crate) fn check_elicitation(
+    params: Option<&JsonObject>,
+    spec: &RevisionSpec,
+    sent: bool,
+) -> Result<(), String> {
+    let nothing = JsonObject::new();
+    let params = params.unwrap_or(&nothing);
     require(params, "message", Kind::String)?;
-    let mode: Option<String> = match params.get("mode").filter(|_| has_modes(rules)) {
+    let mode = params.view().find("mode");
+    let mode = match mode.filter(|_| spec.has_elicitation_modes()) {
         None => None,
-        Some(mode) => Some(from_str(mode.text()).map_err(|_| wrong("mode"))?),
+        Some(mode) => Some(mode.as_str().ok_or_else(|| wrong("mode"))?),
     };
     match mode.as_deref() {
         None | Some("form") => require(params, "requestedSchema", Kind::Object),
         Some("url") => {
             require(params, "url", Kind::String)?;
-            // 2025-11-25 recognises a finished elicitation by its id; later there is no notification that names it.
-            match rules
-                .server
-                .notification("notifications/elicitation/complete")
-            {
+            // 2025-11-25 recognises a finished elicitation by its id; later no notification names it.
+            match rules::has_elicitation_complete(spec) {
                 true => require(params, "elicitationId", Kind::String),
                 false => Ok(()),
             }
         }
-        Some(_) if strict => Err(wrong("mode")),
+        Some(_) if sent => Err(wrong("mode")),
         Some(_) => Ok(()),
     }
 }
 
-fn sampling(params: &JsonObject, rules: &Rules, strict: bool) -> Result<(), String> {
+/// Checks the parameters of a sampling; `sent` are those of the local program, which may not use unknown roles.
+pub(crate) fn check_sampling(
+    params: Option<&JsonObject>,
+    spec: &RevisionSpec,
+    sent: bool,
+) -> Result<(), String> {
+    let nothing = JsonObject::new();
+    let params = params.unwrap_or(&nothing);
     require(params, "maxTokens", Kind::Number)?;
-    let messages = params.get("messages").ok_or_else(|| missing("messages"))?;
-    let messages: Vec<Json> = from_str(messages.text()).map_err(|_| wrong("messages"))?;
-    for message in messages {
-        let message = JsonObject::try_from(message).map_err(|_| wrong("messages"))?;
-        let role = message.get("role").ok_or_else(|| missing("role"))?;
-        let role: String = from_str(role.text()).map_err(|_| wrong("role"))?;
-        if strict && !matches!(&*role, "user" | "assistant") {
+    let messages = params.view().find("messages");
+    let messages = messages.ok_or_else(|| missing("messages"))?;
+    let messages: Vec<Json> = messages.decode_as().map_err(|_| wrong("messages"))?;
+    for message in &messages {
+        let message = message.view().object().ok_or_else(|| wrong("messages"))?;
+        let [role, content] = message.find_each(["role", "content"]);
+        let role = role.ok_or_else(|| missing("role"))?;
+        let role = role.as_str().ok_or_else(|| wrong("role"))?;
+        if sent && !matches!(&*role, "user" | "assistant") {
             return Err(wrong("role"));
         }
-        let content = message.get("content").ok_or_else(|| missing("content"))?;
-        let several = content.kind() == Kind::Array && at_least(rules, "2025-11-25");
-        if content.kind() != Kind::Object && !several {
+        let content = content.ok_or_else(|| missing("content"))?.kind();
+        let list = content == Kind::Array && spec.has_sampling_content_lists();
+        if content != Kind::Object && !list {
             return Err(wrong("content"));
         }
     }
@@ -86,8 +131,8 @@ fn sampling(params: &JsonObject, rules: &Rules, strict: bool) -> Result<(), Stri
 }
 
 fn require(params: &JsonObject, name: &str, kind: Kind) -> Result<(), String> {
-    match params.get(name) {
-        Some(value) if value.kind() == kind => Ok(()),
+    match params.view().find(name).map(JsonRef::kind) {
+        Some(found) if found == kind => Ok(()),
         Some(_) => Err(wrong(name)),
         None => Err(missing(name)),
     }

@@ -1,17 +1,18 @@
 //! Sans-IO sessions of the Model Context Protocol, client and server, for every revision.
 //!
-//! Two machines, [`ServerEndpoint`] and [`ClientEndpoint`]: frames and moments go in, frames, events and deadlines come out. They do no IO,
-//! read no clock, draw no random number, hold no key and start nothing; the same inputs give the same outputs. They work in
+//! Two endpoints, [`ServerEndpoint`] and [`ClientEndpoint`]: frames and timestamps go in; frames, events and deadlines come out. They
+//! do no IO, read no clock, draw no random number, hold no key and start nothing; the same inputs give the same outputs. They work in
 //! blocking code, under any runtime, in an embedded loop and in a test.
 //!
-//! # How a program drives a machine
+//! # How a program drives an endpoint
 //!
-//! 1. `poll_event` and `poll_transmit` until they give nothing; send what they give.
-//! 2. Wait for input until `poll_timeout`; while `wants_input` is false, for nothing but the output to drain.
-//! 3. `receive` one frame, or `closed` at the end of a stream, or `handle_timeout` when the deadline has come; go on with 1.
+//! 1. Call `poll_event` and `poll_transmit` until they give nothing; send what they give.
+//! 2. Wait for input until `poll_timeout`; while `wants_input` is false, take events and output first.
+//! 3. Call `receive` for one frame, `closed` at the end of a stream, or `handle_timeout` at the deadline; go on with 1.
 //!
-//! [`frame`] has the line framing of stdio, [`http`] the rules of HTTP. The examples `stdio_server` and `stdio_client` are
-//! whole programs.
+//! Over HTTP, `writable_streams` and `poll_transmit_on` give the output of each stream by itself, so that a slow reader of one response
+//! delays no other. [`frame`] has the line framing of stdio, [`http`] the rules of HTTP. The examples `stdio_server` and
+//! `stdio_client` are whole programs.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,9 +20,9 @@
 //!
 //! let mut config = ServerConfig::new(Identity::new("example", "1"));
 //! config.capabilities = r#"{"tools":{}}"#.parse()?;
-//! let mut server = ServerEndpoint::new(config.into(), Binding::Duplex, Time::ZERO)?;
+//! let mut server = ServerEndpoint::new(config.build()?, Binding::Duplex, Time::ZERO);
 //! let config = ClientConfig::new(Identity::new("example", "1"));
-//! let mut client = ClientEndpoint::new(config.into(), Binding::Duplex, None, Time::ZERO)?;
+//! let mut client = ClientEndpoint::new(config.build()?, Binding::Duplex, None, Time::ZERO);
 //!
 //! let mut tools = None;
 //! while tools.is_none() {
@@ -57,104 +58,139 @@
 //! # }
 //! ```
 //!
-//! # What the machines see to
+//! # What the endpoints do
 //!
-//! - **Negotiation.** The handshake of 2024-11-05 to 2025-11-25, requests that carry their revision from 2026-07-28 on, and
-//!   peers that speak both: [`Offer`] says which revisions and which ones rather, [`CachedNegotiation`] saves a probe the next time.
-//!   On a server, each request has its own revision; one handler serves clients of all of them.
-//! - **Order, direction, capabilities.** What may not be sent is an error before anything leaves ([`SendError`]); what may not
-//!   come is answered as the specification says, and told as a [`Violation`].
-//! - **Every request ends once**: each one of this side in one [`Outcome`]; each one of the other side is answered once at most,
-//!   and not at all once it was cancelled.
-//! - **Questions** to the client in the middle of a request have one shape, [`Reply::InputRequired`]. Towards 2026-07-28 it is a result of
-//!   type `input_required`, and a state that travels through the client is protected by a [`Seal`] of the program. Towards older
-//!   clients the machine sends the questions and raises the request again with the answers.
-//! - **Changes** go to everybody who wants to know, by one [`ServerEndpoint::publish`].
-//! - **Bounds** on everything that a peer can make grow: [`Limits`].
+//! - **Negotiation.** They speak the handshake of 2024-11-05 to 2025-11-25, requests that state their revision from 2026-07-28 on, and
+//!   with peers that speak both: [`Offer`] lists revisions in the order of preference, [`CachedNegotiation`] saves a probe. On a server
+//!   each request has its own revision; one handler serves clients of all of them.
+//! - **Rules.** One table says who may send which method, in which direction and lifecycle, on which stream, with which capability.
+//!   What must not be sent is a [`SendError`] before anything leaves; what must not come is refused as the specification demands
+//!   ([`Refusal`]) and reported as a [`Violation`].
+//! - **Every request ends once**: a local one in one [`Outcome`]; one of the peer is answered at most once, and not at all after it was
+//!   cancelled.
+//! - **Input** in the middle of a request has one form, [`Reply::InputRequired`]. Towards 2026-07-28 it is a result of type
+//!   `input_required`, and a state that travels through the client is protected by a [`Seal`] of the program. To older clients the
+//!   endpoint sends requests, and delivers the request again with the responses.
+//! - **Changes** go to every client that wants to know, by one [`ServerEndpoint::publish`]; [`Subscribers`] finds the endpoints that a
+//!   change concerns.
+//! - **Limits** on everything that a peer can make grow: [`Limits`]. Each stream has its own.
+//! - **Principals.** A session belongs to the [`Principal`] of its `initialize`; frames of others are refused.
+//! - **Sessions that outlive their process** by [`Snapshot`].
 //!
 //! # HTTP
 //!
-//! A client over Streamable HTTP mirrors tool parameters into headers by itself ([`HttpHints::params`]), leaves tools that break
-//! the rules of that out of the list ([`Violation::Tool`]), and asks for the list once more when a server refuses the headers of a
-//! call. With [`Binding::HttpSse`] every message of the server comes on one stream of events; its first event, `endpoint`, is the
-//! transport's.
+//! A client over Streamable HTTP mirrors tool parameters into headers ([`HttpHints::params`]), leaves tools that break the rules of that
+//! out of the list ([`Violation::Tool`]), and asks for the list again if a server refuses the headers of a call. A server compares
+//! headers and arguments itself if [`ServerConfig::tool_headers`] tells it which parameters a tool mirrors.
 //!
 //! # Extensions
 //!
-//! [`Extension`] registers what an extension adds: the machine declares it, and lets its methods, notifications, filters and
-//! types of results pass where the other side has declared it too. Its types are those of its own crate.
+//! [`Extension`] registers what an extension adds: the endpoint declares it, and lets its methods, notifications, filters and types of
+//! results pass where the peer has declared it, too. Its types are those of its own crate.
 //!
-//! What they leave to the program: the parameters of requests are decoded when it asks ([`IncomingRequest::typed`]), and an error of
-//! that is the error to reply with. Results are sent as they are given, in the shape of the revision that the request speaks.
+//! The endpoint does not decode params. [`IncomingRequest::typed`] does; if it fails, reply with the error that it returns.
 //!
-//! # Where this differs from what one may expect
+//! # Decisions
 //!
-//! - Time is [`Time`], a duration since any moment, and no `Instant`: moments can be made up, and sealed states carry one from
+//! - Time is [`Time`], a duration since any moment, and no `Instant`: timestamps can be made up, and sealed states carry one from
 //!   one process to another.
-//! - `receive` does not take a frame while too much waits ([`ReceiveError::Full`]): memory is bounded whatever a program does.
-//! - [`ServerEndpoint::reply`] gives [`Sent::Suppressed`] when the client has cancelled the request: that is a race, and no error.
-//! - A batch that a revision does not have is refused request by request, so that nobody waits for an answer.
-//! - `ping`, `logging/setLevel`, `server/discover` and `subscriptions/listen` are answered by the machine;
-//!   `resources/subscribe` goes to the program, and what it accepts is remembered for `publish`.
+//! - On a duplex stream an endpoint reads until the end. Requests beyond [`Limits::queued_bytes`] are refused from
+//!   [`Limits::reserved_bytes`]; when these are used up, the peer does not read, and the endpoint closes.
+//! - If a client ends its input on a duplex stream, requests in flight are still answered and queued output is still written.
+//! - [`ServerEndpoint::reply`] returns [`Sent::Suppressed`] if the client has cancelled the request: that is a race, and no error.
+//! - A batch that a revision does not have is refused request by request, so that no caller waits for an answer.
+//! - The endpoint answers `ping`, `logging/setLevel`, `server/discover` and `subscriptions/listen`; `resources/subscribe` goes to the
+//!   program, and what it accepts is remembered for `publish`.
+//! - Changes of a session over Streamable HTTP that has no standalone stream wait for the next one, each once. Messages go to the newest
+//!   standalone stream.
+//! - A sealed state can be used again until it expires. Without a seal nothing counts the retries of a request.
+//! - A notification that is not taken gets an HTTP error status; a `notifications/cancelled` for a request of another POST gets 202 and
+//!   does nothing, because ids of different callers collide.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
 
 mod builtin_notifications;
-mod capability;
+mod canonical;
+mod change;
 mod client;
 mod config;
+mod core;
 mod elicitation;
 mod error;
-mod events;
 pub mod frame;
+mod heap_size;
 mod home;
 pub mod http;
-mod in_flight;
 mod input_request;
 mod limits;
 mod log;
 mod message;
 mod meta;
-mod negotiated;
-mod outbox;
-mod pending;
-mod revision;
+mod outcome;
+mod oversized;
+mod refusal;
+mod rules;
 mod seal;
 mod server;
+mod session_info;
+mod snapshot;
+mod stream;
+mod subscribers;
 mod time;
-mod types;
+mod typed;
 mod usage;
 
+pub use change::{Change, Progress};
 pub use client::{
-    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, LogMessage, ServerNotification,
+    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, RequestInput, ServerNotification,
     ServerRequest, ServerRequestKey, TransportFailure,
 };
-pub use config::{CacheHint, ClientConfig, Extension, Extensions, Identity, Offer, ServerConfig};
+pub use config::{
+    CacheHint, ClientConfig, ClientSettings, Extension, ExtensionPolicy, Extensions, Identity,
+    InputMode, Offer, ServerConfig, ServerSettings,
+};
 pub use error::{
     ConfigError, NegotiationError, PeerError, ReceiveError, SendError, Violation, code,
 };
 pub use home::{Converted, LossPolicy};
+pub use input_request::{InputRequest, InputResponses};
 pub use limits::{Limit, Limits, RequestTimeout};
-pub use log::{Level, UnknownLevel};
+pub use log::{Level, LogMessage, UnknownLevel};
 pub use meta::is_key as is_meta_key;
-pub use negotiated::{
-    ClientNotifications, ClientRequests, ClientResults, Negotiated, ServerNotifications,
-    ServerRequests, ServerResults, View,
-};
-pub use revision::{Lifecycle, lifecycle, revisions};
+pub use outcome::{Outcome, RawResult, Sent};
+pub use refusal::Refusal;
 pub use seal::{CheckResult, Seal};
 pub use server::{
     ClientNotification, Filter, FrameContext, HttpRequest, IncomingRequest, Principal, Reply,
     Scope, ServerEndpoint, ServerEvent,
 };
+pub use session_info::SessionInfo;
+pub use snapshot::{Snapshot, SnapshotDue, SnapshotRequest};
+pub use stream::{
+    Binding, Closed, Detached, HttpHints, RequestKey, StreamId, StreamKind, Transmit,
+};
+pub use subscribers::Subscribers;
 pub use time::Time;
-pub use types::{
-    Binding, Change, Closed, HttpHints, InputRequest, InputResponses, Outcome, Progress, RawResult,
-    RequestKey, Sent, SessionInfo, StreamId, StreamKind, Transmit,
+pub use typed::{
+    ClientNotifications, ClientRequests, ClientResults, Negotiated, ServerNotifications,
+    ServerRequests, ServerResults, View,
 };
 pub use usage::Usage;
 
 pub use mcp_exact_convert::{Home, Loss, LossKind};
+pub use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 pub use mcp_exact_wire::{ErrorObject, Json, JsonObject, RequestId, Revision};
+
+/// Iterates over every known revision, oldest first.
+pub fn revisions() -> impl DoubleEndedIterator<Item = Revision> {
+    mcp_exact_revisions::all()
+        .iter()
+        .map(RevisionSpec::revision)
+}
+
+/// Returns the lifecycle of a revision; `None` for one that is not known.
+pub fn lifecycle(revision: &str) -> Option<Lifecycle> {
+    mcp_exact_revisions::find(revision).map(RevisionSpec::lifecycle)
+}

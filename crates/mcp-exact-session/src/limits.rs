@@ -1,65 +1,69 @@
-//! Bounds on everything that a peer can make grow, and their names.
+//! Limits on everything that a peer can make grow, and their names.
 //!
-//! Takes numbers from the configuration; gives the error that names the bound which was exceeded. Holds no state.
+//! Plain numbers of the configuration. Holds no state.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Bounds on what one machine keeps. What exceeds one is refused with an error that names it; see [`Limit`].
+/// Limits of one endpoint. A message that exceeds one is refused with an error that names it; see [`Limit`].
 ///
-/// Memory is bounded by `served_bytes` for requests that are being served, by `queued_bytes` for what waits to be sent and
-/// for events that wait to be taken, by `subscription_bytes` for what a client subscribes to, and by the counts for what is
-/// small. InputResponses are sent and taken whatever is full: back-pressure ends when a program takes events and frames.
+/// Memory of an endpoint stays below `in_flight_bytes` (requests of the peer) + `queued_bytes` (output) + `reserved_bytes`
+/// (refusals) + `queued_bytes` (events) + `subscription_bytes` + one message, and the answers of the local program to requests
+/// that were admitted while there was room: at most `in_flight` of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one message or batch, and of the body of an HTTP status that a client looks at.
+    /// Bytes of one message or batch, and of the body of an HTTP status that a client reads.
     pub message_bytes: usize,
     /// Levels of objects and arrays in one message.
     pub depth: usize,
     /// Messages in one batch.
     pub batch_items: usize,
     /// Bytes of an id, a progress token or a method, without quotes. A client does not remember an elicitation or a task
-    /// whose own id is longer: its program is not told that the elicitation is complete, or how far the task has come.
+    /// whose own id is longer: its completion or progress is not delivered.
     pub name_bytes: usize,
-    /// Requests of the peer that are being served at the same time.
+    /// Requests of the peer that are in flight at the same time.
     pub in_flight: usize,
-    /// Bytes of the requests that are being served, with the answers to a server's questions that wait for the others. An
-    /// answer that is too much ends its question with an error made here.
+    /// Bytes of the requests that are in flight, with the responses to a server's input requests that wait for others. A
+    /// response beyond it ends its input request with a local error.
     pub in_flight_bytes: usize,
-    /// Own requests that wait for their answer.
+    /// Requests of the local peer that have not ended.
     pub pending: usize,
     /// How many of each kind are remembered, the latest ones: cancelled requests of the peer, whose late replies are
-    /// recognised; elicitations by URL, whose completion is told of (2025-11-25); and, in a client, tasks, whose progress is
-    /// told of (2025-11-25). Older ones are forgotten without a word.
+    /// recognised; elicitations by URL, whose completion is delivered (2025-11-25); and, in a client, tasks, whose progress is
+    /// delivered (2025-11-25).
     pub remembered_ids: usize,
-    /// Streams that are open at the same time in a server, whose client opens them. A client opens its streams itself: one
-    /// for each message over HTTP, of which `sent` bounds those that wait for an answer.
+    /// Streams that a client opens at a server and that are open at the same time.
     pub streams: usize,
-    /// Messages that wait to be sent, and events that wait to be taken. When there are so many of either, `wants_input` is
-    /// false, notifications are dropped and requests refused; `sent` bounds the questions of a reply.
-    pub queued: usize,
-    /// Bytes of messages that wait to be sent, and of events that wait to be taken: the same as `queued`. An event that holds
-    /// nothing of the peer's counts 32.
-    pub queued_bytes: usize,
-    /// Requests that are taken from the peer in each second, those that the machine answers by itself included; more are
+    /// Messages that wait to be sent, and events that wait to be taken. Beyond it notifications are dropped and requests are
     /// refused.
+    pub queued: usize,
+    /// Bytes of messages that wait to be sent, and of events that wait to be taken: as `queued`. An event that holds nothing of
+    /// the peer counts 32 bytes.
+    pub queued_bytes: usize,
+    /// Bytes of messages that wait on one stream over HTTP: a slow reader of one stream does not use up `queued_bytes`.
+    pub stream_bytes: usize,
+    /// Bytes of refusals that wait beyond `queued_bytes` on a duplex stream, which an endpoint always reads. When they are used
+    /// up, the peer does not read, and the endpoint closes.
+    pub reserved_bytes: usize,
+    /// Requests that are taken from the peer in each second, those that the endpoint answers itself included. The default is
+    /// beyond what a fast local peer sends: lower it for peers that are not trusted.
     pub requests_per_second: u32,
     /// Notifications that are taken from the peer in each second.
     pub notifications_per_second: u32,
-    /// Resources that one peer subscribes to, and streams of notifications that it listens to.
+    /// Resources that one peer subscribes to, together with its streams of notifications.
     pub subscriptions: usize,
-    /// Bytes of what one peer subscribes to: of the URIs of resources, and of the filters that it listens with. A
-    /// subscription that waits for its reply counts with the whole request.
+    /// Bytes of what one peer subscribes to: URIs of resources, and filters. A subscription that waits for its reply counts with
+    /// the whole request.
     pub subscription_bytes: usize,
-    /// Questions of one request to its sender in one round, and answers that come with it.
+    /// Input requests of one result or reply, and responses that come with a retry.
     pub input_requests: usize,
-    /// Retries of questions of one request.
+    /// Retries of one request with input.
     pub retries: u32,
-    /// Bytes of the state that a request keeps between rounds. A client does not send a request again because of an error
-    /// that is larger: it would have to keep it.
+    /// Bytes of the state that a request keeps between retries. A client does not repeat a request because of an error that
+    /// is larger: it would have to keep it.
     pub state_bytes: usize,
-    /// Bytes that a client remembers of the parameters of tools that are mirrored into headers. A tool beyond it is left
-    /// out of the list.
+    /// Bytes that a client remembers of tool parameters that are mirrored into headers. A tool beyond it is left out of the
+    /// list.
     pub tool_bytes: usize,
 }
 
@@ -77,8 +81,10 @@ impl Default for Limits {
             streams: 256,
             queued: 1024,
             queued_bytes: 64 << 20,
-            requests_per_second: 10_000,
-            notifications_per_second: 1000,
+            stream_bytes: 16 << 20,
+            reserved_bytes: 1 << 20,
+            requests_per_second: 10_000_000,
+            notifications_per_second: 10_000_000,
             subscriptions: 1024,
             subscription_bytes: 1 << 20,
             input_requests: 32,
@@ -90,7 +96,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The bound that a queue has reached. An empty one never has: what is to be taken from it makes room.
+    /// Limit that a queue has reached. An empty queue has reached none: taking from it makes room.
     pub(crate) fn of_queue(&self, len: usize, bytes: usize) -> Option<Limit> {
         match len {
             0 => None,
@@ -101,72 +107,50 @@ impl Limits {
     }
 }
 
-/// The name of a bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Limit {
-    /// [`Limits::message_bytes`].
-    MessageBytes,
-    /// [`Limits::depth`].
-    Depth,
-    /// [`Limits::batch_items`].
-    BatchItems,
-    /// [`Limits::name_bytes`].
-    NameBytes,
-    /// [`Limits::served`].
-    InFlight,
-    /// [`Limits::served_bytes`].
-    InFlightBytes,
-    /// [`Limits::sent`].
-    Pending,
-    /// [`Limits::streams`].
-    Streams,
-    /// [`Limits::queued`].
-    Queued,
-    /// [`Limits::queued_bytes`].
-    QueuedBytes,
-    /// [`Limits::requests_per_second`].
-    Requests,
-    /// [`Limits::notifications_per_second`].
-    Notifications,
-    /// [`Limits::subscriptions`].
-    Subscriptions,
-    /// [`Limits::subscription_bytes`].
-    SubscriptionBytes,
-    /// [`Limits::asks`].
-    InputRequests,
-    /// [`Limits::rounds`].
-    Retries,
-    /// [`Limits::state_bytes`].
-    StateBytes,
-    /// [`Limits::tool_bytes`].
-    ToolBytes,
+macro_rules! limits {
+    ($($variant:ident $field:ident,)*) => {
+        /// Name of a limit.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Limit {
+            $(
+                #[doc = concat!("[`Limits::", stringify!($field), "`].")]
+                $variant,
+            )*
+        }
+
+        impl Limit {
+            /// Returns the name of the field of [`Limits`].
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => stringify!($field),)*
+                }
+            }
+        }
+    };
 }
 
-impl Limit {
-    /// The name of the field of [`Limits`].
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MessageBytes => "message_bytes",
-            Self::Depth => "depth",
-            Self::BatchItems => "batch_items",
-            Self::NameBytes => "name_bytes",
-            Self::InFlight => "in_flight",
-            Self::InFlightBytes => "in_flight_bytes",
-            Self::Pending => "pending",
-            Self::Streams => "streams",
-            Self::Queued => "queued",
-            Self::QueuedBytes => "queued_bytes",
-            Self::Requests => "requests_per_second",
-            Self::Notifications => "notifications_per_second",
-            Self::Subscriptions => "subscriptions",
-            Self::SubscriptionBytes => "subscription_bytes",
-            Self::InputRequests => "input_requests",
-            Self::Retries => "retries",
-            Self::StateBytes => "state_bytes",
-            Self::ToolBytes => "tool_bytes",
-        }
-    }
+limits! {
+    MessageBytes message_bytes,
+    Depth depth,
+    BatchItems batch_items,
+    NameBytes name_bytes,
+    InFlight in_flight,
+    InFlightBytes in_flight_bytes,
+    Pending pending,
+    Streams streams,
+    Queued queued,
+    QueuedBytes queued_bytes,
+    StreamBytes stream_bytes,
+    ReservedBytes reserved_bytes,
+    Requests requests_per_second,
+    Notifications notifications_per_second,
+    Subscriptions subscriptions,
+    SubscriptionBytes subscription_bytes,
+    InputRequests input_requests,
+    Retries retries,
+    StateBytes state_bytes,
+    ToolBytes tool_bytes,
 }
 
 impl fmt::Display for Limit {
@@ -178,59 +162,21 @@ impl fmt::Display for Limit {
 /// How long a request waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTimeout {
-    /// How long without a sign of life.
+    /// Time without an answer and, with `reset_on_progress`, without progress.
     pub idle: Duration,
-    /// Whether a progress notification counts as a sign of life.
+    /// Whether a progress notification restarts `idle`.
     pub reset_on_progress: bool,
-    /// How long at most, whatever progress there is.
+    /// Time in all, whatever progress there is.
     pub total: Duration,
 }
 
 impl Default for RequestTimeout {
-    /// A minute, started again by each progress notification, and ten minutes at most.
+    /// One minute, restarted by progress; ten minutes in all.
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(60),
             reset_on_progress: true,
             total: Duration::from_secs(600),
-        }
-    }
-}
-
-/// How many messages of a kind were taken in the second that has begun at `since`.
-#[derive(Debug, Default)]
-pub(crate) struct Rate {
-    since: crate::Time,
-    count: u32,
-    told: bool,
-}
-
-/// What becomes of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RateDecision {
-    Yes,
-    /// The first one of this second that is too many.
-    NoLonger,
-    /// One more of them.
-    No,
-}
-
-impl Rate {
-    pub(crate) fn take(&mut self, now: crate::Time, per_second: u32) -> RateDecision {
-        if now.after(self.since) >= Duration::from_secs(1) {
-            *self = Self {
-                since: now,
-                ..Self::default()
-            };
-        }
-        if self.count < per_second {
-            self.count += 1;
-            return RateDecision::Yes;
-        }
-        if std::mem::replace(&mut self.told, true) {
-            RateDecision::No
-        } else {
-            RateDecision::NoLonger
         }
     }
 }

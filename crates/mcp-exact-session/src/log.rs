@@ -1,9 +1,11 @@
-//! Levels of log messages (`server/utilities/logging`, RFC 5424): their names and their order.
+//! Log messages (`server/utilities/logging`) and their levels, with the names and the order of RFC 5424.
 //!
-//! Takes and gives names; never a number.
+//! Plain data.
 
 use std::fmt;
 use std::str::FromStr;
+
+use mcp_exact_wire::Json;
 
 /// How grave a log message is, from the least to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,4 +77,15 @@ impl FromStr for Level {
             .find(|level| level.name() == name)
             .ok_or(UnknownLevel)
     }
+}
+
+/// Log message of a server (`notifications/message`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogMessage {
+    /// Severity.
+    pub level: Level,
+    /// Name of the logger.
+    pub logger: Option<String>,
+    /// Data to log: any JSON value.
+    pub data: Json,
 }

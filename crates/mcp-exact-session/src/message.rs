@@ -12,7 +12,9 @@ use mcp_exact_wire::{
 };
 
 use crate::error::PeerError;
+use crate::frame::{self, Oversized};
 use crate::limits::{Limit, Limits};
+use crate::oversized::{self, OversizedHead};
 
 /// Both directions of all revisions, with nothing typed but the envelope.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,7 +74,7 @@ impl Call {
         self.param("_meta")?.object()?.find(name)
     }
 
-    /// How much memory it takes, about.
+    /// Approximate memory that it takes, in bytes.
     pub(crate) fn size(&self) -> usize {
         let params = self.params.as_ref().map_or(0, |params| params.text().len());
         let extra: usize = self
@@ -139,41 +141,52 @@ impl Validate for Body {
 }
 
 /// A message, or the error that it deserves.
-pub(crate) type Read1 = Result<Message<Raw>, MessageError>;
+pub(crate) type ParsedMessage = Result<Message<Raw>, MessageError>;
 
 /// What a frame holds.
 #[derive(Debug)]
-pub(crate) enum Parsed {
-    One(Read1),
-    Batch(Vec<Read1>),
-    /// A bound that the frame exceeds, and the id of the message where it is known.
-    Exceeds(Limit, Option<RequestId>),
+pub(crate) enum ParsedFrame {
+    One(ParsedMessage),
+    Batch(Vec<ParsedMessage>),
+    /// A limit that the frame exceeds, and what it is about.
+    Exceeds(Limit, OversizedHead),
 }
 
 /// Reads a frame.
-pub(crate) fn parse(frame: &[u8], limits: &Limits) -> Parsed {
+pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
     if frame.len() > limits.message_bytes {
-        return Parsed::Exceeds(Limit::MessageBytes, None);
+        return ParsedFrame::Exceeds(Limit::MessageBytes, oversized::read(&ends(frame), limits));
     }
     if deeper_than(frame, limits.depth) {
-        return Parsed::Exceeds(Limit::Depth, None);
+        return ParsedFrame::Exceeds(Limit::Depth, oversized::read(&ends(frame), limits));
     }
     match split(frame, limits.batch_items) {
         None => match one(frame, limits) {
-            Ok(message) => Parsed::One(message),
-            Err((limit, id)) => Parsed::Exceeds(limit, id),
+            Ok(message) => ParsedFrame::One(message),
+            Err((limit, id)) => ParsedFrame::Exceeds(
+                limit,
+                id.map_or(OversizedHead::Unknown, OversizedHead::Request),
+            ),
         },
-        Some(None) => Parsed::Exceeds(Limit::BatchItems, None),
+        Some(None) => ParsedFrame::Exceeds(Limit::BatchItems, OversizedHead::Unknown),
         Some(Some(items)) => {
             let mut messages = Vec::with_capacity(items.len());
             for item in items {
                 match one(item.as_bytes(), limits) {
                     Ok(message) => messages.push(message),
-                    Err((limit, _)) => return Parsed::Exceeds(limit, None),
+                    Err((limit, _)) => return ParsedFrame::Exceeds(limit, OversizedHead::Unknown),
                 }
             }
-            Parsed::Batch(messages)
+            ParsedFrame::Batch(messages)
         }
+    }
+}
+
+/// What the framing would have kept of a frame.
+fn ends(frame: &[u8]) -> Oversized<'_> {
+    Oversized {
+        head: &frame[..frame.len().min(frame::KEPT)],
+        tail: &frame[frame.len() - frame.len().min(frame::KEPT)..],
     }
 }
 
@@ -197,7 +210,7 @@ fn split(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
     Some((items.len() <= most).then_some(items))
 }
 
-fn one(text: &[u8], limits: &Limits) -> Result<Read1, (Limit, Option<RequestId>)> {
+fn one(text: &[u8], limits: &Limits) -> Result<ParsedMessage, (Limit, Option<RequestId>)> {
     let read = decode_message::<Raw>(text, &|_| Some(""));
     let (id, method) = match &read {
         Ok(Message::Request(request)) => (Some(&request.id), Some(&*request.request.method)),
@@ -206,7 +219,7 @@ fn one(text: &[u8], limits: &Limits) -> Result<Read1, (Limit, Option<RequestId>)
         Ok(Message::Error(error)) => (error.id.as_ref().and_then(Nullable::as_value), None),
         Err(error) => (error.id(), error.method()),
     };
-    if id.is_some_and(|id| length(id) > limits.name_bytes) {
+    if id.is_some_and(|id| id_length(id) > limits.name_bytes) {
         return Err((Limit::NameBytes, None));
     }
     if method.is_some_and(|method| method.len() > limits.name_bytes) {
@@ -215,8 +228,8 @@ fn one(text: &[u8], limits: &Limits) -> Result<Read1, (Limit, Option<RequestId>)
     Ok(read)
 }
 
-/// How many bytes an id takes, without quotes.
-fn length(id: &RequestId) -> usize {
+/// Bytes of an id, without quotes.
+pub(crate) fn id_length(id: &RequestId) -> usize {
     struct Count(usize);
     impl fmt::Write for Count {
         fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -231,7 +244,7 @@ fn length(id: &RequestId) -> usize {
     }
 }
 
-/// How many bytes a progress token takes, without quotes and as it stands in the message.
+/// Bytes of a progress token, without quotes and as the message spells it.
 pub(crate) fn token_length(token: JsonRef<'_>) -> usize {
     match token.text().as_bytes() {
         [b'"', inside @ .., b'"'] => inside.len(),
@@ -239,7 +252,7 @@ pub(crate) fn token_length(token: JsonRef<'_>) -> usize {
     }
 }
 
-/// Whether objects and arrays are nested deeper than so many levels. Brackets are counted first: most messages have
+/// Returns true if objects and arrays are nested deeper than `most` levels. Brackets are counted first: most messages have
 /// fewer than there may be levels.
 fn deeper_than(text: &[u8], most: usize) -> bool {
     // The two brackets differ in the bit of 0x20 only; pieces this short are counted in a byte.
@@ -272,7 +285,7 @@ fn deeper_than(text: &[u8], most: usize) -> bool {
     false
 }
 
-/// The own request that an id belongs to. Own ids are numbers, however the other side spells them.
+/// Wire id of a local request that an id stands for. Local ids are numbers, however the peer spells them.
 pub(crate) fn own_id(id: &RequestId) -> Option<u64> {
     match id {
         RequestId::Integer(value) => value.as_u64(),
@@ -280,7 +293,7 @@ pub(crate) fn own_id(id: &RequestId) -> Option<u64> {
     }
 }
 
-/// A request that leaves, written from what is there.
+/// A request that leaves, written from its parts.
 struct Leaving<'a, P> {
     method: &'a str,
     params: Option<P>,
@@ -300,7 +313,7 @@ impl<P: Open> Encode for Leaving<'_, P> {
 
 /// An object that leaves in a message.
 pub(crate) trait Open: Encode {
-    /// How many bytes it takes at most, about.
+    /// Approximate bytes of its text, at most.
     fn size(&self) -> usize;
 }
 
@@ -372,9 +385,9 @@ mod tests {
     #[test]
     fn a_frame_that_is_no_array_is_one_message() {
         let limits = Limits::default();
-        assert!(matches!(parse(b"[1,2", &limits), Parsed::One(Err(_))));
-        assert!(matches!(parse(b"[1,2]", &limits), Parsed::Batch(items) if items.len() == 2));
-        assert!(matches!(parse(b" {}", &limits), Parsed::One(Err(_))));
+        assert!(matches!(parse(b"[1,2", &limits), ParsedFrame::One(Err(_))));
+        assert!(matches!(parse(b"[1,2]", &limits), ParsedFrame::Batch(items) if items.len() == 2));
+        assert!(matches!(parse(b" {}", &limits), ParsedFrame::One(Err(_))));
     }
 
     #[test]
@@ -387,7 +400,7 @@ mod tests {
             ..Limits::default()
         };
         let exceeded = |text: &str| match parse(text.as_bytes(), &limits) {
-            Parsed::Exceeds(limit, _) => Some(limit.name()),
+            ParsedFrame::Exceeds(limit, _) => Some(limit.name()),
             _ => None,
         };
         assert_eq!(exceeded("[1,2,3]"), Some("batch_items"));

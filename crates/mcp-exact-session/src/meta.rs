@@ -1,6 +1,6 @@
-//! Names of the members of `_meta` that 2026-07-28 gives a meaning (`basic`, "_meta").
+//! Names of the members of `_meta` that 2026-07-28 defines (`basic`, "_meta").
 //!
-//! Names only: which ones there are, and which ones there can be.
+//! Names only: those that are defined, and which ones there can be.
 
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -9,25 +9,7 @@ pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Requests that may be answered with questions (`basic/patterns/mrtr`, "Supported Requests").
-pub(crate) fn may_ask(method: &str) -> bool {
-    matches!(method, "tools/call" | "prompts/get" | "resources/read")
-}
-
-/// Requests whose results say how long they may be kept (`server/utilities/caching`).
-pub(crate) fn is_cached(method: &str) -> bool {
-    matches!(
-        method,
-        "server/discover"
-            | "tools/list"
-            | "prompts/list"
-            | "resources/list"
-            | "resources/templates/list"
-            | "resources/read"
-    )
-}
-
-/// Whether a name can be a key of `_meta` (`basic`, "_meta", "Key name format"): a prefix of labels where there is one, and
+/// Returns true if a name can be a key of `_meta` (`basic`, "_meta", "Key name format"): a prefix of labels where there is one, and
 /// a name, which is nothing or begins and ends with a letter or digit.
 pub fn is_key(key: &str) -> bool {
     match key.split_once('/') {

@@ -1,30 +1,33 @@
 //! States that travel through the client (2026-07-28, `basic/patterns/mrtr`): what is sealed, and how it is opened again.
 //!
-//! Takes a seal of the program, which holds the key; the machine holds none. Gives back nothing that was not sealed for the
-//! same caller and the same request, or that has expired.
+//! Takes a seal of the program, which holds the key; the endpoint holds none. Gives nothing back that was not sealed for the
+//! same principal and the same request, or that has expired. A state can be used more than once until it expires: a handler
+//! that must not repeat its work keeps the number of the try in a store.
 
 use std::fmt;
 
-use mcp_exact_wire::{Json, JsonObject, from_str};
+use mcp_exact_wire::{Integer, Json, JsonObject, from_str};
 
 use crate::Time;
+use crate::canonical;
 
 /// Protects a state that travels through the client, such as by an AEAD or an HMAC with a key of the program.
 pub trait Seal: fmt::Debug + Send + Sync {
-    /// Makes a string of a payload that cannot be changed or made without the key, nor be opened in another context.
+    /// Seals a payload: the string can neither be changed nor made without the key, nor be opened in another context.
     fn seal(&self, payload: &str, context: &[u8]) -> String;
 
-    /// The payload, when the string was sealed in this context and nothing has been changed.
+    /// Returns the payload if the string was sealed in this context and has not been changed.
     fn open(&self, sealed: &str, context: &[u8]) -> Option<String>;
 }
 
-/// Checks the results of a program before they leave. The machine runs no JSON Schema: a server whose tools have output
+/// Checks the results of a program before they leave. The endpoint runs no JSON Schema: a server whose tools have output
 /// schemas brings a validator here ("Servers MUST provide structured results that conform", `server/tools`).
 pub trait CheckResult: fmt::Debug + Send + Sync {
-    /// Looks at the result of a request.
+    /// Checks the result of a request.
     ///
     /// # Errors
-    /// What is wrong with it, in words: the client gets an internal error with them instead of the result.
+    /// What is wrong with it. `reply` gives it to the program as [`SendError::Result`](crate::SendError::Result), and nothing
+    /// leaves.
     fn check(
         &self,
         method: &str,
@@ -33,10 +36,10 @@ pub trait CheckResult: fmt::Debug + Send + Sync {
     ) -> Result<(), String>;
 }
 
-/// What is sealed.
+/// What is sealed: the number of the retry that brings it, its expiry, and the state of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Payload {
-    pub(crate) round: u32,
+    pub(crate) retry: u32,
     pub(crate) expires: Time,
     pub(crate) state: Option<String>,
 }
@@ -45,7 +48,7 @@ impl Payload {
     pub(crate) fn text(&self) -> String {
         let expires = u64::try_from(self.expires.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut payload = JsonObject::from_iter([
-            ("round", Json::from(self.round)),
+            ("retry", Json::from(self.retry)),
             ("expires", Json::from(expires)),
         ]);
         if let Some(state) = &self.state {
@@ -58,20 +61,19 @@ impl Payload {
         let payload: JsonObject = from_str(text).ok()?;
         let number = |name: &str| {
             let value = payload.get(name)?;
-            from_str::<mcp_exact_wire::Integer>(value.text())
-                .ok()?
-                .as_u64()
+            from_str::<Integer>(value.text()).ok()?.as_u64()
         };
         let state = payload.get("state").map(|state| from_str(state.text()));
         Some(Self {
-            round: number("round")?.try_into().ok()?,
+            retry: number("retry")?.try_into().ok()?,
             expires: Time::from_millis(number("expires")?),
             state: state.transpose().ok()?,
         })
     }
 }
 
-/// Who asks what: the principal, the method and the parameters, without what differs between the rounds of one request.
+/// Context of a sealed state: principal, method and parameters, without the members that differ between the tries of one
+/// request. Parameters are bound as JSON values: a client may spell them differently when it repeats the request.
 pub(crate) fn context(
     principal: Option<&str>,
     method: &str,
@@ -79,13 +81,10 @@ pub(crate) fn context(
 ) -> Vec<u8> {
     let mut context = Json::string(principal.unwrap_or_default()).to_string();
     context.push_str(if principal.is_some() { "+" } else { "-" });
-    context.push_str(&Json::string(method).to_string());
-    let members = params.into_iter().flat_map(JsonObject::iter);
-    for (name, value) in members {
-        if !matches!(&*name, "_meta" | "inputResponses" | "requestState") {
-            context.push_str(&Json::string(&name).to_string());
-            context.push_str(value);
-        }
+    context.push_str(Json::string(method).text());
+    if let Some(params) = params {
+        let left_out = ["_meta", "inputResponses", "requestState"];
+        context.push_str(&canonical::of_object(params, &left_out));
     }
     context.into_bytes()
 }
@@ -95,9 +94,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_comes_back() {
+    fn payload_survives_its_text() {
         let payload = Payload {
-            round: 2,
+            retry: 2,
             expires: Time::from_millis(1500),
             state: Some("so \"far\"".into()),
         };
@@ -106,11 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn the_context_leaves_out_what_differs_between_rounds() {
+    fn context_leaves_out_what_differs_between_tries() {
         let params = |text: &str| text.parse::<JsonObject>().expect(text);
         let (a, b) = (
-            params(r#"{"name":"x","_meta":{}}"#),
-            params(r#"{"name":"x","inputResponses":{"a":{}},"requestState":"s"}"#),
+            params(r#"{"name":"x","_meta":{},"arguments":{"a":1,"b":2}}"#),
+            params(
+                r#"{"arguments":{"b":2.0, "a":1},"name":"\u0078","inputResponses":{"a":{}},"requestState":"s"}"#,
+            ),
         );
         let of = |principal, params| context(principal, "tools/call", Some(params));
         assert_eq!(of(None, &a), of(None, &b));

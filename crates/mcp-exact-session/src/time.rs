@@ -1,11 +1,11 @@
-//! Moments, as the program counts them: the machines read no clock.
+//! Timestamps as the program counts them: endpoints read no clock.
 //!
-//! Takes a duration since any moment that the program chooses, the same one for all calls to a machine; gives deadlines on
-//! that scale. Never goes back: a machine takes an earlier moment for the latest one that it has seen.
+//! Takes a duration since any moment that the program chooses, the same one for all calls to an endpoint; gives deadlines on that
+//! scale. An endpoint takes an earlier timestamp for the latest one that it has seen.
 
 use std::time::Duration;
 
-/// A moment: how long after a moment that the program chose.
+/// Timestamp: the time since a moment that the program chose.
 ///
 /// With a clock at hand: `Time::since_start(start.elapsed())`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -15,27 +15,27 @@ impl Time {
     /// The moment that the program chose.
     pub const ZERO: Self = Self(Duration::ZERO);
 
-    /// The moment that comes `elapsed` after the one that the program chose.
+    /// Timestamp of `elapsed` after that moment.
     pub const fn since_start(elapsed: Duration) -> Self {
         Self(elapsed)
     }
 
-    /// The moment in milliseconds.
+    /// Timestamp of so many milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))
     }
 
-    /// How long after the moment that the program chose.
+    /// Time since the moment that the program chose.
     pub const fn elapsed(self) -> Duration {
         self.0
     }
 
-    /// How long it is from `earlier` to this moment; zero when that one is later.
+    /// Time from `earlier` to this timestamp; zero if `earlier` is later.
     pub const fn after(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The moment that comes `later` after this one; the last one there is, rather than an overflow.
+    /// Timestamp of `later` after this one; the last one there is instead of an overflow.
     #[must_use]
     pub const fn plus(self, later: Duration) -> Self {
         Self(self.0.saturating_add(later))

@@ -1,24 +1,29 @@
-//! What a machine holds at a moment, in numbers.
+//! What an endpoint holds, in numbers.
 //!
-//! Plain data, for metrics and for tests of the bounds: [`Limits`](crate::Limits) bounds each of them. Changes nothing.
+//! Plain data, for metrics and for tests of the limits: [`Limits`](crate::Limits) limits each number.
 
-/// How much a machine holds.
+/// What an endpoint holds at a moment. Every number is zero once a session has ended and its output and events were taken, but
+/// for `remembered_ids`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Requests of the other side that are being served.
+    /// Requests of the peer that are in flight.
     pub in_flight: usize,
     /// Bytes of them.
     pub in_flight_bytes: usize,
-    /// Batches that are not answered yet.
+    /// Those among them that are subscriptions, which last until one of the peers ends them; zero in a client.
+    pub listening: usize,
+    /// Batches that are not answered.
     pub batches: usize,
-    /// Own requests that wait for their answer, those that wait for another round included.
+    /// Bytes of answers that wait for the other answers of their batch.
+    pub batch_bytes: usize,
+    /// Requests of the local peer that have not ended, those that wait for input included.
     pub pending: usize,
-    /// Questions that the program has not answered yet; a server's machine has none.
+    /// Requests of the server that the program has not answered; zero in a server.
     pub server_requests: usize,
     /// Streams that are open.
     pub streams: usize,
-    /// Messages and ends of streams that wait to be sent.
+    /// Messages, statuses and ends of streams that wait to be sent.
     pub queued: usize,
     /// Bytes that wait to be sent.
     pub queued_bytes: usize,
@@ -26,16 +31,16 @@ pub struct Usage {
     pub events: usize,
     /// Bytes of them.
     pub events_bytes: usize,
-    /// Resources and streams of notifications that the client listens to; a client's machine has none.
+    /// Resources and streams of notifications that the client subscribes to; zero in a client.
     pub subscriptions: usize,
-    /// Bytes of what it listens to.
+    /// Bytes of their URIs and filters.
     pub subscription_bytes: usize,
     /// Cancelled requests of the peer that are remembered.
     pub remembered_ids: usize,
-    /// Elicitations that are not complete, as far as they are remembered.
+    /// Elicitations by URL that are not complete, as far as they are remembered.
     pub elicitations: usize,
-    /// Tasks whose progress is wanted and that are not over, as far as they are remembered; a server's machine has none.
+    /// Tasks with progress that are not over, as far as they are remembered; zero in a server.
     pub tasks: usize,
-    /// Tools whose header parameters are remembered; a server's machine has none.
+    /// Tools whose header parameters are remembered; zero in a server.
     pub tools: usize,
 }

@@ -21,13 +21,13 @@ pub(crate) fn heard(event: &ClientEvent) -> &'static str {
         ClientEvent::Failed(_) => "no agreement",
         ClientEvent::RestartServer => "restart",
         ClientEvent::Completed(_, outcome) => ended(outcome),
-        ClientEvent::Progress(..) => "progress",
+        ClientEvent::Progress { .. } => "progress",
         ClientEvent::Request { during, .. } if during.is_some() => "question during a request",
         ClientEvent::Request { .. } => "question",
         ClientEvent::RequestCancelled(_) => "question cancelled",
-        ClientEvent::Log(..) => "log",
+        ClientEvent::Log { .. } => "log",
         ClientEvent::Subscribed(..) => "subscription",
-        ClientEvent::Changed(..) => "change",
+        ClientEvent::Changed { .. } => "change",
         ClientEvent::Violation(Violation::Limit(limit)) => limit.name(),
         ClientEvent::Violation(Violation::Tool { .. }) => "bad tool",
         ClientEvent::Violation(_) => "violation of a server",
@@ -37,7 +37,7 @@ pub(crate) fn heard(event: &ClientEvent) -> &'static str {
 
 pub(crate) fn happened(event: &ServerEvent<()>) -> &'static str {
     match event {
-        ServerEvent::Request(request) if request.round > 0 => "another round",
+        ServerEvent::Request(request) if request.retries > 0 => "another round",
         ServerEvent::Request(_) => "request",
         ServerEvent::Cancelled { .. } => "request cancelled",
         ServerEvent::Subscribed { .. } => "listen",

@@ -5,7 +5,6 @@
 //! message on one line, each request of either side ends exactly once, and none is answered twice.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::*;
@@ -76,11 +75,20 @@ impl World {
             Binding::HttpSse,
             Binding::Duplex,
         ][usize::from(choices.next()) % 4];
-        let client = ClientEndpoint::new(Arc::new(client(choices)), binding, None, Time::ZERO);
-        let server = ServerEndpoint::new(Arc::new(server(choices)), binding, Time::ZERO);
+        let client = ClientEndpoint::new(
+            client(choices).build().expect("revisions are offered"),
+            binding,
+            None,
+            Time::ZERO,
+        );
+        let server = ServerEndpoint::new(
+            server(choices).build().expect("revisions are offered"),
+            binding,
+            Time::ZERO,
+        );
         let mut world = Self {
-            client: client.expect("revisions are offered"),
-            server: server.expect("revisions are offered"),
+            client,
+            server,
             now: Time::ZERO,
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
@@ -158,7 +166,7 @@ impl World {
         let options = CallOptions {
             progress: choices.chance(128),
             log_level: choices.chance(128).then_some(Level::Debug),
-            timeout: None,
+            ..CallOptions::default()
         };
         if let Ok(key) = self.client.request(method, params, options, self.now) {
             assert_eq!(self.ends.insert(key, 0), None, "keys are never used twice");
@@ -204,7 +212,10 @@ impl World {
                     ("b".to_owned(), InputRequest::new("roots/list", None)),
                 ];
                 let state = choices.chance(128).then(|| "state".to_owned());
-                Reply::InputRequired { asks, state }
+                Reply::InputRequired {
+                    requests: asks,
+                    state,
+                }
             }
             1 => Reply::Error(PeerError::internal("a\nb")),
             2 => Reply::Error(
@@ -395,7 +406,9 @@ impl World {
         while let Some(transmit) = self.client.poll_transmit(&mut out) {
             let bytes = std::mem::take(&mut out);
             match transmit {
-                Transmit::Frame { on, http, .. } => {
+                Transmit::Frame {
+                    stream: on, http, ..
+                } => {
                     message(&bytes);
                     self.to_server.push_back((on, bytes, headers(&http)));
                 }
@@ -410,7 +423,9 @@ impl World {
         while let Some(transmit) = self.server.poll_transmit(&mut out) {
             let bytes = std::mem::take(&mut out);
             let (on, status) = match transmit {
-                Transmit::Frame { on, http, .. } => {
+                Transmit::Frame {
+                    stream: on, http, ..
+                } => {
                     message(&bytes);
                     (on, http.status.unwrap_or(200))
                 }

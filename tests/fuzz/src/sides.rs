@@ -53,6 +53,8 @@ pub(crate) fn limits() -> Limits {
         streams: 12,
         queued: 16,
         queued_bytes: 16 << 10,
+        stream_bytes: 8 << 10,
+        reserved_bytes: 4 << 10,
         requests_per_second: 100,
         notifications_per_second: 20,
         subscriptions: 3,

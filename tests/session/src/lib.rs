@@ -160,7 +160,11 @@ pub fn client_config(revisions: &[&str]) -> ClientConfig {
 /// # Panics
 /// When the configuration offers nothing.
 pub fn server(config: ServerConfig) -> ServerEndpoint<()> {
-    ServerEndpoint::new(Arc::new(config), Binding::Duplex, Time::ZERO).expect("a configuration")
+    ServerEndpoint::new(
+        config.build().expect("a configuration"),
+        Binding::Duplex,
+        Time::ZERO,
+    )
 }
 
 /// A client's machine on a duplex stream.
@@ -168,6 +172,10 @@ pub fn server(config: ServerConfig) -> ServerEndpoint<()> {
 /// # Panics
 /// When the configuration offers nothing.
 pub fn client(config: ClientConfig) -> ClientEndpoint {
-    ClientEndpoint::new(Arc::new(config), Binding::Duplex, None, Time::ZERO)
-        .expect("a configuration")
+    ClientEndpoint::new(
+        config.build().expect("a configuration"),
+        Binding::Duplex,
+        None,
+        Time::ZERO,
+    )
 }

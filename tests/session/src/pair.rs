@@ -219,7 +219,7 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
         None => json!([]),
     };
     let mut so_far = so_far.as_array().cloned().unwrap_or_default();
-    for (name, outcome) in request.answers.iter() {
+    for (name, outcome) in request.responses.iter() {
         match outcome {
             Outcome::Result(result) => so_far.push(json!([name, value(result.object())])),
             other => so_far.push(json!([name, format!("{other:?}")])),
@@ -232,7 +232,7 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
         _ => return Reply::Result(result(text(&json!(Value::from(so_far).to_string())))),
     };
     Reply::InputRequired {
-        asks,
+        requests: asks,
         state: Some(Value::from(so_far).to_string()),
     }
 }

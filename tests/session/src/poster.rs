@@ -2,8 +2,6 @@
 //!
 //! Takes values; gives streams, headers and messages.
 
-use std::sync::Arc;
-
 use mcp_exact_session::http::post_headers;
 use serde_json::Value;
 
@@ -40,13 +38,12 @@ impl Poster {
     /// When the revision is not compiled in.
     pub fn new(revision: &'static str) -> Self {
         let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
-        let config = Arc::new(client_config(&[revision]));
+        let settings = client_config(&[revision]).build().expect("a configuration");
         let binding = Binding::StreamableHttp;
         let client = ClientEndpoint::resume(
-            config,
+            settings,
             binding,
-            agreed_on(revision, capabilities),
-            0,
+            Snapshot::new(agreed_on(revision, capabilities), 0),
             Time::ZERO,
         );
         Self {
@@ -64,7 +61,10 @@ impl Poster {
         let mut sent = Vec::new();
         let mut bytes = Vec::new();
         while let Some(transmit) = self.client.poll_transmit(&mut bytes) {
-            if let Transmit::Frame { on, http, .. } = transmit {
+            if let Transmit::Frame {
+                stream: on, http, ..
+            } = transmit
+            {
                 let message: Value = serde_json::from_slice(&bytes).expect("JSON");
                 for item in message.as_array().unwrap_or(&vec![message.clone()]) {
                     check_message(self.revision, true, None, item);

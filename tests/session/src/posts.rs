@@ -3,7 +3,6 @@
 //! Takes headers and values; gives what the machine wants to be sent, with the message where there is one.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -74,20 +73,17 @@ impl Posts {
     /// # Panics
     /// When the configuration offers nothing.
     pub fn new(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
-        let config = Arc::new(config);
+        let settings = config.build().expect("a configuration");
         let binding = Binding::StreamableHttp;
         let machine = match lifecycle(revision) {
-            Some(Lifecycle::Discover) => ServerEndpoint::new(config, binding, Time::ZERO),
-            _ => ServerEndpoint::resume(
-                config,
-                binding,
-                agreed_on(revision, capabilities),
-                0,
-                Time::ZERO,
-            ),
+            Some(Lifecycle::Discover) => ServerEndpoint::new(settings, binding, Time::ZERO),
+            _ => {
+                let snapshot = Snapshot::new(agreed_on(revision, capabilities), 0);
+                ServerEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
+            }
         };
         Self {
-            machine: machine.expect("a configuration"),
+            machine,
             revision: revision.to_owned(),
             asked: BTreeMap::new(),
         }
@@ -147,7 +143,7 @@ impl Posts {
         let mut bytes = Vec::new();
         while let Some(transmit) = self.machine.poll_transmit(&mut bytes) {
             let mut message = Value::Null;
-            if let Transmit::Frame { on, .. } = &transmit {
+            if let Transmit::Frame { stream: on, .. } = &transmit {
                 message = serde_json::from_slice(&bytes).expect("JSON");
                 let answers = self
                     .asked
@@ -174,7 +170,15 @@ impl Posts {
         let mut sent = self.out();
         assert_eq!(sent.len(), 1, "{sent:?}");
         match sent.remove(0) {
-            (Transmit::Frame { on, last, http, .. }, message) => {
+            (
+                Transmit::Frame {
+                    stream: on,
+                    last,
+                    http,
+                    ..
+                },
+                message,
+            ) => {
                 assert!(on == stream && last, "the end of its stream");
                 (http.status.expect("a status"), message)
             }

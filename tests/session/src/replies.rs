@@ -27,7 +27,7 @@ pub fn elicit() -> InputRequest {
 pub fn questions(names: &[&str], state: Option<&str>) -> Reply {
     let asks = names.iter().map(|name| ((*name).to_owned(), elicit()));
     Reply::InputRequired {
-        asks: asks.collect(),
+        requests: asks.collect(),
         state: state.map(str::to_owned),
     }
 }

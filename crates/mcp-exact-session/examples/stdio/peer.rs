@@ -3,7 +3,7 @@
 
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{error, thread};
 
@@ -40,7 +40,7 @@ pub struct Ended {
 impl Peer {
     pub fn start(config: ClientConfig, command: Vec<String>) -> Result<Self, Failed> {
         let lines = Lines::new(config.limits.message_bytes);
-        let client = ClientEndpoint::new(Arc::new(config), Binding::Duplex, None, Time::ZERO)?;
+        let client = ClientEndpoint::new(config.build()?, Binding::Duplex, None, Time::ZERO);
         let (mut child, output) = spawn(&command)?;
         Ok(Self {
             client,
@@ -126,7 +126,11 @@ impl Peer {
                         asked,
                     });
                 }
-                ClientEvent::Progress(key, made) if key == request => {
+                ClientEvent::Progress {
+                    key,
+                    progress: made,
+                    ..
+                } if key == request => {
                     progress.push(made.done);
                     if cancel {
                         self.client.cancel(request, "no longer wanted", self.now());
@@ -151,7 +155,11 @@ impl Peer {
             } => {
                 self.client.answer(key, uses::answer(&ask), self.now())?;
             }
-            ClientEvent::Log(_, logged) => {
+            ClientEvent::Log {
+                about: _,
+                message: logged,
+                ..
+            } => {
                 say(&format!("  log, {}: {}", logged.level, logged.data))?;
             }
             ClientEvent::Violation(violation) => say(&format!("  violation: {violation}"))?,
@@ -179,7 +187,11 @@ impl Peer {
                     self.client.receive(StreamId::DUPLEX, line, now)?;
                     continue;
                 }
-                Some(Line::TooLong) => return Err("a line is too long".into()),
+                Some(Line::Oversized(message)) => {
+                    self.client
+                        .receive_oversized(StreamId::DUPLEX, &message, now)?;
+                    continue;
+                }
                 None => {}
             }
             let deadline = self.client.poll_timeout();

@@ -1,4 +1,4 @@
-//! What the example server can do: an echo, something slow, something that asks the client, a resource and a prompt.
+//! What the example server can do: an echo, something slow, something that requests the client, a resource and a prompt.
 //!
 //! Takes requests; gives replies by the names of the specification, which are the same in every revision where it matters.
 
@@ -90,8 +90,8 @@ fn result_of(result: Value) -> Reply {
 
 /// Asks everything that the client can be asked, all at once. The same request comes again with the answers.
 fn ask(request: &IncomingRequest<()>) -> Reply {
-    if !request.answers.is_empty() {
-        let told: Vec<String> = request.answers.iter().map(told).collect();
+    if !request.responses.is_empty() {
+        let told: Vec<String> = request.responses.iter().map(told).collect();
         return result_of(text(&told.join("\n")));
     }
     let message = json!({ "role": "user", "content": { "type": "text", "text": "Say something" } });
@@ -109,7 +109,7 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
             json!({ "message": "What is your name?", "requestedSchema": form }),
         ),
     ];
-    let asks: Vec<_> = questions
+    let requests: Vec<_> = questions
         .into_iter()
         .filter(|(capability, ..)| can(request, capability))
         .map(|(capability, method, params)| {
@@ -117,9 +117,12 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
             (capability.to_owned(), InputRequest::new(method, params))
         })
         .collect();
-    match asks.is_empty() {
+    match requests.is_empty() {
         true => result_of(text("This client cannot be asked anything")),
-        false => Reply::InputRequired { asks, state: None },
+        false => Reply::InputRequired {
+            requests,
+            state: None,
+        },
     }
 }
 

@@ -1,82 +1,73 @@
-//! What a client's program sends: requests, cancellations, answers to questions, notifications.
+//! What a client's program sends: requests, cancellations, answers to requests of the server, notifications.
 //!
-//! Takes what the program wants; checks that the server may be told so, by revision, capability and bounds, before anything
-//! leaves.
+//! Whether a message may be sent is asked of `rules` before anything leaves.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Request};
 
-use super::events::ServerRequestKey;
-use super::negotiate::{NegotiatedSession, State};
-use super::{ClientEndpoint, ClientEvent, Purpose};
+use super::events::{ClientEvent, ServerRequestKey};
+use super::outbound::{OutboundRequest, Phase};
+use super::session::{NegotiatedSession, State};
+use super::{ClientEndpoint, Purpose};
 use crate::Time;
-use crate::builtin_notifications;
-use crate::capability;
+use crate::builtin_notifications::{Cancel, PROGRESS, progress_params};
+use crate::change::Progress;
+use crate::core::{Endpoint, Frame, NewRequest, PendingRequest};
 use crate::error::{PeerError, SendError};
 use crate::limits::{Limit, RequestTimeout};
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::meta;
-use crate::outbox::Address;
-use crate::pending::NewRequest;
-use crate::revision::{Lifecycle, Rules};
-use crate::types::{Outcome, Progress, RawResult, RequestKey, Sent, params_of};
+use crate::outcome::{Outcome, RawResult, Sent, encode_params};
+use crate::rules::{Target, TaskEffect, client_request};
+use crate::stream::{Binding, HttpHints, RequestKey};
 
 /// How a request is sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallOptions {
-    /// How long it waits; as the configuration says when absent.
+    /// How long it waits; as the configuration says if absent.
     pub timeout: Option<RequestTimeout>,
     /// Whether progress notifications are wanted.
     pub progress: bool,
-    /// The level of log messages that are wanted about this request (from 2026-07-28 on).
+    /// Level of the logs about this request that are wanted (from 2026-07-28 on).
     pub log_level: Option<Level>,
+    /// Capabilities of the client for this request alone (from 2026-07-28 on): for gateways, whose clients differ.
+    pub capabilities: Option<JsonObject>,
+    /// Input that the program brings along, with
+    /// [`pass_input_required`](crate::ClientConfig::pass_input_required) (from 2026-07-28 on).
+    pub input: Option<RequestInput>,
 }
 
-/// A request of the program.
-#[derive(Debug)]
-pub(super) struct Own {
-    /// The revision that it was sent in.
-    pub(super) rules: &'static Rules,
-    /// As the program has given it, for another round.
-    pub(super) params: Option<JsonObject>,
-    pub(super) options: CallOptions,
-    pub(super) round: u32,
-    /// What another round adds to the parameters.
-    pub(super) more: Option<JsonObject>,
-    /// Whether a subscription was acknowledged.
-    pub(super) listening: bool,
-    /// Whether the server was asked to make a task of it (2025-11-25).
-    pub(super) task: bool,
-    /// Whether the tools were listed again because its headers were refused.
-    pub(super) relisted: bool,
-    /// Whether it was sent again because the server changed its revision.
-    pub(super) moved: bool,
+/// Input of a request that is repeated after a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RequestInput {
+    /// Results of the input requests, by the names of these.
+    pub responses: Option<JsonObject>,
+    /// The server's `requestState`, exactly as it came.
+    pub state: Option<Json>,
 }
 
-/// What the machine looks for in the parameters of a request that is to leave.
-pub(super) struct ParamsHeader<'a> {
-    meta: Option<JsonRef<'a>>,
-    task: bool,
-}
-
-impl<'a> ParamsHeader<'a> {
-    pub(super) fn at(params: Option<&'a JsonObject>) -> Self {
-        let names = ["_meta", "task"];
-        let [meta, task] = params.map_or([None; 2], |params| params.view().find_each(names));
-        Self {
-            meta,
-            task: task.is_some(),
+impl RequestInput {
+    fn members(&self) -> JsonObject {
+        let mut members = JsonObject::new();
+        if let Some(responses) = &self.responses {
+            members.insert("inputResponses", responses.clone());
         }
+        if let Some(state) = &self.state {
+            members.insert("requestState", state.clone());
+        }
+        members
     }
 }
 
 impl ClientEndpoint {
     /// Sends a request; [`ClientEvent::Completed`] follows, exactly once.
     ///
-    /// Parameters are those of the agreed revision. The machine adds to their `_meta` what the revision and the options want.
+    /// Parameters are those of the negotiated revision. The endpoint adds to their `_meta` what the revision and the options
+    /// demand.
     ///
     /// # Errors
     /// [`SendError`]; nothing has left then.
@@ -87,35 +78,39 @@ impl ClientEndpoint {
         options: CallOptions,
         now: Time,
     ) -> Result<RequestKey, SendError> {
-        self.advance(now);
-        let spoken = self.spoken()?;
-        let looked = ParamsHeader::at(params.as_ref());
-        self.may_send(&spoken, method, params.as_ref(), &looked)?;
-        let task = looked.task;
-        self.mirrored_headers(spoken.rules, method, params.as_ref())?;
-        if self.sent.len() + self.rounds.len() + self.parked.len() >= self.config.limits.pending {
+        self.core.advance(now);
+        let session = self.session()?;
+        let rules = session.rules(&self.settings);
+        rules.sending_request(method, params.as_ref())?;
+        self.mirrored_headers(session.spec, method, params.as_ref())?;
+        if self.core.pending.len() >= self.core.limits.pending {
             return Err(SendError::Limit(Limit::Pending));
         }
-        if let Some(limit) = self.outbox.full(&self.config.limits) {
+        if let Some(limit) = self.core.streams.full_for_program(&self.core.limits) {
             return Err(SendError::Limit(limit));
         }
-        let key = self.key();
-        let own = Own {
-            rules: spoken.rules,
+        let key = self.core.new_key();
+        let task = params
+            .as_ref()
+            .and_then(|params| params.view().find("task"));
+        let outbound = OutboundRequest {
+            method: method.to_owned(),
+            spec: session.spec,
+            task: task.is_some() && session.spec.has_tasks(),
             params,
+            retries: 0,
+            input: options.input.as_ref().map(RequestInput::members),
             options,
-            round: 0,
-            more: None,
-            listening: false,
-            task,
+            subscribed: false,
             relisted: false,
-            moved: false,
+            renegotiated: false,
+            phase: Phase::Answer,
         };
-        self.send_round(key, method, own, &spoken);
+        self.send_outbound(key, outbound, &session);
         Ok(key)
     }
 
-    /// Sends a request of a generated type, of the agreed revision.
+    /// Sends a request of a generated type, of the negotiated revision.
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -128,259 +123,254 @@ impl ClientEndpoint {
     where
         Q::Params: EncodeParams,
     {
-        let params = params_of(Q::METHOD, params)?;
+        let params = encode_params(Q::METHOD, params)?;
         self.request(Q::METHOD, params, options, now)
     }
 
-    fn spoken(&self) -> Result<Arc<NegotiatedSession>, SendError> {
+    pub(super) fn session(&self) -> Result<Arc<NegotiatedSession>, SendError> {
         match &self.state {
-            State::Operating(spoken) => Ok(Arc::clone(spoken)),
+            State::Operating(session) => Ok(Arc::clone(session)),
             State::Ended => Err(SendError::Closed),
             _ => Err(SendError::NotReady),
         }
     }
 
-    pub(super) fn may_send(
-        &self,
-        spoken: &NegotiatedSession,
-        method: &str,
-        params: Option<&JsonObject>,
-        looked: &ParamsHeader<'_>,
-    ) -> Result<(), SendError> {
-        let rules = spoken.rules;
-        let ours = self
-            .config
-            .extensions
-            .requests
-            .iter()
-            .any(|known| known == method);
-        let vendor = ours && !rules.server.request(method);
-        let extension = self.config.extensions.of_request(method);
-        if let Some(extension) = extension.filter(|_| rules.lifecycle() == Lifecycle::Discover) {
-            let declared = extension.declared(&spoken.agreed.capabilities);
-            return declared.then_some(()).ok_or_else(|| SendError::Capability {
-                method: method.to_owned(),
-                capability: extension.capability(),
-            });
-        }
-        if method == "initialize" || !(rules.client.request(method) || vendor) {
-            return Err(SendError::Method {
-                method: method.to_owned(),
-                revision: rules.revision,
-            });
-        }
-        builtin_notifications::no_own_token(method, looked.meta)?;
-        let theirs = &spoken.agreed.capabilities;
-        let of_task = || match looked.task {
-            true => capability::of_task(method, rules, theirs),
-            false => None,
-        };
-        match capability::of_request(method, params, rules, theirs).or_else(of_task) {
-            Some(lacking) => Err(SendError::Capability {
-                method: method.to_owned(),
-                capability: lacking.capability,
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// Sends a request, or sends it again with what was asked for: under a new id and the same key.
-    pub(super) fn send_round(
+    /// Sends a request of the program, or sends it again: under a new wire id and the same key.
+    pub(super) fn send_outbound(
         &mut self,
         key: RequestKey,
-        method: &str,
-        own: Own,
-        spoken: &NegotiatedSession,
+        mut outbound: OutboundRequest,
+        session: &NegotiatedSession,
     ) {
-        let rules = spoken.rules;
-        let mut own = Own { rules, ..own };
-        let (stream, options) = (self.outgoing(), own.options);
-        let id = self.sent.next_id();
-        let bytes = round(id, method, &own, spoken);
-        let to = Address::on(stream).about(key);
-        let to = self.with_hints(to, rules, method, own.params.as_ref());
+        outbound.spec = session.spec;
+        outbound.phase = Phase::Answer;
+        let stream = self.outgoing_stream();
+        let id = self.core.pending.next_id();
+        let method = outbound.method.clone();
+        let bytes = message_of(id, &outbound, session);
+        let mut frame = Frame::new(stream, bytes).about(key);
+        frame.carries = Some(key);
+        frame.http = self.request_hints(session.spec, &method, outbound.params.as_ref());
+        let options = &outbound.options;
+        let (timeout, progress) = (options.timeout, options.progress);
+        let rule = client_request(&method, session.spec);
+        let keeps = rule.is_some_and(|rule| rule.task == TaskEffect::Result);
         // In a session nothing is sent twice, and only a task's id is looked for again.
-        if rules.lifecycle() == Lifecycle::Initialize && method != "tasks/result" {
-            own.params = None;
+        if !session.is_discover() && !keeps {
+            outbound.params = None;
         }
-        self.sent.open(
-            NewRequest {
-                key,
-                method: method.to_owned(),
-                stream,
-                timeout: options.timeout.unwrap_or(self.config.request_timeout),
-                progress: options.progress,
-                purpose: Purpose::Program(Box::new(own)),
-            },
-            self.now,
-        );
-        self.outbox.frame(to, bytes);
+        let new = NewRequest {
+            key,
+            method,
+            stream,
+            timeout: timeout.unwrap_or(self.settings.request_timeout),
+            progress,
+            purpose: Purpose::Program(Box::new(outbound)),
+        };
+        self.core.pending.open(new, self.core.now);
+        self.core.push(frame);
     }
 
-    /// Cancels a request: [`Outcome::Cancelled`] follows, and an answer that still comes is ignored. Nothing happens when
-    /// it has ended.
+    /// Cancels a request: [`Outcome::Cancelled`] follows, and an answer that still comes is ignored. Nothing happens if it has
+    /// ended.
     pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
-        self.advance(now);
-        if let Some(id) = self.sent.id_of(key)
-            && let Some(request) = self.sent.take(id)
-        {
-            self.tell_cancelled(id, &request, reason);
-            self.request_ended(request, Outcome::Cancelled);
-        } else if self.rounds.remove(&key).is_some() || self.unpark(key) {
-            self.forget_asks(key);
-            self.events
-                .push_back(ClientEvent::Completed(key, Outcome::Cancelled));
+        self.core.advance(now);
+        let program =
+            |request: &PendingRequest<Purpose>| matches!(request.purpose, Purpose::Program(_));
+        if !self.core.pending.get(key).is_some_and(program) {
+            return;
+        }
+        if let Some(request) = self.core.pending.take(key) {
+            self.send_cancelled(&request, reason);
+            if let Purpose::Program(outbound) = &request.purpose {
+                self.drop_input_requests(outbound);
+            }
+            let event = ClientEvent::Completed(key, Outcome::Cancelled);
+            self.core.event(event);
         }
     }
 
-    /// InputResponses a question of the server.
+    /// Tells the server that an answer is not wanted any more, as the transport and the revision have it. `initialize` is never
+    /// cancelled (`basic/utilities/cancellation`), and a probe may have met a server that knows no notification.
+    pub(super) fn send_cancelled(&mut self, request: &PendingRequest<Purpose>, reason: &str) {
+        let Some(id) = request.wire_id() else {
+            return;
+        };
+        let stream = request.stream;
+        let withdrawn = self.core.streams.withdraw_request(stream, request.key);
+        let session = self.state.session().map(Arc::clone);
+        let http = self.core.binding == Binding::StreamableHttp;
+        if http {
+            // Nobody waits for the response of this POST any more. From 2026-07-28 on that is the cancellation.
+            self.core.streams.push_close(stream);
+        }
+        let discover = session
+            .as_ref()
+            .is_some_and(|session| session.is_discover());
+        let told = match &request.purpose {
+            Purpose::Probe(_) | Purpose::Initialize => true,
+            // "For task-augmented requests, the `tasks/cancel` request MUST be used instead" (2025-11-25,
+            // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
+            Purpose::Program(outbound) => outbound.task && outbound.spec.has_tasks(),
+        };
+        if told || withdrawn || session.is_none() || (http && discover) {
+            return;
+        }
+        let call = Cancel::call(Json::from(id), reason);
+        self.send_notification(call, Some(request.key));
+    }
+
+    /// Answers a request of the server.
     ///
-    /// From 2026-07-28 on an error cannot be sent: it ends the request in the middle of which the server has asked.
+    /// From 2026-07-28 on an error cannot be sent: it ends the request for which the server required the input.
     ///
     /// # Errors
-    /// [`SendError::UnknownRequest`] when it does not wait for an answer.
+    /// [`SendError::UnknownRequest`] if it does not wait for an answer.
     pub fn answer(
         &mut self,
         to: ServerRequestKey,
         answer: Result<RawResult, PeerError>,
         now: Time,
     ) -> Result<Sent, SendError> {
-        self.advance(now);
-        if let Some((key, at)) = self.asks.remove(&to) {
-            self.round_answered(key, at, answer);
-            return Ok(Sent::Queued);
+        self.core.advance(now);
+        if let Some(of) = to.of {
+            return self.answer_input(of, to, answer);
         }
-        let key = RequestKey(to.0);
-        if self.served.was_cancelled(key) {
+        let key = to.key;
+        if self.core.in_flight.was_cancelled(key) {
             return Ok(Sent::Suppressed);
         }
-        let serving = self.served.take(key).ok_or(SendError::UnknownRequest)?;
+        let request = self.core.in_flight.get(key);
+        let id = &request.ok_or(SendError::UnknownRequest)?.id;
         let bytes = match answer {
-            Ok(result) => message::result(&serving.id, result.object()),
-            Err(error) => message::error(Some(&serving.id), &error),
+            Ok(result) => message::result(id, result.object()),
+            Err(error) => message::error(Some(id), &error),
         };
-        match serving.batch {
-            Some(batch) => {
-                let gathered = self.batches.answered(batch, Some(bytes));
-                self.gathered(gathered);
-            }
-            None => self.send_back(serving.stream, bytes),
-        }
-        Ok(Sent::Queued)
+        Ok(self.finish_request(key, bytes, None))
     }
 
-    /// Says how far the answer to a question has come; nothing leaves when the server did not ask for it.
+    /// Tells how far the answer to a request of the server has come; nothing leaves if the server did not ask for it.
     ///
     /// # Errors
-    /// [`SendError::Progress`] when it does not increase.
+    /// [`SendError::Progress`] if it does not increase.
     pub fn progress(
         &mut self,
         of: ServerRequestKey,
         progress: &Progress,
     ) -> Result<Sent, SendError> {
-        let Some(rules) = self.rules() else {
-            return Err(SendError::NotReady);
+        let session = self.session()?;
+        let full = self.core.streams.full_for_program(&self.core.limits);
+        let request = match of.of {
+            None => self.core.in_flight.get_mut(of.key),
+            Some(_) => None,
         };
-        let full = self.outbox.full(&self.config.limits).is_some();
-        let Some(serving) = self.served.get_mut(RequestKey(of.0)) else {
+        let Some(request) = request else {
             return Ok(Sent::Suppressed);
         };
-        let Some(token) = serving.rest.token.clone() else {
+        let Some(token) = &request.token else {
             return Ok(Sent::Suppressed);
         };
-        if serving
-            .rest
-            .progress
-            .is_some_and(|last| progress.done <= last)
-        {
+        if request.progress.is_some_and(|last| progress.done <= last) {
             return Err(SendError::Progress);
         }
-        let call =
-            builtin_notifications::progress(rules, &token, progress).ok_or(SendError::Progress)?;
-        if full {
+        let params = progress_params(session.spec, token, progress).ok_or(SendError::Progress)?;
+        if full.is_some() {
             return Ok(Sent::Dropped);
         }
-        serving.rest.progress = Some(progress.done);
-        self.send_notification(call);
-        Ok(Sent::Queued)
+        request.progress = Some(progress.done);
+        Ok(self.send_notification(Call::new(PROGRESS, Some(params)), Some(of.key)))
     }
 
     /// Sends a notification, such as `notifications/roots/list_changed`.
     ///
     /// # Errors
-    /// [`SendError`] when the revision has no such notification of a client, the machine sends it by itself, or this side
-    /// has not declared what it needs.
+    /// [`SendError`] if the revision has no such notification of a client, the endpoint sends it itself, or the client has not
+    /// declared what it needs.
     pub fn notify(&mut self, method: &str, params: Option<JsonObject>) -> Result<Sent, SendError> {
-        let spoken = self.spoken()?;
-        let rules = spoken.rules;
-        let own = matches!(
-            method,
-            "notifications/initialized" | "notifications/cancelled" | "notifications/progress"
-        );
-        let ours = self
-            .config
-            .extensions
-            .notifications
-            .iter()
-            .any(|known| known == method);
-        let vendor = ours && !rules.server.notification(method);
-        if own || !(rules.client.notification(method) || vendor) {
-            return Err(SendError::Method {
-                method: method.to_owned(),
-                revision: rules.revision,
-            });
-        }
-        if let Some(lacking) = capability::of_notification(method, &self.config.capabilities) {
-            return Err(SendError::Capability {
-                method: method.to_owned(),
-                capability: lacking.capability,
-            });
-        }
-        if self.outbox.full(&self.config.limits).is_some() {
+        let session = self.session()?;
+        let rules = session.rules(&self.settings);
+        rules.sending_notification(method, params.as_ref(), Target::Peer)?;
+        if self
+            .core
+            .streams
+            .full_for_program(&self.core.limits)
+            .is_some()
+        {
             return Ok(Sent::Dropped);
         }
-        self.send_notification(Call::new(method, params));
-        Ok(Sent::Queued)
+        Ok(self.send_notification(Call::new(method, params), None))
+    }
+
+    pub(super) fn send_notification(&mut self, call: Call, about: Option<RequestKey>) -> Sent {
+        let stream = self.outgoing_stream();
+        let mut frame = Frame::new(stream, message::notification(call));
+        frame.about = about;
+        frame.http.revision = HttpHints::of_revision(self.spec());
+        self.core.push(frame)
+    }
+
+    /// What an HTTP transport adds to a request.
+    pub(super) fn request_hints(
+        &self,
+        spec: &RevisionSpec,
+        method: &str,
+        params: Option<&JsonObject>,
+    ) -> HttpHints {
+        let mut hints = HttpHints {
+            revision: HttpHints::of_revision(self.spec()),
+            ..HttpHints::default()
+        };
+        if spec.lifecycle() == Lifecycle::Discover && self.core.binding != Binding::Duplex {
+            hints.revision = Some(spec.revision());
+            hints.name = crate::http::name_of(method, params, spec, &self.settings.extensions);
+            hints.method = Some(method.to_owned());
+            let headers = self.mirrored_headers(spec, method, params);
+            hints.params = headers.unwrap_or_default();
+        }
+        hints
     }
 }
 
-/// The message of one round: the program's parameters, and what the round, the options and the revision add to them. The
-/// progress token of a request is its id.
-fn round(id: u64, method: &str, own: &Own, spoken: &NegotiatedSession) -> Vec<u8> {
-    let options = own.options;
-    let params = own.params.as_ref().map(JsonObject::view);
-    let sender = spoken.sender.as_ref();
-    if sender.is_none() && own.more.is_none() && !options.progress {
-        return message::request(id, method, own.params.as_ref());
+/// The message of a request: the program's parameters, and what a retry, the options and the revision add to them. The progress
+/// token of a request is its wire id.
+fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) -> Vec<u8> {
+    let (method, options) = (&outbound.method, &outbound.options);
+    let params = outbound.params.as_ref().map(JsonObject::view);
+    let sender = session.sender.as_ref();
+    if sender.is_none() && outbound.input.is_none() && !options.progress {
+        return message::request(id, method, outbound.params.as_ref());
     }
     let token = options.progress.then(|| Json::from(id));
     let level = options.log_level.filter(|_| sender.is_some());
     let level = level.map(|level| Json::string(level.name()));
     let names = ["_meta", "inputResponses", "requestState"];
-    let there = params.map_or([None; 3], |params| params.find_each(names));
-    let said = there[0].and_then(JsonRef::object);
-    let said = match (sender, said) {
-        (None, said) => Cow::Owned(said.unwrap_or_default().to_object()),
-        (Some(sender), None) => Cow::Borrowed(sender.meta()),
-        (Some(sender), Some(said)) => Cow::Owned(JsonObject::from(sender.beside(said))),
+    let present = params.map_or([None; 3], |params| params.find_each(names));
+    let own = present[0].and_then(JsonRef::object);
+    let capabilities = options.capabilities.as_ref();
+    let meta = match (sender, own, capabilities) {
+        (None, own, _) => Cow::Owned(own.unwrap_or_default().to_object()),
+        (Some(sender), None, None) => Cow::Borrowed(sender.meta()),
+        (Some(sender), own, capabilities) => {
+            Cow::Owned(sender.beside(own.unwrap_or_default(), capabilities).into())
+        }
     };
     let more = [
         ("progressToken", token.as_ref().map(Json::view)),
         (meta::LOG_LEVEL, level.as_ref().map(Json::view)),
     ];
-    let said = match more {
-        [(_, None), (_, None)] => said,
-        more => Cow::Owned(JsonObject::from(said.view().with(more))),
+    let meta = match more {
+        [(_, None), (_, None)] => meta,
+        more => Cow::Owned(JsonObject::from(meta.view().with(more))),
     };
-    let more = own.more.as_ref().map(JsonObject::view);
-    let [_, responses, state] = more.map_or([None; 3], |more| more.find_each(names));
+    let input = outbound.input.as_ref().map(JsonObject::view);
+    let [_, responses, state] = input.map_or([None; 3], |input| input.find_each(names));
     let more = [
-        (names[0], Some(said.as_json().view())),
+        (names[0], Some(meta.as_json().view())),
         (names[1], responses),
         (names[2], state),
     ];
     let params = params.unwrap_or_default();
-    let params = match there {
+    let params = match present {
         [None, None, None] => params.with_new(more),
         _ => params.with(more),
     };

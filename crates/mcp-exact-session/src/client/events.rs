@@ -1,31 +1,47 @@
-//! What a client's program is given: events, questions and notifications of the server, with typed views of them.
+//! What a client's program is given: events, requests and notifications of the server.
 //!
-//! Plain data. Takes what the machine keeps; never changes the machine.
+//! Plain data. Never changes the endpoint.
 
 use std::fmt;
 use std::str::FromStr;
 
-use mcp_exact_wire::{Json, JsonObject, Revision};
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_wire::{JsonObject, Revision};
 
-use crate::error::{ConfigError, NegotiationError, PeerError, Violation};
-use crate::log::Level;
-use crate::message::{self, Call};
-use crate::negotiated::{Negotiated, ServerNotifications, ServerRequests};
-use crate::revision::{self, Lifecycle, Rules};
+use crate::change::{Change, Progress};
+use crate::core::HeapSize;
+use crate::error::{ConfigError, NegotiationError, Violation};
+use crate::log::LogMessage;
+use crate::message::Call;
+use crate::outcome::Outcome;
 use crate::server::Filter;
-use crate::types::{Change, Outcome, Progress, RequestKey, SessionInfo};
+use crate::session_info::SessionInfo;
+use crate::stream::RequestKey;
 
-/// A question of the server.
+/// Key of a request of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ServerRequestKey(pub(crate) u64);
+pub struct ServerRequestKey {
+    pub(super) key: RequestKey,
+    /// Request of the client for which the server requires the input (from 2026-07-28 on).
+    pub(super) of: Option<RequestKey>,
+}
 
-/// What was found out about a server, worth keeping for the next time (2026-07-28, `basic/versioning`).
+/// What was found out about a server, for the next connection to it (2026-07-28, `basic/versioning`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CachedNegotiation {
-    /// The era that the server belongs to, as far as this client is concerned.
+    /// Lifecycle that client and server share.
     pub lifecycle: Lifecycle,
-    /// The revision that was agreed on.
+    /// Revision that was negotiated.
     pub revision: Revision,
+}
+
+impl CachedNegotiation {
+    pub(super) fn of(spec: &RevisionSpec) -> Self {
+        Self {
+            lifecycle: spec.lifecycle(),
+            revision: spec.revision(),
+        }
+    }
 }
 
 impl fmt::Display for CachedNegotiation {
@@ -38,19 +54,16 @@ impl FromStr for CachedNegotiation {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let spec = mcp_exact_revisions::find(text);
         let unknown = || ConfigError::UnknownRevision(text.to_owned());
-        let rules = revision::find(text).ok_or_else(unknown)?;
-        Ok(Self {
-            lifecycle: rules.lifecycle(),
-            revision: rules.revision,
-        })
+        spec.map(Self::of).ok_or_else(unknown)
     }
 }
 
-/// Why a message did not reach the server, or its answer not this side.
+/// Why a message did not reach the server, or its answer did not reach the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransportFailure {
-    /// The HTTP response has this status, and this body is no message stream.
+    /// The HTTP response has an error status.
     Status {
         /// The status.
         code: u16,
@@ -63,128 +76,154 @@ pub enum TransportFailure {
     Exited,
 }
 
-/// What the server asks.
+/// Request of the server.
 #[derive(Debug, Clone)]
 pub struct ServerRequest {
-    pub(super) rules: &'static Rules,
+    pub(crate) spec: &'static RevisionSpec,
     pub(crate) call: Call,
 }
 
 impl ServerRequest {
-    /// `sampling/createMessage`, `roots/list`, `elicitation/create`, or a method of the program's extensions.
+    /// Returns the method: `sampling/createMessage`, `roots/list`, `elicitation/create`, or one of the program's extensions.
     pub fn method(&self) -> &str {
         &self.call.method
     }
 
-    /// Its parameters, as they came.
+    /// Returns the parameters as they came.
     pub fn params(&self) -> Option<&JsonObject> {
         self.call.params.as_ref()
     }
 
-    /// The revision that it speaks.
+    /// Returns the revision that the request speaks.
     pub fn revision(&self) -> Revision {
-        self.rules.revision
-    }
-
-    /// The question by the types of the revision that it speaks, where that one has requests of servers.
-    ///
-    /// # Errors
-    /// The error to answer with: the parameters do not fit the method.
-    pub fn typed(&self) -> Result<Negotiated<ServerRequests>, PeerError> {
-        let text = message::request_text(&0_i64.into(), &self.call);
-        Negotiated::decode(self.rules, text.as_slice())
+        self.spec.revision()
     }
 }
 
-/// A notification of the server that the machine does not deal with itself.
+/// Notification of the server for the program.
 #[derive(Debug, Clone)]
 pub struct ServerNotification {
-    pub(super) rules: &'static Rules,
+    pub(crate) spec: &'static RevisionSpec,
     pub(crate) call: Call,
 }
 
 impl ServerNotification {
-    /// Its method.
+    /// Returns the method.
     pub fn method(&self) -> &str {
         &self.call.method
     }
 
-    /// Its parameters, as they came.
+    /// Returns the parameters as they came.
     pub fn params(&self) -> Option<&JsonObject> {
         self.call.params.as_ref()
     }
 
-    /// The revision that it speaks.
+    /// Returns the revision that the notification speaks.
     pub fn revision(&self) -> Revision {
-        self.rules.revision
+        self.spec.revision()
     }
-
-    /// The notification by the types of the revision that it speaks.
-    ///
-    /// # Errors
-    /// When the parameters do not fit the method. Notifications are never answered.
-    pub fn typed(&self) -> Result<Negotiated<ServerNotifications>, PeerError> {
-        Negotiated::decode(
-            self.rules,
-            message::notification(self.call.clone()).as_slice(),
-        )
-    }
-}
-
-/// A log message of the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogMessage {
-    /// How grave it is.
-    pub level: Level,
-    /// What has written it.
-    pub logger: Option<String>,
-    /// What it says.
-    pub data: Json,
 }
 
 /// What has happened to a client.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// Requests can be sent. The verdict is worth keeping for the next time.
+    /// Requests can be sent. Keep the [`CachedNegotiation`] for the next connection.
     ///
-    /// It comes again when the server does not speak the agreed revision any more and another one was agreed on.
+    /// It comes again if the server stops to speak the negotiated revision and another one was negotiated.
     Negotiated(SessionInfo, CachedNegotiation),
-    /// The two sides cannot talk to each other. Nothing more comes.
+    /// Client and server cannot talk to each other. Nothing more comes.
     Failed(NegotiationError),
-    /// The server has left after a probe, as some old ones do: start it again and call
+    /// The server has exited after a probe, as some old ones do: start it again and call
     /// [`ClientEndpoint::restarted`](super::ClientEndpoint::restarted).
     RestartServer,
-    /// The server may speak HTTP with SSE (2024-11-05): open a GET, and go on with
-    /// [`Binding::HttpSse`](crate::Binding::HttpSse) when its first event is `endpoint`.
+    /// The server may speak HTTP with SSE (2024-11-05): open a GET, and make an endpoint with
+    /// [`Binding::HttpSse`](crate::Binding::HttpSse) if its first event is `endpoint`.
     UseHttpSse,
     /// A request has ended.
     Completed(RequestKey, Outcome),
     /// A request has come this far.
-    Progress(RequestKey, Progress),
-    /// The server asks something; [`ClientEndpoint::answer`](super::ClientEndpoint::answer) answers.
+    Progress {
+        /// The request.
+        key: RequestKey,
+        /// How far it has come.
+        progress: Progress,
+        /// Parameters of the notification as they came.
+        params: JsonObject,
+    },
+    /// The server requests something; [`ClientEndpoint::answer`](super::ClientEndpoint::answer) answers.
     Request {
         /// What to answer to.
         key: ServerRequestKey,
-        /// The request in the middle of which it asks, where that is known.
+        /// The request in the middle of which the server requests it, if that is known.
         during: Option<RequestKey>,
-        /// What it asks.
+        /// The request of the server.
         request: ServerRequest,
     },
-    /// The server does not want an answer to a question any more.
+    /// The server does not want an answer to a request any more.
     RequestCancelled(ServerRequestKey),
-    /// The server has logged something, about a request where that is known.
-    Log(Option<RequestKey>, LogMessage),
-    /// The server has taken on a subscription, as far as it honours it (from 2026-07-28 on).
+    /// The server has logged something.
+    Log {
+        /// The request that it is about, if that is known.
+        about: Option<RequestKey>,
+        /// The message.
+        message: LogMessage,
+        /// Parameters of the notification as they came.
+        params: JsonObject,
+    },
+    /// The server has acknowledged a subscription, with what it honours of the filter (from 2026-07-28 on).
     Subscribed(RequestKey, Filter),
-    /// Something of the server has changed, as a subscription or the server by itself tells.
-    Changed(Option<RequestKey>, Change),
+    /// Something of the server has changed.
+    Changed {
+        /// The subscription that tells it (from 2026-07-28 on), or the request on whose stream it came.
+        subscription: Option<RequestKey>,
+        /// The change.
+        change: Change,
+        /// Parameters of the notification as they came.
+        params: Option<JsonObject>,
+    },
     /// Another notification.
     Notification(ServerNotification),
     /// The session is over on the server's side; start a new one.
     SessionLost,
-    /// The server did something that it should not have done.
+    /// The server did something that it must not do.
     Violation(Violation),
     /// Nothing more comes.
     Closed,
+}
+
+impl From<Violation> for ClientEvent {
+    fn from(violation: Violation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
+impl HeapSize for ClientEvent {
+    fn heap_size(&self) -> usize {
+        match self {
+            Self::Negotiated(info, _) => info.heap_size(),
+            Self::Completed(_, outcome) => outcome.heap_size(),
+            Self::Progress {
+                progress, params, ..
+            } => progress.heap_size() + params.text().len(),
+            Self::Request { request, .. } => request.call.size(),
+            Self::Log {
+                message, params, ..
+            } => message.heap_size() + params.text().len(),
+            Self::Subscribed(_, filter) => filter.heap_size(),
+            Self::Changed { change, params, .. } => {
+                let params = params.as_ref().map_or(0, |params| params.text().len());
+                change.heap_size() + params
+            }
+            Self::Notification(notification) => notification.call.size(),
+            Self::Violation(violation) => violation.heap_size(),
+            // Nothing else comes in after `Failed`.
+            Self::Failed(_)
+            | Self::RestartServer
+            | Self::UseHttpSse
+            | Self::RequestCancelled(_)
+            | Self::SessionLost
+            | Self::Closed => 0,
+        }
+    }
 }

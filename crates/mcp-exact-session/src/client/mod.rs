@@ -1,462 +1,460 @@
-//! The client's machine: calls, answers and moments go in, frames, events and deadlines come out.
+//! The client's endpoint: calls, answers and timestamps go in; frames, events and deadlines come out.
 //!
-//! One machine talks to one server: a process on stdio, or an HTTP endpoint. Takes bytes of whole messages; does no IO.
+//! One endpoint talks to one server: a process on stdio, or an HTTP endpoint. It does no IO.
 
 mod call;
 mod events;
+mod input;
 mod negotiate;
+mod outbound;
 mod receive;
 mod renegotiate;
-mod retry;
+mod session;
+mod status;
 mod tasks;
 mod tools;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Json, JsonObject};
+use mcp_exact_revisions::RevisionSpec;
 
-pub use call::CallOptions;
+pub use call::{CallOptions, RequestInput};
 pub use events::{
-    CachedNegotiation, ClientEvent, LogMessage, ServerNotification, ServerRequest,
-    ServerRequestKey, TransportFailure,
+    CachedNegotiation, ClientEvent, ServerNotification, ServerRequest, ServerRequestKey,
+    TransportFailure,
 };
 
 use crate::Time;
-use crate::builtin_notifications::Cancel;
-use crate::config::ClientConfig;
-use crate::elicitation::Elicited;
-use crate::error::{ConfigError, ReceiveError, Violation};
-use crate::events::Events;
-use crate::in_flight::{Batches, Gathered, Served};
-use crate::limits::{Limit, Rate};
-use crate::message::{self, Call};
-use crate::outbox::{Address, Outbox};
-use crate::pending::{PendingRequest, PendingRequests};
-use crate::revision::{self, Lifecycle, Rules};
-use crate::types::{
-    Binding, Closed, Outcome, RequestKey, SessionInfo, StreamId, StreamKind, Transmit,
-};
+use crate::config::ClientSettings;
+use crate::core::{Arrival, Core, Endpoint, PendingRequest, Role};
+use crate::error::{ConfigError, ReceiveError};
+use crate::frame::Oversized;
+use crate::limits::Limit;
+use crate::outcome::Outcome;
+use crate::oversized;
+use crate::session_info::SessionInfo;
+use crate::snapshot::Snapshot;
+use crate::stream::{Binding, Closed, StreamId, StreamKind, Transmit};
 use crate::usage::Usage;
-use call::Own;
-use negotiate::{NegotiatedSession, State};
-use renegotiate::DeferredRequest;
-use retry::Round;
+use outbound::OutboundRequest;
+use session::{NegotiatedSession, State};
 use tasks::Tasks;
-use tools::{Relist, Tools};
+use tools::Tools;
 
-/// What the machine wanted with a request that it has sent.
+/// What a request of the client is for.
 #[derive(Debug)]
-enum Purpose {
-    /// `server/discover`, to learn which era the server belongs to.
-    Probe(&'static Rules),
+pub(crate) enum Purpose {
+    /// `server/discover`, to learn the lifecycle of the server.
+    Probe(&'static RevisionSpec),
     /// `initialize`.
     Initialize,
     /// The program's own.
-    Program(Box<Own>),
-    /// `tools/list`, because the headers of a call were refused.
-    Relist(Box<Relist>),
+    Program(Box<OutboundRequest>),
 }
 
-/// What a client notes of a request that its server has sent.
+/// The role of a client in the core.
 #[derive(Debug)]
-struct Rest {
-    token: Option<Json>,
-    progress: Option<f64>,
+pub(crate) struct ClientRole;
+
+impl Role for ClientRole {
+    type Event = ClientEvent;
+    type Purpose = Purpose;
+    type Incoming = ();
 }
 
-/// A client's side of a session, or of a series of requests without one.
+/// Client's side of a session, or of a series of requests without one.
 #[derive(Debug)]
 pub struct ClientEndpoint {
-    config: Arc<ClientConfig>,
-    binding: Binding,
+    settings: Arc<ClientSettings>,
+    core: Core<ClientRole>,
     state: State,
-    now: Time,
-    last_key: u64,
-    last_stream: u64,
-    streams: BTreeMap<StreamId, StreamKind>,
-    sent: PendingRequests<Purpose>,
-    rounds: BTreeMap<RequestKey, Round>,
-    asks: BTreeMap<ServerRequestKey, (RequestKey, usize)>,
-    served: Served<Rest>,
-    batches: Batches,
-    outbox: Outbox,
-    events: Events<ClientEvent>,
-    rate: Rate,
-    elicited: Elicited,
+    /// Session before the latest renegotiation: its subscriptions go on.
+    previous: Option<Arc<NegotiatedSession>>,
     tasks: Tasks,
-    request_rate: Rate,
     tools: Tools,
-    parked: Vec<DeferredRequest>,
+    /// Whether the URI of POSTs is known: with [`Binding::HttpSse`], nothing is sent before the event `endpoint`.
+    endpoint_known: bool,
+    /// Whether the session's end is still to be told to the transport.
+    ends_session: bool,
 }
 
 impl ClientEndpoint {
-    /// A client that begins to talk to a server: with a probe when it speaks both eras, with `initialize` otherwise.
+    /// Makes an endpoint that begins to talk to a server: with a probe if it speaks both lifecycles, with `initialize`
+    /// otherwise.
     ///
-    /// `prior` is what was found out about the same server before: it saves the probe.
+    /// `cached` is what an earlier endpoint has found out about the same server: it saves the probe.
+    pub fn new(
+        settings: Arc<ClientSettings>,
+        binding: Binding,
+        cached: Option<&CachedNegotiation>,
+        now: Time,
+    ) -> Self {
+        let mut client = Self::with_state(settings, binding, State::start(), 0, now);
+        client.begin(cached);
+        client
+    }
+
+    /// Resumes a session that another endpoint has begun.
     ///
     /// # Errors
-    /// [`ConfigError`] when the configuration offers no revision.
-    pub fn new(
-        config: Arc<ClientConfig>,
+    /// [`ConfigError`] if the configuration does not offer the revision of the session.
+    pub fn resume(
+        settings: Arc<ClientSettings>,
         binding: Binding,
-        prior: Option<&CachedNegotiation>,
+        snapshot: Snapshot,
         now: Time,
     ) -> Result<Self, ConfigError> {
-        config.check()?;
-        let mut client = Self::with_state(config, binding, State::start(), 0, now);
-        client.begin(prior);
+        let id = snapshot.info.revision.as_str();
+        let unknown = || ConfigError::UnknownRevision(id.to_owned());
+        let spec = settings.offer.find(id).ok_or_else(unknown)?;
+        let session = NegotiatedSession::new(spec, snapshot.info, &settings);
+        let state = State::Operating(Arc::new(session));
+        let mut client = Self::with_state(settings, binding, state, snapshot.last_id, now);
+        client.core.elicitations.restore(snapshot.elicitations);
+        client.endpoint_known = true;
         Ok(client)
     }
 
-    /// A client that goes on with a session whose handshake has taken place elsewhere. `last_id` is what [`last_id`](Self::last_id)
-    /// said there: "The request ID MUST NOT have been previously used by the requestor within the same session" (`basic`,
-    /// "Requests"). Machines that go on side by side need ids that are far apart.
-    ///
-    /// # Errors
-    /// [`ConfigError`] when the configuration does not offer the revision of the agreement.
-    pub fn resume(
-        config: Arc<ClientConfig>,
-        binding: Binding,
-        known: SessionInfo,
-        last_id: u64,
-        now: Time,
-    ) -> Result<Self, ConfigError> {
-        config.check()?;
-        let id = known.revision.as_str();
-        let unknown = || ConfigError::UnknownRevision(id.to_owned());
-        let rules = config.offer.find(id).ok_or_else(unknown)?;
-        let state = State::Operating(Arc::new(NegotiatedSession::new(rules, known, &config)));
-        Ok(Self::with_state(config, binding, state, last_id, now))
-    }
-
     fn with_state(
-        config: Arc<ClientConfig>,
+        settings: Arc<ClientSettings>,
         binding: Binding,
         state: State,
         last_id: u64,
         now: Time,
     ) -> Self {
-        let (tombstones, longest) = (config.limits.remembered_ids, config.limits.name_bytes);
-        let elicited = Elicited::new(tombstones, longest, state.spoken().is_some());
-        let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
+        let limits = &settings.limits;
+        let (count, bytes) = (limits.remembered_ids, limits.name_bytes);
+        let core = Core::new(binding, limits, last_id, bytes, now);
         Self {
-            config,
-            binding,
+            settings,
+            core,
             state,
-            now,
-            last_key: 0,
-            last_stream: 0,
-            streams: duplex.into_iter().collect(),
-            sent: PendingRequests::after(last_id),
-            rounds: BTreeMap::new(),
-            asks: BTreeMap::new(),
-            served: Served::new(tombstones),
-            batches: Batches::default(),
-            outbox: Outbox::default(),
-            events: Events::new(),
-            rate: Rate::default(),
-            elicited,
-            tasks: Tasks::new(tombstones, longest),
-            request_rate: Rate::default(),
+            previous: None,
+            tasks: Tasks::new(count, bytes),
             tools: Tools::default(),
-            parked: Vec::new(),
+            endpoint_known: binding != Binding::HttpSse,
+            ends_session: false,
         }
     }
 
     /// Opens a standalone stream, such as the answer to a GET, for what the server says without being asked.
     ///
     /// With [`Binding::HttpSse`] it is the stream of events, on which every message of the server comes. Its first event,
-    /// `endpoint`, is the transport's: it says where frames are posted to, and nothing is sent before.
+    /// `endpoint`, is the transport's: [`endpoint_known`](Self::endpoint_known) lets messages leave.
     pub fn open_standalone(&mut self) -> StreamId {
-        self.stream(StreamKind::Standalone)
+        self.open_stream(StreamKind::Standalone)
     }
 
-    /// Takes one frame: a message, or a batch where the revision has them, without a line's end.
+    /// The URI of POSTs is known ([`Binding::HttpSse`]): messages may leave.
+    pub fn endpoint_known(&mut self) {
+        self.endpoint_known = true;
+    }
+
+    /// Takes one frame: a message, or a batch where the revision has them, without the end of its line.
     ///
     /// # Errors
-    /// [`ReceiveError`] when nothing can be received any more, not on this stream, or not now.
-    pub fn receive(&mut self, on: StreamId, frame: &[u8], now: Time) -> Result<(), ReceiveError> {
-        self.advance(now);
-        if matches!(self.state, State::Ended) {
-            return Err(ReceiveError::Closed);
-        }
-        if !self.streams.contains_key(&on) {
-            return Err(ReceiveError::UnknownStream);
-        }
-        if !self.wants_input() {
-            return Err(ReceiveError::Full);
-        }
-        let parsed = message::parse(frame, &self.config.limits);
-        self.frame(on, parsed);
+    /// [`ReceiveError`] if nothing can be received any more, not on this stream, or not now.
+    pub fn receive(
+        &mut self,
+        stream: StreamId,
+        frame: &[u8],
+        now: Time,
+    ) -> Result<(), ReceiveError> {
+        self.check_frame(stream, now)?;
+        self.dispatch_frame(stream, frame, &stream);
         Ok(())
     }
 
-    /// A stream has ended, and nothing more comes on it or can be sent on it.
+    /// Takes what the framing has kept of a message above [`Limits::message_bytes`](crate::Limits::message_bytes): the request
+    /// that a response answers ends with a local error, a request whose id is within reach is refused.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_oversized(
+        &mut self,
+        stream: StreamId,
+        message: &Oversized<'_>,
+        now: Time,
+    ) -> Result<(), ReceiveError> {
+        self.check_frame(stream, now)?;
+        let head = oversized::read(message, &self.settings.limits);
+        self.dispatch_oversized(Arrival::alone(stream), Limit::MessageBytes, head);
+        self.abort_if_exhausted();
+        Ok(())
+    }
+
+    fn check_frame(&mut self, stream: StreamId, now: Time) -> Result<(), ReceiveError> {
+        self.core.advance(now);
+        match self.is_closed() {
+            true => Err(ReceiveError::Closed),
+            false => self.core.check_input(stream),
+        }
+    }
+
+    /// A stream has ended: nothing more comes on it or can be sent on it.
+    ///
+    /// The requests whose answers were awaited on it end with [`Outcome::Lost`]. The end of the duplex stream and of the stream of
+    /// events ([`Binding::HttpSse`]) ends the session.
     pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
-        self.advance(now);
-        let Some(kind) = self.streams.get(&stream).copied() else {
-            return;
-        };
+        self.core.advance(now);
         if how == Closed::SessionEnded {
-            self.events.push_back(ClientEvent::SessionLost);
-            return self.end(&Outcome::Lost);
+            return self.session_lost();
         }
-        let sse = self.binding == Binding::HttpSse;
-        if kind == StreamKind::Duplex || (sse && kind == StreamKind::Standalone) {
-            return self.duplex_closed();
+        let Some(kind) = self.core.streams.kind(stream) else {
+            return self.core.streams.remove(stream);
+        };
+        let events = self.core.binding == Binding::HttpSse;
+        if kind == StreamKind::Duplex || (events && kind == StreamKind::Standalone) {
+            return self.connection_closed();
         }
-        self.streams.remove(&stream);
-        // Over HTTP with SSE a POST is merely taken; its answer comes on the stream of events.
-        if sse && how == Closed::Clean {
-            return;
+        self.core.streams.remove(stream);
+        // Over HTTP with SSE a POST is merely accepted; its answer comes on the stream of events.
+        if !(events && how == Closed::Clean) {
+            self.lose_requests_on(stream);
         }
-        self.lose_requests_on(stream);
     }
 
-    /// Whether more frames can be taken. While it is false, take events and frames from the machine first.
+    /// The connection of a stream is lost, and the transport tries to resume it: the requests on it go on waiting.
+    pub fn detached(&mut self, stream: StreamId, now: Time) {
+        self.core.advance(now);
+        self.core.streams.detach(stream);
+    }
+
+    /// A detached stream has another connection; returns false if the stream is gone.
+    pub fn attached(&mut self, stream: StreamId, now: Time) -> bool {
+        self.core.advance(now);
+        self.core.streams.attach(stream)
+    }
+
+    /// The transport was told that the server has ended the session: HTTP 404, or an event of the transport's own.
+    pub fn session_ended(&mut self, now: Time) {
+        self.core.advance(now);
+        self.session_lost();
+    }
+
+    /// Returns true if frames can be taken. On a duplex stream that is so until the end, unless events wait for the program.
     pub fn wants_input(&self) -> bool {
-        !matches!(self.state, State::Ended) && self.full().is_none()
+        !self.is_closed() && self.reads()
     }
 
-    /// The bound that is reached by what waits for the program or for the transport.
-    fn full(&self) -> Option<Limit> {
-        let limits = &self.config.limits;
-        self.events
-            .full(limits)
-            .or_else(|| self.outbox.blocks(limits))
-    }
-
-    /// What has happened, in order.
+    /// Takes the next event.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
-        self.events.pop_front()
+        self.core.events.pop()
     }
 
-    /// What leaves next; the bytes of a frame are appended to `out`.
+    /// Takes what leaves next; the bytes of a frame are appended to `out`.
     ///
     /// Over HTTP a frame on a stream that was not there before is a new POST.
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.outbox.pop(out)
+        if !self.endpoint_known {
+            return None;
+        }
+        let transmit = self.core.poll_transmit(out);
+        transmit.or_else(|| self.poll_end_session())
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    /// Takes what leaves next on a stream, with the bytes of a frame.
+    pub fn poll_transmit_on(&mut self, stream: StreamId) -> Option<(Transmit, Vec<u8>)> {
+        match self.endpoint_known {
+            true => self.core.streams.pop_on(stream),
+            false => None,
+        }
+    }
+
+    /// Returns what leaves next on a stream, without taking it.
+    pub fn peek_transmit_on(&self, stream: StreamId) -> Option<(Transmit, &[u8])> {
+        match self.endpoint_known {
+            true => self.core.streams.peek_on(stream),
+            false => None,
+        }
+    }
+
+    /// Returns true if a request waits for its answer on a stream: then a transport resumes the stream when it breaks.
+    pub fn is_waiting_on(&self, stream: StreamId) -> bool {
+        let mut pending = self.core.pending.iter();
+        pending.any(|request| request.stream == stream && request.wire_id().is_some())
+    }
+
+    /// Returns true if a request may be repeated in a new session although the server may have executed it: lists, reads and
+    /// the like. `tools/call` never is, nor is a method that the revision does not define.
+    pub fn is_repeatable(&self, method: &str) -> bool {
+        let spec = self.spec().or_else(|| self.settings.offer.specs().next());
+        let rule = spec.and_then(|spec| crate::rules::client_request(method, spec));
+        rule.is_some_and(|rule| rule.repeatable)
+    }
+
+    /// Begins a new session in place of one that is over, such as after [`ClientEvent::SessionLost`]. Keys and wire ids go on.
+    pub fn begin_again(&mut self, cached: Option<&CachedNegotiation>, now: Time) {
+        self.core.advance(now);
+        if !self.is_closed() {
+            self.end(&Outcome::Closed);
+        }
+        self.core.begin_again();
+        self.state = State::start();
+        self.previous = None;
+        self.ends_session = false;
+        let limits = &self.settings.limits;
+        self.tasks = Tasks::new(limits.remembered_ids, limits.name_bytes);
+        self.begin(cached);
+    }
+
+    /// Takes the end of the session, once everything else has left.
+    pub fn poll_end_session(&mut self) -> Option<Transmit> {
+        let ends = self.ends_session && self.core.streams.queued() == 0;
+        if ends {
+            self.ends_session = false;
+        }
+        ends.then_some(Transmit::EndSession)
+    }
+
+    /// Iterates over the streams that have something to send, the longest waiting first.
+    pub fn writable_streams(&self) -> impl Iterator<Item = StreamId> {
+        let streams = self.core.streams.writable();
+        streams.filter(|_| self.endpoint_known)
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.sent.next_deadline()
+        self.core.pending.next_deadline()
     }
 
     /// Ends requests that have waited too long, and tells the server to stop.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.advance(now);
-        while let Some((id, request)) = self.sent.take_expired(self.now) {
-            self.tell_cancelled(id, &request, "timed out");
+        self.core.advance(now);
+        while let Some(request) = self.core.pending.take_expired(self.core.now) {
+            self.send_cancelled(&request, "timed out");
             self.request_ended(request, Outcome::TimedOut);
         }
     }
 
-    /// What was agreed, once it was.
+    /// Returns what was negotiated, once it was.
     pub fn session_info(&self) -> Option<&SessionInfo> {
-        self.state.spoken().map(|spoken| &spoken.agreed)
+        self.state.session().map(|session| &session.info)
     }
 
-    /// The last id of a request of this side, for [`assume`](Self::assume) later; zero before the first one.
+    /// Last wire id that was used, for a [`Snapshot`] by hand.
     pub fn last_id(&self) -> u64 {
-        self.sent.last_id()
+        self.core.pending.last_id()
     }
 
-    /// What it holds at this moment.
+    /// Returns true once the endpoint takes nothing more; what is queued is still given.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    /// Returns the configuration.
+    pub fn settings(&self) -> &Arc<ClientSettings> {
+        &self.settings
+    }
+
+    /// Returns what the endpoint holds.
     pub fn usage(&self) -> Usage {
+        let awaited = self.core.pending.iter().map(OutboundRequest::awaited_input);
         Usage {
-            in_flight: self.served.len(),
-            in_flight_bytes: self.served.bytes(),
-            batches: self.batches.len(),
-            pending: self.sent.len() + self.rounds.len() + self.parked.len(),
-            server_requests: self.asks.len() + self.served.len(),
-            streams: self.streams.len(),
-            queued: self.outbox.len(),
-            queued_bytes: self.outbox.bytes(),
-            events: self.events.len(),
-            events_bytes: self.events.bytes(),
-            remembered_ids: self.served.tombstones(),
-            elicitations: self.elicited.len(),
+            server_requests: self.core.in_flight.len() + awaited.sum::<usize>(),
             tasks: self.tasks.len(),
             tools: self.tools.len(),
-            ..Usage::default()
+            ..self.core.usage()
         }
     }
 
-    /// Ends the session from this side.
+    /// Ends the session from the client.
     pub fn shutdown(&mut self, now: Time) {
-        self.advance(now);
-        if matches!(self.state, State::Ended) {
+        self.core.advance(now);
+        if self.is_closed() {
             return;
         }
+        let http = self.core.binding == Binding::StreamableHttp;
+        let session = self.spec().is_some_and(RevisionSpec::has_session_ids);
+        self.ends_session = http && session;
         self.end(&Outcome::Closed);
-        self.close_streams();
+        self.core.streams.close_all();
     }
 
-    fn close_streams(&mut self) {
-        for stream in std::mem::take(&mut self.streams).into_keys() {
-            self.outbox.push(Transmit::Close { stream });
-        }
+    /// The session in which a request of a revision was sent: the current one, or the one before a renegotiation.
+    fn session_of(&self, spec: &'static RevisionSpec) -> Option<Arc<NegotiatedSession>> {
+        let mut sessions = self.state.session().into_iter().chain(&self.previous);
+        sessions
+            .find(|session| session.spec == spec)
+            .map(Arc::clone)
     }
 
-    fn advance(&mut self, now: Time) {
-        self.now = self.now.max(now);
-    }
-
-    fn key(&mut self) -> RequestKey {
-        self.last_key += 1;
-        RequestKey(self.last_key)
-    }
-
-    fn stream(&mut self, kind: StreamKind) -> StreamId {
-        self.last_stream += 1;
-        let stream = StreamId(self.last_stream);
-        if !matches!(self.state, State::Ended) {
-            self.streams.insert(stream, kind);
+    fn open_stream(&mut self, kind: StreamKind) -> StreamId {
+        let stream = self.core.streams.open(kind);
+        if self.is_closed() {
+            self.core.streams.remove(stream);
         }
         stream
     }
 
     /// The stream that a message leaves on: over HTTP, a POST of its own.
-    fn outgoing(&mut self) -> StreamId {
-        match self.binding {
+    fn outgoing_stream(&mut self) -> StreamId {
+        match self.core.binding {
             Binding::Duplex => StreamId::DUPLEX,
-            Binding::StreamableHttp | Binding::HttpSse => self.stream(StreamKind::Post),
+            Binding::StreamableHttp | Binding::HttpSse => self.open_stream(StreamKind::Post),
         }
     }
 
-    fn violation(&mut self, violation: Violation) {
-        self.events.push_back(ClientEvent::Violation(violation));
+    /// The session is over on the server's side.
+    fn session_lost(&mut self) {
+        if !self.is_closed() {
+            self.core.event(ClientEvent::SessionLost);
+            self.end(&Outcome::Lost);
+        }
     }
 
-    /// Ends everything; every request of this side ends with the outcome.
+    /// Ends everything; every request of the program ends with the outcome.
     fn end(&mut self, outcome: &Outcome) {
+        if self.is_closed() {
+            return;
+        }
         self.state = State::Ended;
         if *outcome == Outcome::Lost {
-            self.outbox.clear();
-            self.streams.clear();
+            self.core.streams.clear();
         }
-        self.served.clear();
-        self.batches.clear();
-        while let Some((_, request)) = self.sent.take_any() {
-            if matches!(request.purpose, Purpose::Program(_) | Purpose::Relist(_)) {
-                self.request_ended(request, outcome.clone());
+        for key in self.core.in_flight.keys_where(|_| true) {
+            self.core.in_flight.take_cancelled(key);
+        }
+        self.core.batches.clear();
+        while let Some(request) = self.core.pending.take_any() {
+            if let Purpose::Program(_) = request.purpose {
+                let event = ClientEvent::Completed(request.key, outcome.clone());
+                self.core.event(event);
             }
         }
-        self.asks.clear();
-        let parked = std::mem::take(&mut self.parked).into_iter();
-        let rounds = std::mem::take(&mut self.rounds).into_keys();
-        for key in parked.map(|parked| parked.key).chain(rounds) {
-            self.events
-                .push_back(ClientEvent::Completed(key, outcome.clone()));
-        }
-        self.events.push_back(ClientEvent::Closed);
+        self.core.event(ClientEvent::Closed);
     }
 
     fn lose_requests_on(&mut self, stream: StreamId) {
         let on_it = self
-            .sent
+            .core
+            .pending
             .iter()
-            .filter(|(_, request)| request.stream == stream);
-        let ids: Vec<u64> = on_it.map(|(id, _)| id).collect();
-        for id in ids {
-            if let Some(request) = self.sent.take(id) {
+            .filter(|request| request.stream == stream && request.wire_id().is_some());
+        let keys: Vec<_> = on_it.map(|request| request.key).collect();
+        for key in keys {
+            if let Some(request) = self.core.pending.take(key) {
                 self.request_ended(request, Outcome::Lost);
             }
         }
     }
 
-    /// Tells the server that an answer is not wanted any more, as the transport and the revision have it. `initialize` is
-    /// never cancelled (`basic/utilities/cancellation`), and a probe may have met a server that knows no notification.
-    fn tell_cancelled(&mut self, id: u64, request: &PendingRequest<Purpose>, reason: &str) {
-        let is_task = match &request.purpose {
-            Purpose::Program(own) => own.task,
-            Purpose::Relist(_) => false,
-            _ => return,
-        };
-        // "For task-augmented requests, the `tasks/cancel` request MUST be used instead" (2025-11-25,
-        // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
-        if is_task && self.rules().is_some_and(|rules| rules.tasks) {
-            return;
+    /// A request of the client has ended, or goes on in another way.
+    fn request_ended(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
+        if request.stream != StreamId::DUPLEX && outcome_ends_stream(&outcome) {
+            self.core.streams.remove(request.stream);
         }
-        let modern = self
-            .rules()
-            .is_some_and(|rules| rules.lifecycle() == Lifecycle::Discover);
-        if self.binding != Binding::Duplex && modern {
-            let stream = request.stream;
-            if self.streams.remove(&stream).is_some() {
-                self.outbox.push(Transmit::Close { stream });
+        match request.purpose {
+            Purpose::Probe(spec) => self.probed(spec, outcome),
+            Purpose::Initialize => self.initialize_ended(outcome),
+            Purpose::Program(outbound) => {
+                self.program_request_ended(request.key, *outbound, outcome)
             }
-            return;
-        }
-        let call = Cancel::call(Json::from(id), reason);
-        let on = self.outgoing();
-        let address = self.with_revision(Address::on(on).about(request.key));
-        self.outbox.frame(address, message::notification(call));
-    }
-
-    fn respond(&mut self, on: StreamId, batch: Option<u64>, answer: Vec<u8>) {
-        match batch {
-            Some(batch) => self.batches.add(batch, answer),
-            None => self.send_back(on, answer),
         }
     }
+}
 
-    /// An answer to the server goes where requests of the server come from, over HTTP in a POST of its own.
-    fn send_back(&mut self, on: StreamId, answer: Vec<u8>) {
-        let on = match self.binding {
-            Binding::Duplex => on,
-            Binding::StreamableHttp | Binding::HttpSse => self.outgoing(),
-        };
-        let address = self.with_revision(Address::on(on));
-        self.outbox.frame(address, answer);
-    }
-
-    fn gathered(&mut self, gathered: Option<Gathered>) {
-        if let Some(Gathered {
-            stream,
-            bytes: Some(bytes),
-        }) = gathered
-        {
-            self.send_back(stream, bytes);
-        }
-    }
-
-    fn send_notification(&mut self, call: Call) {
-        let on = self.outgoing();
-        let address = self.with_revision(Address::on(on));
-        self.outbox.frame(address, message::notification(call));
-    }
-
-    /// Once a revision is agreed on, every POST names it (from 2025-06-18 on: `basic/transports`, "Protocol Version
-    /// Header").
-    fn with_revision(&self, mut address: Address) -> Address {
-        let names = |rules: &&Rules| revision::at_least(rules, "2025-06-18");
-        address.http.revision = self.rules().filter(names).map(|rules| rules.revision);
-        address
-    }
-
-    /// What an HTTP transport adds to a request.
-    fn with_hints(
-        &self,
-        address: Address,
-        rules: &Rules,
-        method: &str,
-        params: Option<&JsonObject>,
-    ) -> Address {
-        let mut address = self.with_revision(address);
-        if rules.lifecycle() == Lifecycle::Discover && self.binding != Binding::Duplex {
-            address.http.revision = Some(rules.revision);
-            address.http.name = crate::http::name_of(method, params, &self.config.extensions);
-            address.http.method = Some(method.to_owned());
-            let params = self.mirrored_headers(rules, method, params);
-            address.http.params = params.unwrap_or_default();
-        }
-        address
-    }
-
-    fn rules(&self) -> Option<&'static Rules> {
-        self.state.spoken().map(|spoken| spoken.rules)
-    }
+/// Streams of requests that were given up are closed by the transport; all others end with the answer.
+fn outcome_ends_stream(outcome: &Outcome) -> bool {
+    !matches!(outcome, Outcome::TimedOut | Outcome::Cancelled)
 }

@@ -1,307 +1,206 @@
-//! How a client comes to an agreement: a probe where it speaks both eras, `initialize` otherwise, and what follows from each
+//! How a client comes to a revision: a probe if it speaks both lifecycles, `initialize` otherwise, and what follows from each
 //! answer (`basic/lifecycle`; 2026-07-28: `basic/versioning`, `basic/transports/stdio`, "Backward Compatibility").
 //!
-//! Takes the ends of the machine's own requests; ends in `Operating` or in an error that says what to do. Never hangs the
-//! fallback on one code.
+//! Takes the ends of the endpoint's own requests; ends in `Operating` or in an error that says what to do. The fallback never
+//! depends on one error code.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Json, JsonObject, ObjectRef, ObjectWith, from_str};
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_wire::{Json, JsonObject, JsonRef, Revision};
 
 use super::events::{CachedNegotiation, ClientEvent, TransportFailure};
+use super::session::{NegotiatedSession, NegotiationProgress, Sender, State, text_of};
 use super::{ClientEndpoint, Purpose};
 use crate::Time;
-use crate::capability::understood;
-use crate::config::ClientConfig;
-use crate::error::{NegotiationError, PeerError, Violation, code};
-use crate::limits::{Limit, RequestTimeout};
+use crate::builtin_notifications::INITIALIZED;
+use crate::core::{Endpoint, Frame, NewRequest};
+use crate::error::{NegotiationError, PeerError, code};
+use crate::limits::RequestTimeout;
 use crate::message::{self, Call};
 use crate::meta;
-use crate::negotiated::ServerResults;
-use crate::outbox::Address;
-use crate::pending::NewRequest;
-use crate::revision::{Lifecycle, Rules};
-use crate::types::{Binding, Outcome, RawResult, SessionInfo, StreamId, StreamKind};
-
-/// Where a client stands.
-#[derive(Debug)]
-pub(super) enum State {
-    /// It waits for the answer to a probe.
-    ExpectDiscovery(Found),
-    /// It waits for the answer to `initialize`.
-    ExpectInitializeResult(Found),
-    /// It waits for a new process.
-    ExpectRestart(Found),
-    Operating(Arc<NegotiatedSession>),
-    Ended,
-}
-
-/// What is agreed.
-#[derive(Debug)]
-pub(super) struct NegotiatedSession {
-    pub(super) rules: &'static Rules,
-    pub(super) agreed: SessionInfo,
-    /// What requests say in a revision where each one says it.
-    pub(super) sender: Option<Sender>,
-}
-
-impl NegotiatedSession {
-    pub(super) fn new(rules: &'static Rules, agreed: SessionInfo, config: &ClientConfig) -> Self {
-        let modern = rules.lifecycle() == Lifecycle::Discover;
-        Self {
-            rules,
-            agreed,
-            sender: modern.then(|| Sender::of(config, rules)),
-        }
-    }
-}
-
-/// What every request says of its sender (2026-07-28: `basic`, "_meta").
-#[derive(Debug)]
-pub(super) struct Sender {
-    version: Json,
-    capabilities: JsonObject,
-    info: JsonObject,
-    /// All of it.
-    meta: JsonObject,
-}
-
-impl Sender {
-    fn of(config: &ClientConfig, rules: &Rules) -> Self {
-        let version = Json::string(rules.revision.as_str());
-        let capabilities = config.towards(rules);
-        let info = config.identity.towards(rules);
-        let meta = JsonObject::from_iter([
-            (meta::PROTOCOL_VERSION, version.clone()),
-            (meta::CLIENT_CAPABILITIES, capabilities.clone().into()),
-            (meta::CLIENT_INFO, info.clone().into()),
-        ]);
-        Self {
-            version,
-            capabilities,
-            info,
-            meta,
-        }
-    }
-
-    /// The `_meta` of a request that says no more.
-    pub(super) fn meta(&self) -> &JsonObject {
-        &self.meta
-    }
-
-    /// The `_meta` of a request in which the program says something too: who it is, perhaps, but neither what it speaks nor
-    /// what it can do.
-    pub(super) fn beside<'a>(&'a self, said: ObjectRef<'a>) -> ObjectWith<'a, 3> {
-        let info = said.find(meta::CLIENT_INFO);
-        said.with([
-            (meta::PROTOCOL_VERSION, Some(self.version.view())),
-            (
-                meta::CLIENT_CAPABILITIES,
-                Some(self.capabilities.as_json().view()),
-            ),
-            (
-                meta::CLIENT_INFO,
-                info.is_none().then_some(self.info.as_json().view()),
-            ),
-        ])
-    }
-}
-
-/// What a client has found out on its way.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    /// Revisions that were offered already.
-    offered: BTreeSet<&'static str>,
-    /// How often the server was probed: twice at most.
-    probes: u8,
-    /// Whether the probe was met with silence: the server may be slow rather than old.
-    silent: bool,
-}
-
-impl State {
-    pub(super) fn start() -> Self {
-        Self::ExpectDiscovery(Found::default())
-    }
-
-    pub(super) fn spoken(&self) -> Option<&Arc<NegotiatedSession>> {
-        match self {
-            Self::Operating(spoken) => Some(spoken),
-            _ => None,
-        }
-    }
-
-    fn take(&mut self) -> Option<Found> {
-        match std::mem::replace(self, Self::Ended) {
-            Self::ExpectDiscovery(found)
-            | Self::ExpectInitializeResult(found)
-            | Self::ExpectRestart(found) => Some(found),
-            Self::Operating(_) | Self::Ended => None,
-        }
-    }
-}
+use crate::outcome::{Outcome, RawResult};
+use crate::rules::capability::understood;
+use crate::session_info::SessionInfo;
+use crate::stream::{Binding, Closed, HttpHints, StreamId, StreamKind};
 
 impl ClientEndpoint {
-    pub(super) fn begin(&mut self, prior: Option<&CachedNegotiation>) {
-        let Some(found) = self.state.take() else {
+    pub(super) fn begin(&mut self, cached: Option<&CachedNegotiation>) {
+        let Some(progress) = self.state.take_progress() else {
             return;
         };
+        let offer = &self.settings.offer;
         // HTTP with SSE is a transport of sessions (2024-11-05).
-        let sse = self.binding == Binding::HttpSse;
-        let modern = self.config.offer.of_lifecycle(Lifecycle::Discover).next();
-        let modern = modern.filter(|_| !sse);
-        let old = prior.is_some_and(|verdict| verdict.lifecycle == Lifecycle::Initialize);
-        let handshake = self.config.offer.of_lifecycle(Lifecycle::Initialize).next();
-        match (modern, handshake) {
-            (None, Some(first)) => self.initialize(first, found),
-            (Some(_), Some(first)) if old => self.initialize(first, found),
-            (Some(first), _) => self.probe(first, found),
+        let sse = self.core.binding == Binding::HttpSse;
+        let discover = offer
+            .of_lifecycle(Lifecycle::Discover)
+            .next()
+            .filter(|_| !sse);
+        let initialize = offer.of_lifecycle(Lifecycle::Initialize).next();
+        let old = cached.is_some_and(|cached| cached.lifecycle == Lifecycle::Initialize);
+        match (discover, initialize) {
+            (None, Some(first)) => self.send_initialize(first, progress),
+            (Some(_), Some(first)) if old => self.send_initialize(first, progress),
+            (Some(first), _) => self.send_probe(first, progress),
             (None, None) => self.fail(NegotiationError::NoHandshake {
                 answered: "no revision over HTTP with SSE".to_owned(),
-                offered: self.config.offer.list(),
+                offered: self.settings.offer.list(),
             }),
         }
     }
 
-    /// A new process was started in place of one that has left after a probe.
+    /// A new process was started in place of one that has exited after a probe.
     pub fn restarted(&mut self, now: Time) {
-        self.advance(now);
+        self.core.advance(now);
         let State::ExpectRestart(_) = self.state else {
             return;
         };
-        self.streams.insert(StreamId::DUPLEX, StreamKind::Duplex);
-        let first = self.config.offer.of_lifecycle(Lifecycle::Initialize).next();
-        if let (Some(found), Some(first)) = (self.state.take(), first) {
-            self.initialize(first, found);
+        self.core
+            .streams
+            .insert(StreamId::DUPLEX, StreamKind::Duplex);
+        let first = self.first(Lifecycle::Initialize);
+        if let (Some(progress), Some(first)) = (self.state.take_progress(), first) {
+            self.send_initialize(first, progress);
         }
     }
 
-    /// A message did not reach the server, or its answer not this side.
-    pub fn failed(&mut self, on: StreamId, why: TransportFailure, now: Time) {
-        self.advance(now);
-        match why {
+    /// A message did not reach the server, or its answer did not reach the client.
+    pub fn failed(&mut self, stream: StreamId, failure: TransportFailure, now: Time) {
+        self.core.advance(now);
+        match failure {
             TransportFailure::Exited | TransportFailure::Lost => {
-                self.closed(on, crate::Closed::Lost, now)
+                self.closed(stream, Closed::Lost, now);
             }
-            TransportFailure::Status { code, body } => self.status(on, code, &body),
+            TransportFailure::Status { code, body } => self.handle_status(stream, code, &body),
         }
     }
 
-    /// The duplex stream has ended. After a probe, the server may have left because of it.
-    pub(super) fn duplex_closed(&mut self) {
+    /// The revision of a lifecycle that the client prefers.
+    fn first(&self, lifecycle: Lifecycle) -> Option<&'static RevisionSpec> {
+        self.settings.offer.of_lifecycle(lifecycle).next()
+    }
+
+    /// The duplex stream has ended. After a probe, the server may have exited because of it.
+    pub(super) fn connection_closed(&mut self) {
         let probed = match &self.state {
-            State::ExpectDiscovery(found) => found.probes > 0,
-            State::ExpectInitializeResult(found) => found.silent,
+            State::ExpectDiscovery(progress) => progress.probes > 0,
+            State::ExpectInitializeResult(progress) => progress.silent,
             _ => false,
         };
-        let handshake = self.config.offer.of_lifecycle(Lifecycle::Initialize).next();
-        if probed && handshake.is_some() {
-            if let Some(found) = self.state.take() {
-                while self.sent.take_any().is_some() {}
-                self.outbox.clear();
-                self.streams.clear();
+        if probed && self.first(Lifecycle::Initialize).is_some() {
+            if let Some(progress) = self.state.take_progress() {
+                while self.core.pending.take_any().is_some() {}
+                self.core.streams.clear();
                 // The next process is not probed, and not thought slow.
-                let found = Found {
+                let progress = NegotiationProgress {
                     silent: false,
                     offered: BTreeSet::new(),
-                    ..found
+                    ..progress
                 };
-                self.state = State::ExpectRestart(found);
-                self.events.push_back(ClientEvent::RestartServer);
+                self.state = State::ExpectRestart(progress);
+                self.core.event(ClientEvent::RestartServer);
             }
             return;
         }
-        if self.state.spoken().is_none() {
+        if self.state.session().is_none() {
             let lost = ClientEvent::Failed(NegotiationError::Lost);
-            self.events.push_back(lost);
+            self.core.event(lost);
         }
         self.end(&Outcome::Lost);
     }
 
-    fn probe(&mut self, rules: &'static Rules, mut found: Found) {
-        found.probes += 1;
-        found.offered.insert(rules.revision.as_str());
-        self.state = State::ExpectDiscovery(found);
-        let sender = Sender::of(&self.config, rules);
-        let params = JsonObject::from_iter([("_meta", sender.meta)]);
-        // Silence only tells an old server from a slow one where there is something to fall back to.
-        let timeout = match self.config.offer.of_lifecycle(Lifecycle::Initialize).next() {
-            Some(_) => self.once(self.config.probe_timeout),
-            None => self.once(self.config.handshake_timeout),
+    fn send_probe(&mut self, spec: &'static RevisionSpec, mut progress: NegotiationProgress) {
+        progress.probes += 1;
+        progress.offered.insert(spec.id());
+        self.state = State::ExpectDiscovery(progress);
+        let sender = Sender::of(&self.settings, spec);
+        let params = JsonObject::from_iter([("_meta", sender.meta().clone())]);
+        // Silence tells an old server from a slow one only if there is something to fall back to.
+        let timeout = match self.first(Lifecycle::Initialize) {
+            Some(_) => self.settings.probe_timeout,
+            None => self.settings.handshake_timeout,
         };
-        self.send_own("server/discover", &params, timeout, Purpose::Probe(rules));
+        self.send_own("server/discover", &params, timeout, Purpose::Probe(spec));
     }
 
-    pub(super) fn initialize(&mut self, rules: &'static Rules, mut found: Found) {
-        found.offered.insert(rules.revision.as_str());
-        self.state = State::ExpectInitializeResult(found);
+    pub(super) fn send_initialize(
+        &mut self,
+        spec: &'static RevisionSpec,
+        mut progress: NegotiationProgress,
+    ) {
+        progress.offered.insert(spec.id());
+        self.state = State::ExpectInitializeResult(progress);
+        let capabilities = self.settings.capabilities_towards(spec);
         let params = JsonObject::from_iter([
-            ("protocolVersion", Json::string(rules.revision.as_str())),
-            ("capabilities", self.config.towards(rules).into()),
-            ("clientInfo", self.config.identity.towards(rules).into()),
+            ("protocolVersion", Json::string(spec.id())),
+            ("capabilities", capabilities.into()),
+            ("clientInfo", self.settings.identity.towards(spec).into()),
         ]);
-        let timeout = self.once(self.config.handshake_timeout);
+        let timeout = self.settings.handshake_timeout;
         self.send_own("initialize", &params, timeout, Purpose::Initialize);
-    }
-
-    fn once(&self, timeout: std::time::Duration) -> RequestTimeout {
-        RequestTimeout {
-            idle: timeout,
-            reset_on_progress: false,
-            total: timeout,
-        }
     }
 
     fn send_own(
         &mut self,
         method: &str,
         params: &JsonObject,
-        timeout: RequestTimeout,
+        timeout: std::time::Duration,
         purpose: Purpose,
     ) {
-        let stream = self.outgoing();
-        let mut to = self.with_revision(Address::on(stream));
-        if let Purpose::Probe(rules) = purpose {
-            to = self.with_hints(to, rules, method, Some(params));
-        }
-        let opening = NewRequest {
-            key: self.key(),
+        let stream = self.outgoing_stream();
+        let hints = match purpose {
+            Purpose::Probe(spec) => self.request_hints(spec, method, Some(params)),
+            Purpose::Initialize | Purpose::Program(_) => HttpHints {
+                revision: HttpHints::of_revision(self.spec()),
+                ..HttpHints::default()
+            },
+        };
+        let key = self.core.new_key();
+        let new = NewRequest {
+            key,
             method: method.to_owned(),
             stream,
-            timeout,
+            timeout: RequestTimeout {
+                idle: timeout,
+                reset_on_progress: false,
+                total: timeout,
+            },
             progress: false,
             purpose,
         };
-        let id = self.sent.open(opening, self.now);
-        let bytes = message::request(id, method, Some(params));
-        self.outbox.frame(to, bytes);
+        let id = self.core.pending.open(new, self.core.now);
+        let mut frame = Frame::new(stream, message::request(id, method, Some(params)));
+        frame.carries = Some(key);
+        frame.http = hints;
+        self.core.push(frame);
     }
 
     /// The probe has ended.
-    pub(super) fn probed(&mut self, rules: &'static Rules, outcome: Outcome) {
+    pub(super) fn probed(&mut self, spec: &'static RevisionSpec, outcome: Outcome) {
         let State::ExpectDiscovery(_) = self.state else {
             return;
         };
         match outcome {
             Outcome::Result(result) => match Discovered::of(&result) {
                 Some(discovered) => self.discovered(discovered),
-                None => self.is_old(self.too_old("its answer is no discovery".into())),
+                None => self.fall_back("its answer is no discovery".into()),
             },
             Outcome::Error(error) => match error.code() {
                 Some(code::UNSUPPORTED_VERSION) => {
                     let supported = supported(&error).unwrap_or_default();
-                    self.choose(&supported, rules);
+                    self.choose_discover(&supported, spec);
                 }
                 Some(code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY) => {
                     self.fail(NegotiationError::Refused(error));
                 }
-                _ => self.is_old(self.too_old(error.to_string())),
+                _ => self.fall_back(error.to_string()),
             },
             Outcome::TimedOut => {
-                if let State::ExpectDiscovery(found) = &mut self.state {
-                    found.silent = true;
+                if let State::ExpectDiscovery(progress) = &mut self.state {
+                    progress.silent = true;
                 }
-                self.is_old(self.too_old("silence".into()));
+                self.fall_back("silence".into());
             }
             Outcome::Lost | Outcome::Cancelled | Outcome::Closed => {
                 self.fail(NegotiationError::Lost);
@@ -309,78 +208,61 @@ impl ClientEndpoint {
         }
     }
 
-    fn too_old(&self, answered: String) -> NegotiationError {
-        NegotiationError::NoHandshake {
-            answered,
-            offered: self.config.offer.list(),
-        }
-    }
-
-    /// The server knows nothing of requests that carry their revision: `initialize`, where this client speaks it.
-    fn is_old(&mut self, otherwise: NegotiationError) {
-        let first = self.config.offer.of_lifecycle(Lifecycle::Initialize).next();
-        match (first, self.state.take()) {
-            (Some(first), Some(found)) => self.initialize(first, found),
-            _ => self.fail(otherwise),
+    /// The server does not know requests that state their revision: `initialize`, if this client speaks it.
+    pub(super) fn fall_back(&mut self, answered: String) {
+        let first = self.first(Lifecycle::Initialize);
+        match (first, self.state.take_progress()) {
+            (Some(first), Some(progress)) => self.send_initialize(first, progress),
+            _ => self.fail(NegotiationError::NoHandshake {
+                answered,
+                offered: self.settings.offer.list(),
+            }),
         }
     }
 
     fn discovered(&mut self, discovered: Discovered) {
-        let spoken = |rules: &&Rules| discovered.supported.iter().any(|id| rules.is(id));
-        let modern = self
-            .config
-            .offer
-            .of_lifecycle(Lifecycle::Discover)
-            .find(spoken);
-        let Some(rules) = modern else {
-            return self.choose_handshake(&discovered.supported);
+        let common = self.settings.offer.choose(Lifecycle::Discover, |spec| {
+            discovered.supported.iter().any(|id| spec.id() == id)
+        });
+        let Some(spec) = common else {
+            return self.choose_initialize(&discovered.supported);
         };
-        let agreed = SessionInfo {
-            revision: rules.revision,
-            ..discovered.agreed
+        let info = SessionInfo {
+            revision: spec.revision(),
+            ..discovered.info
         };
-        self.agree(NegotiatedSession::new(rules, agreed, &self.config));
-        self.send_parked();
+        self.enter_session(NegotiatedSession::new(spec, info, &self.settings));
+        self.send_deferred();
     }
 
-    /// Goes on with a revision that the server says it speaks, the one that this client prefers.
-    fn choose(&mut self, supported: &[String], tried: &Rules) {
-        let untried = |rules: &&'static Rules| {
-            let offered = match &self.state {
-                State::ExpectDiscovery(found) => &found.offered,
-                _ => return false,
-            };
-            rules.revision != tried.revision
-                && supported.iter().any(|id| rules.is(id))
-                && !offered.contains(rules.revision.as_str())
+    /// Goes on with a revision without handshake that the server lists, the one that this client prefers.
+    fn choose_discover(&mut self, supported: &[String], tried: &RevisionSpec) {
+        let State::ExpectDiscovery(progress) = &self.state else {
+            return;
         };
-        let other = self
-            .config
-            .offer
-            .of_lifecycle(Lifecycle::Discover)
-            .find(untried);
-        match other {
-            Some(rules) => {
-                if let Some(found) = self.state.take() {
-                    self.probe(rules, found);
+        let untried = |spec: &'static RevisionSpec| {
+            spec != tried
+                && supported.iter().any(|id| spec.id() == id)
+                && !progress.offered.contains(spec.id())
+        };
+        match self.settings.offer.choose(Lifecycle::Discover, untried) {
+            Some(spec) => {
+                if let Some(progress) = self.state.take_progress() {
+                    self.send_probe(spec, progress);
                 }
             }
-            None => self.choose_handshake(supported),
+            None => self.choose_initialize(supported),
         }
     }
 
-    fn choose_handshake(&mut self, supported: &[String]) {
-        let spoken = |rules: &&'static Rules| supported.iter().any(|id| rules.is(id));
-        let common = self
-            .config
-            .offer
-            .of_lifecycle(Lifecycle::Initialize)
-            .find(spoken);
-        match (common, self.state.take()) {
-            (Some(rules), Some(found)) => self.initialize(rules, found),
+    fn choose_initialize(&mut self, supported: &[String]) {
+        let listed = |spec: &'static RevisionSpec| supported.iter().any(|id| spec.id() == id);
+        let common = self.settings.offer.choose(Lifecycle::Initialize, listed);
+        match (common, self.state.take_progress()) {
+            (Some(spec), Some(progress)) => self.send_initialize(spec, progress),
             _ => self.fail(NegotiationError::NoCommonRevision {
                 supported: supported.to_vec(),
-                offered: self.config.offer.list(),
+                offered: self.settings.offer.list(),
             }),
         }
     }
@@ -392,10 +274,10 @@ impl ClientEndpoint {
         };
         match outcome {
             Outcome::Result(result) => match self.initialized(&result) {
-                Ok(spoken) => {
-                    self.agree(spoken);
-                    self.send_notification(Call::new("notifications/initialized", None));
-                    self.send_parked();
+                Ok(session) => {
+                    self.enter_session(session);
+                    self.send_initialized();
+                    self.send_deferred();
                 }
                 Err(error) => self.fail(error),
             },
@@ -407,188 +289,146 @@ impl ClientEndpoint {
         }
     }
 
-    /// A server that refuses may say what it speaks. One that was silent and now speaks of unsupported versions was slow.
+    /// Real servers refuse requests whose POST overtakes this one.
+    fn send_initialized(&mut self) {
+        let stream = self.outgoing_stream();
+        let call = Call::new(INITIALIZED, None);
+        let mut frame = Frame::new(stream, message::notification(call));
+        frame.http.revision = HttpHints::of_revision(self.spec());
+        frame.http.barrier = true;
+        self.core.push(frame);
+    }
+
+    /// A server that refuses may list what it speaks. One that was silent and now speaks of unsupported versions was slow.
     fn initialize_refused(&mut self, error: PeerError) {
-        let Some(mut found) = self.state.take() else {
+        let Some(mut progress) = self.state.take_progress() else {
             return;
         };
-        let modern = self.config.offer.of_lifecycle(Lifecycle::Discover).next();
-        let modern = modern.filter(|_| self.binding != Binding::HttpSse);
-        let probe = found.probes == 0 || (found.probes == 1 && found.silent);
+        let discover = self.first(Lifecycle::Discover);
+        let discover = discover.filter(|_| self.core.binding != Binding::HttpSse);
+        let probe = progress.probes == 0 || (progress.probes == 1 && progress.silent);
         if error.code() == Some(code::UNSUPPORTED_VERSION)
             && probe
-            && let Some(first) = modern
+            && let Some(first) = discover
         {
-            found.silent = false;
-            return self.probe(first, found);
+            progress.silent = false;
+            return self.send_probe(first, progress);
         }
         let Some(supported) = supported(&error) else {
             return self.fail(NegotiationError::Refused(error));
         };
-        let untried = |rules: &&'static Rules| {
-            supported.iter().any(|id| rules.is(id))
-                && !found.offered.contains(rules.revision.as_str())
+        let untried = |spec: &'static RevisionSpec| {
+            supported.iter().any(|id| spec.id() == id) && !progress.offered.contains(spec.id())
         };
-        let other = self
-            .config
-            .offer
-            .of_lifecycle(Lifecycle::Initialize)
-            .find(untried);
-        match other {
-            Some(rules) => self.initialize(rules, found),
+        match self.settings.offer.choose(Lifecycle::Initialize, untried) {
+            Some(spec) => self.send_initialize(spec, progress),
             None => self.fail(NegotiationError::NoCommonRevision {
                 supported,
-                offered: self.config.offer.list(),
+                offered: self.settings.offer.list(),
             }),
         }
     }
 
+    /// Reads the result of `initialize`.
     fn initialized(&self, result: &RawResult) -> Result<NegotiatedSession, NegotiationError> {
+        let unreadable = |text: &str| NegotiationError::Answer(text.to_owned());
         let object = result.object();
-        let unreadable = |what: &str| NegotiationError::Answer(what.to_owned());
-        let answered: String = object
-            .get("protocolVersion")
-            .and_then(|version| from_str(version.text()).ok())
+        let answered = text_of(object, "protocolVersion")
             .ok_or_else(|| unreadable("`protocolVersion` has to be a string"))?;
-        let mut offered = self.config.offer.of_lifecycle(Lifecycle::Initialize);
-        let rules = offered.find(|rules| rules.is(&answered));
-        let rules = rules.ok_or_else(|| NegotiationError::Revision {
-            answered,
-            offered: self.config.offer.list(),
+        let same = |spec: &'static RevisionSpec| spec.id() == answered;
+        let spec = self.settings.offer.choose(Lifecycle::Initialize, same);
+        let spec = spec.ok_or_else(|| NegotiationError::Revision {
+            answered: answered.clone(),
+            offered: self.settings.offer.list(),
         })?;
-        result
-            .typed::<ServerResults>("initialize", rules.revision)
-            .map_err(|error| unreadable(error.message()))?;
-        let member = |name: &str| object.get(name).and_then(|v| JsonObject::try_from(v).ok());
-        let instructions = object.get("instructions");
-        let agreed = SessionInfo {
-            revision: rules.revision,
-            capabilities: understood(rules, member("capabilities").unwrap_or_default()),
-            info: member("serverInfo"),
-            instructions: instructions.and_then(|text| from_str(text.text()).ok()),
+        let [capabilities, server, instructions] =
+            object
+                .view()
+                .find_each(["capabilities", "serverInfo", "instructions"]);
+        let capabilities = capabilities.and_then(JsonRef::object);
+        let capabilities =
+            capabilities.ok_or_else(|| unreadable("`capabilities` has to be an object"))?;
+        let server = server.and_then(JsonRef::object);
+        let named = server.filter(|server| {
+            let text = |name: &str| server.find(name).and_then(JsonRef::as_str);
+            text("name").is_some() && text("version").is_some()
+        });
+        let server = named.ok_or_else(|| {
+            unreadable("`serverInfo` has to be an object with `name` and `version`")
+        })?;
+        let instructions = match instructions {
+            None => None,
+            Some(text) => Some(
+                text.as_str()
+                    .ok_or_else(|| unreadable("`instructions` has to be a string"))?,
+            ),
         };
-        Ok(NegotiatedSession::new(rules, agreed, &self.config))
+        let info = SessionInfo {
+            revision: spec.revision(),
+            capabilities: understood(spec, capabilities.to_object()),
+            info: Some(server.to_object()),
+            instructions: instructions.map(std::borrow::Cow::into_owned),
+        };
+        Ok(NegotiatedSession::new(spec, info, &self.settings))
     }
 
-    pub(super) fn agree(&mut self, spoken: NegotiatedSession) {
-        let verdict = CachedNegotiation {
-            lifecycle: spoken.rules.lifecycle(),
-            revision: spoken.rules.revision,
-        };
-        let agreed = spoken.agreed.clone();
-        self.state = State::Operating(Arc::new(spoken));
-        self.events
-            .push_back(ClientEvent::Negotiated(agreed, verdict));
+    pub(super) fn enter_session(&mut self, session: NegotiatedSession) {
+        let cached = CachedNegotiation::of(session.spec);
+        let info = session.info.clone();
+        self.state = State::Operating(Arc::new(session));
+        self.core.event(ClientEvent::Negotiated(info, cached));
     }
 
     /// "If the client does not support the version in the server's response, it SHOULD disconnect."
-    fn fail(&mut self, error: NegotiationError) {
-        self.events.push_back(ClientEvent::Failed(error));
+    pub(super) fn fail(&mut self, error: NegotiationError) {
+        self.core.event(ClientEvent::Failed(error));
+        // `take_progress` may have left the state `Ended`; its requests have to end all the same.
+        self.state = State::start();
         self.end(&Outcome::Closed);
-        self.close_streams();
-    }
-
-    /// An HTTP status instead of an answer.
-    fn status(&mut self, on: StreamId, status: u16, body: &[u8]) {
-        let fits = body.len() <= self.config.limits.message_bytes;
-        if !fits {
-            self.violation(Violation::Limit(Limit::MessageBytes));
-        }
-        let error: Option<PeerError> = crate::http::error_of(if fits { body } else { b"" });
-        self.streams.remove(&on);
-        let found = self.sent.iter().find(|(_, request)| request.stream == on);
-        let Some((id, _)) = found else {
-            return;
-        };
-        let Some(request) = self.sent.take(id) else {
-            return;
-        };
-        let verdict = !matches!(status, 401 | 403 | 500..);
-        let modern = error
-            .as_ref()
-            .and_then(PeerError::code)
-            .is_some_and(is_modern);
-        match (&request.purpose, error) {
-            (Purpose::Probe(_), error) if !verdict => {
-                let error = error.unwrap_or_else(|| by_status(status));
-                self.fail(NegotiationError::Refused(error));
-            }
-            (Purpose::Probe(_), error) if !modern => {
-                let error = error.unwrap_or_else(|| by_status(status));
-                self.is_old(self.too_old(error.to_string()));
-            }
-            (Purpose::Initialize, error)
-                if matches!(status, 400 | 404 | 405)
-                    && self.binding == Binding::StreamableHttp
-                    && !modern
-                    && error.as_ref().and_then(supported).is_none() =>
-            {
-                // The session may have been agreed over HTTP with SSE instead (2024-11-05).
-                self.events.push_back(ClientEvent::UseHttpSse);
-                let error = error.unwrap_or_else(|| by_status(status));
-                self.fail(NegotiationError::Refused(error));
-            }
-            (Purpose::Program(_), None)
-                if status == 404 && self.binding == Binding::StreamableHttp =>
-            {
-                let over = self
-                    .rules()
-                    .is_some_and(|rules| rules.lifecycle() == Lifecycle::Initialize);
-                self.request_ended(request, Outcome::Error(by_status(status)));
-                if over {
-                    self.events.push_back(ClientEvent::SessionLost);
-                    self.end(&Outcome::Lost);
-                }
-            }
-            (_, error) => {
-                let error = error.unwrap_or_else(|| by_status(status));
-                self.request_ended(request, Outcome::Error(error));
-            }
-        }
+        self.core.streams.close_all();
     }
 }
 
-fn by_status(status: u16) -> PeerError {
-    PeerError::internal(format!("the server answers with HTTP status {status}")).local()
-}
-
-/// Codes that only a server of the per-request era sends.
-fn is_modern(code: i64) -> bool {
+/// Returns true for codes that only a server of the lifecycle without handshake sends.
+pub(super) fn is_discover_code(code: i64) -> bool {
     matches!(
         code,
         code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION
     )
 }
 
-/// The revisions that an error names.
+/// The revisions that an error lists.
 pub(super) fn supported(error: &PeerError) -> Option<Vec<String>> {
-    let data = JsonObject::try_from(error.data()?.clone()).ok()?;
-    from_str(data.get("supported")?.text()).ok()
+    let data = error.data()?.view().object()?;
+    data.find("supported")?.decode_as().ok()
 }
 
-/// The result of `server/discover`.
+/// Result of `server/discover`.
 struct Discovered {
     supported: Vec<String>,
-    agreed: SessionInfo,
+    info: SessionInfo,
 }
 
 impl Discovered {
     fn of(result: &RawResult) -> Option<Self> {
-        let object = result.object();
-        let supported = from_str(object.get("supportedVersions")?.text()).ok()?;
-        let capabilities = JsonObject::try_from(object.get("capabilities")?).ok()?;
-        let meta = object
-            .get("_meta")
-            .and_then(|meta| JsonObject::try_from(meta).ok());
-        let info = meta.and_then(|meta| meta.get(meta::SERVER_INFO));
-        let instructions = object.get("instructions");
+        let [supported, capabilities, meta, instructions] = result.object().view().find_each([
+            "supportedVersions",
+            "capabilities",
+            "_meta",
+            "instructions",
+        ]);
+        let info = meta
+            .and_then(JsonRef::object)
+            .and_then(|meta| meta.find(meta::SERVER_INFO))
+            .and_then(JsonRef::object);
+        let instructions = instructions.and_then(JsonRef::as_str);
         Some(Self {
-            supported,
-            agreed: SessionInfo {
-                revision: mcp_exact_wire::Revision::new(""),
-                capabilities,
-                info: info.and_then(|info| JsonObject::try_from(info).ok()),
-                instructions: instructions.and_then(|text| from_str(text.text()).ok()),
+            supported: supported?.decode_as().ok()?,
+            info: SessionInfo {
+                revision: Revision::new(""),
+                capabilities: capabilities?.object()?.to_object(),
+                info: info.map(|info| info.to_object()),
+                instructions: instructions.map(std::borrow::Cow::into_owned),
             },
         })
     }

@@ -1,74 +1,60 @@
-//! A server that changed: it does not speak the agreed revision any more and says so in an answer (2026-07-28,
-//! `basic/versioning`, "Protocol Version Negotiation").
+//! A server that stops to speak the negotiated revision, and says so in an answer (2026-07-28, `basic/versioning`, "Protocol
+//! Version Negotiation").
 //!
-//! Takes the -32022 that ends a request; goes over to a revision that both speak and sends the request once more.
+//! Takes the -32022 that ends a request; goes over to a revision that both speak, and sends the request again.
 
 use std::sync::Arc;
 
-use super::call::{Own, ParamsHeader};
-use super::negotiate::{Found, NegotiatedSession, State, supported};
-use super::{ClientEndpoint, ClientEvent};
-use crate::error::PeerError;
-use crate::revision::{Lifecycle, Rules};
-use crate::types::{Outcome, RequestKey, SessionInfo};
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 
-/// A request that waits for another revision to be agreed on.
-#[derive(Debug)]
-pub(super) struct DeferredRequest {
-    pub(super) key: RequestKey,
-    method: String,
-    own: Own,
-    error: PeerError,
-}
+use super::negotiate::supported;
+use super::outbound::{OutboundRequest, Phase};
+use super::session::{NegotiatedSession, NegotiationProgress, State};
+use super::{ClientEndpoint, Purpose};
+use crate::core::PendingRequest;
+use crate::error::PeerError;
+use crate::outcome::Outcome;
+use crate::session_info::SessionInfo;
+use crate::stream::RequestKey;
 
 impl ClientEndpoint {
-    /// The server refuses the revision of a request. Gives the error back when there is nothing to try.
-    pub(super) fn moved(
+    /// The server refuses the revision of a request. Gives the error back if there is nothing to try.
+    pub(super) fn renegotiate(
         &mut self,
         key: RequestKey,
-        method: String,
-        mut own: Own,
+        mut outbound: OutboundRequest,
         error: PeerError,
     ) -> Option<PeerError> {
-        let said = supported(&error).unwrap_or_default();
-        let spoken = |rules: &&'static Rules| said.iter().any(|id| rules.is(id));
-        let modern = self
-            .config
-            .offer
-            .of_lifecycle(Lifecycle::Discover)
-            .find(spoken);
-        let handshake = self
-            .config
-            .offer
-            .of_lifecycle(Lifecycle::Initialize)
-            .find(spoken);
-        // Only the first round is what an older revision understands.
-        if own.moved || (modern.is_none() && own.more.is_some()) {
+        let listed = supported(&error).unwrap_or_default();
+        let common = |lifecycle: Lifecycle| {
+            let offer = &self.settings.offer;
+            offer.choose(lifecycle, |spec| listed.iter().any(|id| spec.id() == id))
+        };
+        let discover = common(Lifecycle::Discover);
+        let initialize = common(Lifecycle::Initialize);
+        // An older revision understands only the first try.
+        let retried = outbound.retries > 0 || outbound.input.is_some();
+        if outbound.renegotiated || (discover.is_none() && retried) {
             return Some(error);
         }
-        own.moved = true;
-        let current = self.state.spoken().map(Arc::clone);
-        match (current, modern, handshake) {
-            (Some(current), Some(rules), _) => {
-                let now = self.speaks(&current, rules);
-                self.send_round(key, &method, own, &now);
+        outbound.renegotiated = true;
+        let current = self.state.session().map(Arc::clone);
+        match (current, discover, initialize) {
+            (Some(current), Some(spec), _) => {
+                let session = self.change_revision(&current, spec);
+                self.send_outbound(key, outbound, &session);
             }
             // Another request has brought the change about already.
-            (Some(current), None, Some(_))
-                if current.rules.lifecycle() == Lifecycle::Initialize =>
-            {
-                self.send_again(key, &method, own, &current, error);
+            (Some(current), None, Some(_)) if !current.is_discover() => {
+                self.send_again(key, outbound, &current, error);
             }
-            (current, None, Some(rules)) => {
-                let parked = DeferredRequest {
-                    key,
-                    method,
-                    own,
-                    error,
-                };
-                self.parked.push(parked);
-                if current.is_some() {
-                    self.initialize(rules, Found::default());
+            (current, None, Some(spec)) => {
+                outbound.phase = Phase::Renegotiation(error);
+                let purpose = Purpose::Program(Box::new(outbound));
+                self.core.pending.suspend(key, purpose);
+                if let Some(current) = current {
+                    self.previous = Some(current);
+                    self.send_initialize(spec, NegotiationProgress::default());
                 }
             }
             _ => return Some(error),
@@ -76,63 +62,62 @@ impl ClientEndpoint {
         None
     }
 
-    /// Goes over to another revision of the same era; nothing is done when it is the agreed one.
-    fn speaks(
+    /// Goes over to another revision of the same lifecycle.
+    fn change_revision(
         &mut self,
         current: &Arc<NegotiatedSession>,
-        rules: &'static Rules,
+        spec: &'static RevisionSpec,
     ) -> Arc<NegotiatedSession> {
-        if current.rules == rules {
+        if current.spec == spec {
             return Arc::clone(current);
         }
-        let agreed = SessionInfo {
-            revision: rules.revision,
-            ..current.agreed.clone()
+        self.previous = Some(Arc::clone(current));
+        let info = SessionInfo {
+            revision: spec.revision(),
+            ..current.info.clone()
         };
-        self.agree(NegotiatedSession::new(rules, agreed, &self.config));
-        let now = self.state.spoken().map(Arc::clone);
-        now.unwrap_or_else(|| Arc::clone(current))
+        self.enter_session(NegotiatedSession::new(spec, info, &self.settings));
+        let session = self.state.session().map(Arc::clone);
+        session.unwrap_or_else(|| Arc::clone(current))
     }
 
-    /// Forgets a request that waits for another revision; whether there was one.
-    pub(super) fn unpark(&mut self, key: RequestKey) -> bool {
-        let before = self.parked.len();
-        self.parked.retain(|parked| parked.key != key);
-        self.parked.len() < before
-    }
-
-    /// Another revision is agreed on: what has waited for it is sent, where it may be.
-    pub(super) fn send_parked(&mut self) {
-        let State::Operating(spoken) = &self.state else {
+    /// Another revision is negotiated: what has waited for it is sent, where it may be.
+    pub(super) fn send_deferred(&mut self) {
+        let State::Operating(session) = &self.state else {
             return;
         };
-        let spoken = Arc::clone(spoken);
-        for parked in std::mem::take(&mut self.parked) {
-            let DeferredRequest {
-                key,
-                method,
-                own,
-                error,
-            } = parked;
-            self.send_again(key, &method, own, &spoken, error);
+        let session = Arc::clone(session);
+        let waits = |request: &&PendingRequest<Purpose>| match &request.purpose {
+            Purpose::Program(outbound) => matches!(outbound.phase, Phase::Renegotiation(_)),
+            Purpose::Probe(_) | Purpose::Initialize => false,
+        };
+        let waiting = self.core.pending.iter().filter(waits);
+        let keys: Vec<RequestKey> = waiting.map(|request| request.key).collect();
+        for key in keys {
+            let Some(request) = self.core.pending.take(key) else {
+                continue;
+            };
+            if let Purpose::Program(mut outbound) = request.purpose
+                && let Phase::Renegotiation(error) =
+                    std::mem::replace(&mut outbound.phase, Phase::Answer)
+            {
+                self.send_again(key, *outbound, &session, error);
+            }
         }
     }
 
     fn send_again(
         &mut self,
         key: RequestKey,
-        method: &str,
-        own: Own,
-        spoken: &NegotiatedSession,
+        outbound: OutboundRequest,
+        session: &NegotiatedSession,
         error: PeerError,
     ) {
-        let looked = ParamsHeader::at(own.params.as_ref());
-        match self.may_send(spoken, method, own.params.as_ref(), &looked) {
-            Ok(()) => self.send_round(key, method, own, spoken),
-            Err(_) => {
-                let outcome = Outcome::Error(error);
-                self.events.push_back(ClientEvent::Completed(key, outcome));
-            }
+        let rules = session.rules(&self.settings);
+        let params = outbound.params.as_ref();
+        match rules.sending_request(&outbound.method, params) {
+            Ok(()) => self.send_outbound(key, outbound, session),
+            Err(_) => self.complete(key, Outcome::Error(error)),
         }
     }
 }

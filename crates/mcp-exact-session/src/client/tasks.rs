@@ -1,15 +1,16 @@
 //! Progress of requests that became tasks (2025-11-25, `basic/utilities/tasks`, "Task Progress Notifications"): their tokens
 //! stay in use until the task is over.
 //!
-//! Takes the results and notifications that tell of tasks; knows a bounded number of them, none by an id longer than it may be.
-//! Polls nothing and keeps no state of a task.
+//! Takes the results and notifications that tell of tasks; remembers a limited number of them, none by an id of more than the
+//! limit. Polls nothing and keeps no state of a task.
 
 use std::collections::VecDeque;
 
-use mcp_exact_wire::{JsonObject, from_str};
+use mcp_exact_wire::{JsonObject, JsonRef, ObjectRef};
 
-use crate::pending::ProgressOf;
-use crate::types::RequestKey;
+use super::session::text_of;
+use crate::core::ProgressTarget;
+use crate::stream::RequestKey;
 
 #[derive(Debug)]
 struct Task {
@@ -19,21 +20,21 @@ struct Task {
     progress: Option<f64>,
 }
 
-/// The tasks of this side's requests that are not over.
+/// Tasks of the client's requests that are not over.
 #[derive(Debug)]
 pub(super) struct Tasks {
     open: VecDeque<Task>,
-    most: usize,
-    longest: usize,
+    count_limit: usize,
+    bytes_limit: usize,
 }
 
 impl Tasks {
-    /// At most so many tasks, and none whose id takes more bytes: its progress is late then, as of a task that is forgotten.
-    pub(super) fn new(most: usize, longest: usize) -> Self {
+    /// Progress of a task beyond the limits is late, as that of a task that is over.
+    pub(super) fn new(count_limit: usize, bytes_limit: usize) -> Self {
         Self {
             open: VecDeque::new(),
-            most,
-            longest,
+            count_limit,
+            bytes_limit,
         }
     }
 
@@ -41,7 +42,7 @@ impl Tasks {
         self.open.len()
     }
 
-    /// A request was answered by a task; nothing happens when the result is another one.
+    /// Remembers the task that answers a request; does nothing if the result is another one.
     pub(super) fn created(
         &mut self,
         token: u64,
@@ -49,48 +50,48 @@ impl Tasks {
         progress: Option<f64>,
         result: &JsonObject,
     ) {
-        let task = result.get("task").map(JsonObject::try_from);
-        let Some(Ok(task)) = task.filter(|_| self.most > 0) else {
+        let task = result.view().find("task").and_then(JsonRef::object);
+        let Some(task) = task.filter(|task| self.count_limit > 0 && !is_over(*task)) else {
             return;
         };
-        let kept = |id: &String| id.len() <= self.longest && !is_over(&task);
-        let Some(id) = text(&task, "taskId").filter(kept) else {
+        let id = task.find("taskId").and_then(JsonRef::as_str);
+        let Some(id) = id.filter(|id| id.len() <= self.bytes_limit) else {
             return;
         };
-        if self.open.len() >= self.most {
+        if self.open.len() >= self.count_limit {
             self.open.pop_front();
         }
         self.open.push_back(Task {
-            id,
+            id: id.into_owned(),
             token,
             key,
             progress,
         });
     }
 
-    /// Which request a progress belongs to that has ended with a task.
-    pub(super) fn progress(&mut self, token: Option<u64>, done: f64) -> ProgressOf {
+    /// Request that has ended with a task and that a progress notification belongs to.
+    pub(super) fn progress(&mut self, token: Option<u64>, done: f64) -> ProgressTarget {
         let known = |task: &&mut Task| Some(task.token) == token;
         let Some(task) = self.open.iter_mut().find(known) else {
-            return ProgressOf::Ended;
+            return ProgressTarget::Ended;
         };
         if task.progress.is_some_and(|last| done <= last) || done.is_nan() {
-            return ProgressOf::NotIncreasing;
+            return ProgressTarget::NotIncreasing;
         }
         task.progress = Some(done);
-        ProgressOf::Request(task.key)
+        ProgressTarget::Request(task.key)
     }
 
-    /// The state of a task was told.
-    pub(super) fn told(&mut self, task: &JsonObject) {
-        if let Some(id) = text(task, "taskId").filter(|_| is_over(task)) {
+    /// Takes the status of a task.
+    pub(super) fn status(&mut self, task: &JsonObject) {
+        if let Some(id) = text_of(task, "taskId").filter(|_| is_over(task.view())) {
             self.over(&id);
         }
     }
 
-    /// The result of a task is there.
+    /// Takes the end of `tasks/result`, by its parameters.
     pub(super) fn result_of(&mut self, params: Option<&JsonObject>) {
-        if let Some(id) = params.and_then(|params| text(params, "taskId")) {
+        if let Some(id) = params.and_then(|params| text_of(params, "taskId")) {
             self.over(&id);
         }
     }
@@ -100,14 +101,10 @@ impl Tasks {
     }
 }
 
-fn is_over(task: &JsonObject) -> bool {
-    let status = text(task, "status");
+fn is_over(task: ObjectRef<'_>) -> bool {
+    let status = task.find("status").and_then(JsonRef::as_str);
     matches!(
         status.as_deref(),
         Some("completed" | "failed" | "cancelled")
     )
-}
-
-fn text(object: &JsonObject, name: &str) -> Option<String> {
-    from_str(object.get(name)?.text()).ok()
 }

@@ -1,33 +1,37 @@
-//! Tools whose parameters are mirrored into headers, as a client over Streamable HTTP sees them (2026-07-28,
+//! Tools whose parameters are mirrored into headers, from the view of a client over Streamable HTTP (2026-07-28,
 //! `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
 //!
-//! Learns them from every `tools/list` that is answered, takes tools that break a rule out of the list, and asks once more
-//! when a server refuses the headers of a call. On other bindings, and in older revisions, it does nothing.
+//! Learns them from every answered list of tools, takes tools that break a rule out of the list, and asks for the list again if a
+//! server refuses the headers of a call. On other bindings, and in older revisions, it does nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use mcp_exact_wire::{Json, JsonObject, from_str};
+use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
-use super::call::Own;
-use super::negotiate::NegotiatedSession;
-use super::{ClientEndpoint, ClientEvent, Purpose};
+use super::outbound::{OutboundRequest, Phase, Relisting};
+use super::session::{NegotiatedSession, text_of};
+use super::{ClientEndpoint, Purpose};
+use crate::core::{Frame, NewRequest};
 use crate::error::{PeerError, SendError, Violation};
 use crate::http::{Mirrored, mirrored, param_headers};
 use crate::limits::Limit;
 use crate::message;
-use crate::outbox::Address;
-use crate::pending::NewRequest;
-use crate::revision::{Lifecycle, Rules};
-use crate::types::{Binding, Outcome, RawResult, RequestKey};
+use crate::outcome::{Outcome, RawResult};
+use crate::rules::client_request;
+use crate::stream::{Binding, RequestKey};
 
-/// Pages of a list that are looked through for one tool.
+/// Method that lists tools.
+const LIST: &str = "tools/list";
+/// Pages of a list that are searched for one tool.
 const MAX_PAGES: u32 = 100;
 
-/// The tools with mirrored parameters that are remembered.
+/// Tools with mirrored parameters.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     known: BTreeMap<String, Known>,
-    /// How many lists were begun: what an older one has named goes first.
+    /// Number of lists that were begun: tools of older ones are forgotten first.
     lists: u64,
     bytes: usize,
 }
@@ -37,16 +41,6 @@ struct Known {
     list: u64,
     parameters: Vec<Mirrored>,
     bytes: usize,
-}
-
-/// A call whose headers were refused, while the list is asked for again.
-#[derive(Debug)]
-pub(super) struct Relist {
-    method: String,
-    own: Own,
-    error: PeerError,
-    tool: String,
-    pages: u32,
 }
 
 impl Tools {
@@ -60,8 +54,8 @@ impl Tools {
         }
     }
 
-    /// Remembers a tool; whether there is room for it.
-    fn remember(&mut self, name: &str, parameters: Vec<Mirrored>, most: usize) -> bool {
+    /// Remembers a tool; returns false if there is no room for it.
+    fn remember(&mut self, name: &str, parameters: Vec<Mirrored>, limit: usize) -> bool {
         self.forget(name);
         if parameters.is_empty() {
             return true;
@@ -71,7 +65,7 @@ impl Tools {
             mirrored.header.len() + path + size_of::<Mirrored>()
         };
         let bytes = name.len() + size_of::<Known>() + parameters.iter().map(of).sum::<usize>();
-        while self.bytes + bytes > most {
+        while self.bytes + bytes > limit {
             let mut all = self.known.iter();
             let older = all.find(|(_, known)| known.list < self.lists);
             let Some(older) = older.map(|(name, _)| name.clone()) else {
@@ -91,50 +85,51 @@ impl Tools {
 }
 
 impl ClientEndpoint {
-    fn mirrors(&self, rules: &Rules) -> bool {
-        self.binding == Binding::StreamableHttp && rules.lifecycle() == Lifecycle::Discover
+    fn mirrors(&self, spec: &RevisionSpec) -> bool {
+        self.core.binding == Binding::StreamableHttp && spec.has_http_header_mirroring()
     }
 
     /// The headers of a call, encoded.
     pub(super) fn mirrored_headers(
         &self,
-        rules: &Rules,
+        spec: &RevisionSpec,
         method: &str,
         params: Option<&JsonObject>,
     ) -> Result<Vec<(String, String)>, SendError> {
-        if method != "tools/call" || !self.mirrors(rules) {
+        let calls = client_request(method, spec).is_some_and(|rule| rule.mirrors_params);
+        if !calls || !self.mirrors(spec) {
             return Ok(Vec::new());
         }
         let known = tool_of(params).and_then(|name| self.tools.known.get(&name));
         let Some(known) = known else {
             return Ok(Vec::new());
         };
-        let arguments = params.and_then(|params| params.get("arguments"));
-        let arguments = arguments.and_then(|arguments| JsonObject::try_from(arguments).ok());
-        param_headers(&known.parameters, arguments.as_ref()).map_err(|error| SendError::Params {
+        let arguments = params.and_then(|params| params.view().find("arguments")?.object());
+        let arguments = arguments.map(|arguments| arguments.to_object());
+        let headers = param_headers(&known.parameters, arguments.as_ref());
+        headers.map_err(|refusal| SendError::Params {
             method: method.to_owned(),
-            reason: error.message().to_owned(),
+            reason: refusal.to_string(),
         })
     }
 
-    /// Learns the tools of a list, and gives the list without those that may not be called.
-    pub(super) fn listed(&mut self, own: &Own, result: RawResult) -> RawResult {
-        if !self.mirrors(own.rules) {
+    /// Learns the tools of a list, and returns the list without those that must not be called.
+    pub(super) fn listed(&mut self, outbound: &OutboundRequest, result: RawResult) -> RawResult {
+        let rule = client_request(&outbound.method, outbound.spec);
+        if !self.mirrors(outbound.spec) || !rule.is_some_and(|rule| rule.lists_tools) {
             return result;
         }
-        if own
-            .params
-            .as_ref()
-            .is_none_or(|p| p.get("cursor").is_none())
-        {
+        let params = outbound.params.as_ref();
+        let next_page = params.is_some_and(|params| params.view().find("cursor").is_some());
+        if !next_page {
             self.tools.lists += 1;
         }
         self.learn(result)
     }
 
     fn learn(&mut self, result: RawResult) -> RawResult {
-        let tools = result.object().get("tools");
-        let Some(tools) = tools.and_then(|tools| from_str::<Vec<Json>>(tools.text()).ok()) else {
+        let tools = result.object().view().find("tools");
+        let Some(tools) = tools.and_then(|tools| tools.decode_as::<Vec<Json>>().ok()) else {
             return result;
         };
         let before = tools.len();
@@ -142,153 +137,160 @@ impl ClientEndpoint {
         for tool in tools {
             match self.learn_tool(&tool) {
                 Ok(()) => kept.push(tool),
-                Err(violation) => self.violation(violation),
+                Err(violation) => self.core.violation(violation),
             }
         }
         if kept.len() == before {
             return result;
         }
+        let retries = result.retries();
         let mut object = result.into_object();
         object.insert("tools", Json::from_encode(&kept));
-        RawResult::from(object)
+        RawResult::from(object).with_retries(retries)
     }
 
     fn learn_tool(&mut self, tool: &Json) -> Result<(), Violation> {
-        let Ok(tool) = JsonObject::try_from(tool.clone()) else {
+        let Some(tool) = tool.view().object() else {
             return Ok(());
         };
-        let name = tool
-            .get("name")
-            .and_then(|n| from_str::<String>(n.text()).ok());
-        let schema = tool.get("inputSchema");
-        let schema = schema.and_then(|schema| JsonObject::try_from(schema).ok());
-        let (Some(name), Some(schema)) = (name, schema) else {
+        let [name, schema] = tool.find_each(["name", "inputSchema"]);
+        let name = name.and_then(JsonRef::as_str);
+        let (Some(name), Some(schema)) = (name, schema.and_then(JsonRef::object)) else {
             return Ok(());
         };
-        match mirrored(&schema) {
+        match mirrored(&schema.to_object()) {
             Ok(parameters) => {
-                let most = self.config.limits.tool_bytes;
-                let room = self.tools.remember(&name, parameters, most);
-                room.then_some(()).ok_or(Violation::Limit(Limit::ToolBytes))
+                let limit = self.core.limits.tool_bytes;
+                match self.tools.remember(&name, parameters, limit) {
+                    true => Ok(()),
+                    false => Err(Violation::Limit(Limit::ToolBytes)),
+                }
             }
             Err(reason) => {
                 self.tools.forget(&name);
+                let name = name.into_owned();
                 Err(Violation::Tool { name, reason })
             }
         }
     }
 
-    /// A call whose headers were refused: the list is asked for again, once (the same page, "Client Behavior"). Gives the
-    /// request back when there is nothing to try.
+    /// The headers of a call were refused: the list is asked for again, once (the same page, "Client Behavior"). Gives the error
+    /// back if there is nothing to try.
     pub(super) fn relist(
         &mut self,
         key: RequestKey,
-        method: String,
-        mut own: Own,
+        mut outbound: OutboundRequest,
         error: PeerError,
     ) -> Option<PeerError> {
-        let spoken = self.state.spoken().map(std::sync::Arc::clone);
-        let spoken = spoken.filter(|spoken| self.mirrors(spoken.rules));
-        let tool = tool_of(own.params.as_ref());
-        let (Some(spoken), Some(tool), "tools/call", false) =
-            (spoken, tool, &*method, own.relisted)
-        else {
+        let session = self.state.session().map(Arc::clone);
+        let session = session.filter(|session| self.mirrors(session.spec));
+        let rule = client_request(&outbound.method, outbound.spec);
+        let calls = rule.is_some_and(|rule| rule.mirrors_params);
+        let tool = tool_of(outbound.params.as_ref()).filter(|_| calls && !outbound.relisted);
+        let (Some(session), Some(tool)) = (session, tool) else {
             return Some(error);
         };
-        own.relisted = true;
-        self.tools.lists += 1;
-        let relist = Relist {
-            method,
-            own,
+        outbound.relisted = true;
+        outbound.phase = Phase::Relisting(Relisting {
             error,
             tool,
             pages: 0,
-        };
-        self.ask_for_page(key, relist, None, &spoken);
+        });
+        self.tools.lists += 1;
+        self.request_page(key, outbound, None, &session);
         None
     }
 
-    fn ask_for_page(
+    fn request_page(
         &mut self,
         key: RequestKey,
-        relist: Relist,
+        outbound: OutboundRequest,
         cursor: Option<Json>,
-        spoken: &NegotiatedSession,
+        session: &NegotiatedSession,
     ) {
-        let stream = self.outgoing();
-        let timeout = relist
-            .own
-            .options
-            .timeout
-            .unwrap_or(self.config.request_timeout);
+        let stream = self.outgoing_stream();
+        let timeout = outbound.options.timeout;
         let mut params = JsonObject::new();
-        if let Some(sender) = &spoken.sender {
+        if let Some(sender) = &session.sender {
             params.insert("_meta", sender.meta().clone());
         }
         if let Some(cursor) = cursor {
             params.insert("cursor", cursor);
         }
-        let (method, to) = ("tools/list", Address::on(stream).about(key));
-        let to = self.with_hints(to, spoken.rules, method, Some(&params));
-        let opening = NewRequest {
+        let hints = self.request_hints(session.spec, LIST, Some(&params));
+        let new = NewRequest {
             key,
-            method: method.to_owned(),
+            method: LIST.to_owned(),
             stream,
-            timeout,
+            timeout: timeout.unwrap_or(self.settings.request_timeout),
             progress: false,
-            purpose: Purpose::Relist(Box::new(relist)),
+            purpose: Purpose::Program(Box::new(outbound)),
         };
-        let id = self.sent.open(opening, self.now);
-        let bytes = message::request(id, method, Some(&params));
-        self.outbox.frame(to, bytes);
+        let id = self.core.pending.open(new, self.core.now);
+        let bytes = message::request(id, LIST, Some(&params));
+        let mut frame = Frame::new(stream, bytes).about(key);
+        frame.carries = Some(key);
+        frame.http = hints;
+        self.core.push(frame);
     }
 
-    /// A page of the list is there: the call is sent again when its tool is on it.
-    pub(super) fn relisted(&mut self, key: RequestKey, mut relist: Relist, outcome: Outcome) {
+    /// A page of the list has come: the call is sent again if its tool is on it.
+    pub(super) fn relisted(
+        &mut self,
+        key: RequestKey,
+        mut outbound: OutboundRequest,
+        outcome: Outcome,
+    ) {
+        let Phase::Relisting(relisting) = &mut outbound.phase else {
+            return;
+        };
+        relisting.pages += 1;
+        let (tool, pages) = (relisting.tool.clone(), relisting.pages);
+        let error = relisting.error.clone();
         let outcome = match outcome {
             Outcome::Result(page) => {
-                let spoken = self.state.spoken().map(std::sync::Arc::clone);
+                let session = self.state.session().map(Arc::clone);
                 let page = self.learn(page);
                 let next = page.object().get("nextCursor");
-                relist.pages += 1;
-                match (spoken, next) {
-                    (Some(spoken), _) if names(&page, &relist.tool) => {
-                        return self.call_again(key, relist, &spoken);
+                match (session, next) {
+                    (Some(session), _) if names(&page, &tool) => {
+                        return self.call_again(key, outbound, error, &session);
                     }
-                    (Some(spoken), Some(next)) if relist.pages < MAX_PAGES => {
-                        return self.ask_for_page(key, relist, Some(next), &spoken);
+                    (Some(session), Some(next)) if pages < MAX_PAGES => {
+                        return self.request_page(key, outbound, Some(next), &session);
                     }
-                    _ => Outcome::Error(relist.error),
+                    _ => Outcome::Error(error),
                 }
             }
-            Outcome::Error(_) => Outcome::Error(relist.error),
+            Outcome::Error(_) => Outcome::Error(error),
             other => other,
         };
-        self.events.push_back(ClientEvent::Completed(key, outcome));
+        self.complete(key, outcome);
     }
 
-    fn call_again(&mut self, key: RequestKey, relist: Relist, spoken: &NegotiatedSession) {
-        let Relist {
-            method, own, error, ..
-        } = relist;
-        match self.mirrored_headers(spoken.rules, &method, own.params.as_ref()) {
-            Ok(_) => self.send_round(key, &method, own, spoken),
-            Err(_) => {
-                let outcome = Outcome::Error(error);
-                self.events.push_back(ClientEvent::Completed(key, outcome));
-            }
+    fn call_again(
+        &mut self,
+        key: RequestKey,
+        outbound: OutboundRequest,
+        error: PeerError,
+        session: &NegotiatedSession,
+    ) {
+        let params = outbound.params.as_ref();
+        match self.mirrored_headers(session.spec, &outbound.method, params) {
+            Ok(_) => self.send_outbound(key, outbound, session),
+            Err(_) => self.complete(key, Outcome::Error(error)),
         }
     }
 }
 
 fn tool_of(params: Option<&JsonObject>) -> Option<String> {
-    from_str(params?.get("name")?.text()).ok()
+    text_of(params?, "name")
 }
 
-/// Whether a tool of this name is on a page.
+/// Returns true if a tool of this name is on a page.
 fn names(page: &RawResult, name: &str) -> bool {
-    let tools = page.object().get("tools");
-    let tools = tools.and_then(|tools| from_str::<Vec<JsonObject>>(tools.text()).ok());
+    let tools = page.object().view().find("tools");
+    let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());
     let named = |tool: &JsonObject| tool_of(Some(tool)).is_some_and(|known| known == name);
     tools.unwrap_or_default().iter().any(named)
 }

@@ -6,12 +6,12 @@
 use mcp_exact_wire::Revision;
 
 use super::values::encode_value;
-use crate::types::{HttpHints, Transmit};
+use crate::stream::{HttpHints, Transmit};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-/// The headers of the POST that carries a frame of a client.
+/// Returns the headers of the POST that carries a frame of a client.
 pub fn post_headers(hints: &HttpHints) -> Vec<(String, String)> {
     let mut headers = vec![
         ("Content-Type".to_owned(), JSON.to_owned()),
@@ -30,22 +30,23 @@ pub fn post_headers(hints: &HttpHints) -> Vec<(String, String)> {
     headers
 }
 
-/// The headers of the GET that opens a standalone stream, once a revision is agreed on (2025-03-26 to 2025-11-25).
+/// Returns the headers of the GET that opens a standalone stream, and of the DELETE that ends a session, once a revision is
+/// negotiated (2025-03-26 to 2025-11-25).
 pub fn get_headers(revision: Revision) -> Vec<(String, String)> {
     let mut headers = vec![("Accept".to_owned(), EVENTS.to_owned())];
-    let named = crate::revision::find(revision.as_str());
-    if named.is_some_and(|rules| crate::revision::at_least(rules, "2025-06-18")) {
+    let spec = mcp_exact_revisions::find(revision.as_str());
+    if let Some(revision) = HttpHints::of_revision(spec) {
         headers.push(("MCP-Protocol-Version".to_owned(), revision.to_string()));
     }
     headers
 }
 
-/// The content type of a response whose first output this is: one message alone is JSON, more of them are events. `None`
-/// for what has no body.
+/// Returns the content type of a response whose first output this is: one message alone is JSON, several are events. `None` for
+/// what has no body.
 pub fn content_type(first: &Transmit) -> Option<&'static str> {
     match first {
         Transmit::Frame { last: true, .. } => Some(JSON),
         Transmit::Frame { last: false, .. } => Some(EVENTS),
-        Transmit::Status { .. } | Transmit::Close { .. } => None,
+        Transmit::Status { .. } | Transmit::Close { .. } | Transmit::EndSession => None,
     }
 }

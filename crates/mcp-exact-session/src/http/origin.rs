@@ -1,18 +1,17 @@
-//! Whether a page may talk to this server (`basic/transports`, "Security Warning": DNS rebinding).
+//! Which web pages may use a server (`basic/transports`, "Security Warning": DNS rebinding).
 //!
-//! Takes the `Origin` header and the origins that are allowed; decides before anything else of a request is looked at.
+//! Takes the `Origin` header and the allowed origins; decides before anything else of a request is read.
 
-use super::Posted;
-use crate::error::PeerError;
+use crate::refusal::Refusal;
 use crate::server::HttpRequest;
 
-/// Checks the `Origin` of an incoming connection. Programs that are no browsers send none.
+/// Checks the `Origin` of an incoming request. Programs that are no browsers send none.
 ///
 /// An allowed origin is written as browsers write it: scheme, host and, unless it is the scheme's own, port.
 ///
 /// # Errors
-/// [`Posted::Refused`] with status 403 and an error without id.
-pub fn check_origin(http: &HttpRequest, allowed: &[&str]) -> Result<(), Posted> {
+/// [`Refusal::OriginNotAllowed`], status 403.
+pub fn check_origin(http: &HttpRequest, allowed: &[&str]) -> Result<(), Refusal> {
     let named = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("origin");
     let known = |origin: &str| {
         allowed
@@ -22,9 +21,6 @@ pub fn check_origin(http: &HttpRequest, allowed: &[&str]) -> Result<(), Posted> 
     let mut origins = http.headers.iter().filter(named);
     match origins.all(|(_, origin)| known(origin.trim())) {
         true => Ok(()),
-        false => Err(Posted::Refused {
-            status: 403,
-            error: PeerError::invalid_request("the origin is not allowed"),
-        }),
+        false => Err(Refusal::OriginNotAllowed),
     }
 }

@@ -4,20 +4,26 @@
 //! Takes a tool's input schema and the arguments of a call; gives headers, or why the tool or the call is refused.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
 
-use mcp_exact_wire::{Integer, Json, JsonObject, Kind, from_str};
+use mcp_exact_wire::{Integer, Json, JsonObject, JsonRef, Kind, ObjectRef, from_str};
 
 use super::values::{decode_value, encode_value};
-use crate::error::{PeerError, code};
+use crate::refusal::Refusal;
 use crate::server::HttpRequest;
 
 const ANNOTATION: &str = "x-mcp-header";
-/// Levels of `properties` that are looked through.
-const MAX_LEVELS: usize = 32;
 /// The largest integer that every JSON reader keeps.
 const SAFE: i64 = (1 << 53) - 1;
 
-/// A tool that a client leaves out of its list, because its header annotations break a rule.
+/// Gives the header-mirrored parameters of a server's tools.
+pub trait ToolHeaders: fmt::Debug + Send + Sync {
+    /// Returns what [`mirrored`] gives for the input schema of a tool; `None` for a tool that does not exist.
+    fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>>;
+}
+
+/// Why a client leaves a tool out of its list: its header annotations break a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadTool {
@@ -33,27 +39,27 @@ pub enum BadTool {
     /// The annotation is not reached through `properties` alone.
     #[error("`x-mcp-header` stands where no parameter is; only `properties` lead to one")]
     Place,
-    /// The schema is nested too deeply, or is no schema.
-    #[error("the input schema cannot be looked through")]
+    /// A part of the schema that must be an object is none.
+    #[error("`properties` of the input schema has to be an object")]
     Schema,
 }
 
-/// A parameter that is mirrored.
+/// Parameter that is mirrored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirrored {
-    /// The header, with its prefix.
+    /// Name of the header, with its prefix.
     pub header: String,
-    /// The names of the properties that lead to the parameter.
+    /// Names of the properties that lead to the parameter.
     pub path: Vec<String>,
 }
 
-/// The parameters of a tool that are mirrored.
+/// Returns the parameters of a tool that are mirrored.
 ///
 /// # Errors
 /// [`BadTool`]: a client leaves the tool out of its list.
 pub fn mirrored(input_schema: &JsonObject) -> Result<Vec<Mirrored>, BadTool> {
     let mut found = Vec::new();
-    visit(input_schema, Some(&mut Vec::new()), 0, &mut found)?;
+    visit(input_schema.view(), Some(&mut Vec::new()), &mut found)?;
     let mut names = BTreeSet::new();
     for mirrored in &found {
         if !names.insert(mirrored.header.to_ascii_lowercase()) {
@@ -63,36 +69,39 @@ pub fn mirrored(input_schema: &JsonObject) -> Result<Vec<Mirrored>, BadTool> {
     Ok(found)
 }
 
-/// Looks through a schema; `path` leads here, where only `properties` do.
+/// Returns false if a text holds no annotation: then what it holds need not be visited, however deep it is.
+fn may_annotate(text: &str) -> bool {
+    text.contains(ANNOTATION) || text.contains("\\u")
+}
+
+/// Visits a schema; `path` leads to it if only `properties` do. Nesting is limited by the depth of messages.
 fn visit(
-    schema: &JsonObject,
+    schema: ObjectRef<'_>,
     mut path: Option<&mut Vec<String>>,
-    level: usize,
     found: &mut Vec<Mirrored>,
 ) -> Result<(), BadTool> {
-    if level > MAX_LEVELS {
-        return Err(BadTool::Schema);
+    if !may_annotate(schema.text()) {
+        return Ok(());
     }
-    for (name, text) in schema.iter() {
-        let value: Json = from_str(text).map_err(|_| BadTool::Schema)?;
+    for (name, value) in schema.iter() {
         match &*name {
             ANNOTATION => match path.as_deref() {
-                Some(path) if !path.is_empty() => found.push(annotated(schema, &value, path)?),
+                Some(path) if !path.is_empty() => found.push(annotated(schema, value, path)?),
                 _ => return Err(BadTool::Place),
             },
             "properties" => {
-                let properties = JsonObject::try_from(value).map_err(|_| BadTool::Schema)?;
-                for (property, text) in properties.iter() {
-                    let Ok(inner) = from_str::<JsonObject>(text) else {
+                let properties = value.object().ok_or(BadTool::Schema)?;
+                for (property, value) in properties.iter() {
+                    let Some(inner) = value.object() else {
                         continue;
                     };
                     match path.as_deref_mut() {
                         Some(path) => {
                             path.push(property.into_owned());
-                            visit(&inner, Some(path), level + 1, found)?;
+                            visit(inner, Some(path), found)?;
                             path.pop();
                         }
-                        None => visit(&inner, None, level + 1, found)?,
+                        None => visit(inner, None, found)?,
                     }
                 }
             }
@@ -100,42 +109,44 @@ fn visit(
             "const" | "default" | "enum" | "examples" => {}
             // Names, and schemas behind them.
             "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
-                let named = JsonObject::try_from(value).unwrap_or_default();
-                for (_, text) in named.iter() {
-                    elsewhere(text, level, found)?;
+                for (_, value) in value.object().unwrap_or_default().iter() {
+                    visit_elsewhere(value, found)?;
                 }
             }
-            _ => elsewhere(text, level, found)?,
+            _ => visit_elsewhere(value, found)?,
         }
     }
     Ok(())
 }
 
-/// A value that may be or hold schemas which no parameter is reached through.
-fn elsewhere(text: &str, level: usize, found: &mut Vec<Mirrored>) -> Result<(), BadTool> {
-    let value: Json = from_str(text).map_err(|_| BadTool::Schema)?;
-    match value.kind() {
-        Kind::Object => {
-            let inner = JsonObject::try_from(value).map_err(|_| BadTool::Schema)?;
-            visit(&inner, None, level + 1, found)
-        }
-        Kind::Array if level < MAX_LEVELS => {
-            let items: Vec<Json> = from_str(text).map_err(|_| BadTool::Schema)?;
+/// Visits a value that may be or hold schemas which no parameter is reached through.
+fn visit_elsewhere(value: JsonRef<'_>, found: &mut Vec<Mirrored>) -> Result<(), BadTool> {
+    if !may_annotate(value.text()) {
+        return Ok(());
+    }
+    match (value.kind(), value.object()) {
+        (_, Some(inner)) => visit(inner, None, found),
+        (Kind::Array, None) => {
+            let items: Vec<Json> = value.decode_as().map_err(|_| BadTool::Schema)?;
             items
                 .iter()
-                .try_for_each(|item| elsewhere(item.text(), level + 1, found))
+                .try_for_each(|item| visit_elsewhere(item.view(), found))
         }
-        Kind::Array => Err(BadTool::Schema),
         _ => Ok(()),
     }
 }
 
-fn annotated(schema: &JsonObject, value: &Json, path: &[String]) -> Result<Mirrored, BadTool> {
-    let name: String = from_str(value.text()).map_err(|_| BadTool::Name(value.to_string()))?;
+fn annotated(
+    schema: ObjectRef<'_>,
+    value: JsonRef<'_>,
+    path: &[String],
+) -> Result<Mirrored, BadTool> {
+    let bad = || BadTool::Name(value.text().to_owned());
+    let name = value.as_str().ok_or_else(bad)?.into_owned();
     if name.is_empty() || !name.bytes().all(is_token) {
-        return Err(BadTool::Name(value.to_string()));
+        return Err(bad());
     }
-    let kind = schema.get("type");
+    let kind = schema.find("type");
     let kinds: Vec<String> = match &kind {
         Some(kind) if kind.kind() == Kind::Array => from_str(kind.text()).unwrap_or_default(),
         Some(kind) => from_str(kind.text()).into_iter().collect(),
@@ -157,29 +168,32 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// The value of a mirrored parameter, before it is encoded; `None` where it is absent or null.
+/// Value of a mirrored parameter, before it is encoded; `None` if it is absent or null.
 fn value_of(
     mirrored: &Mirrored,
     arguments: Option<&JsonObject>,
-) -> Result<Option<String>, PeerError> {
-    let mut value = arguments.map(|arguments| Json::from(arguments.clone()));
+) -> Result<Option<String>, Refusal> {
+    let mut value = arguments.map(|arguments| arguments.as_json().view());
     for name in &mirrored.path {
-        let object = value.and_then(|value| JsonObject::try_from(value).ok());
-        value = object.and_then(|object| object.get(name));
+        let object = value.and_then(JsonRef::object);
+        value = object.and_then(|object| object.find(name));
     }
     let unfit = || {
-        let words = format!("the parameter of `{}` cannot be mirrored", mirrored.header);
-        PeerError::invalid_params(words)
+        let text = format!("the parameter of `{}` cannot be mirrored", mirrored.header);
+        Refusal::InvalidParams(text)
     };
     let Some(value) = value else {
         return Ok(None);
     };
     match value.kind() {
         Kind::Null => Ok(None),
-        Kind::String => from_str(value.text()).map(Some).map_err(|_| unfit()),
-        Kind::Boolean => Ok(Some(value.to_string())),
+        Kind::String => {
+            let text = value.as_str().ok_or_else(unfit)?;
+            Ok(Some(text.into_owned()))
+        }
+        Kind::Boolean => Ok(Some(value.text().to_owned())),
         Kind::Number => {
-            let number: Integer = from_str(value.text()).map_err(|_| unfit())?;
+            let number: Integer = value.decode_as().map_err(|_| unfit())?;
             let safe = number
                 .as_i64()
                 .filter(|number| (-SAFE..=SAFE).contains(number));
@@ -190,14 +204,14 @@ fn value_of(
     }
 }
 
-/// The headers that a call of a tool carries, encoded.
+/// Returns the headers that a call of a tool carries, encoded.
 ///
 /// # Errors
-/// -32602 when a value cannot be mirrored, such as an integer beyond ±(2^53−1).
+/// [`Refusal::InvalidParams`] if a value cannot be mirrored, such as an integer beyond ±(2^53−1).
 pub fn param_headers(
     tool: &[Mirrored],
     arguments: Option<&JsonObject>,
-) -> Result<Vec<(String, String)>, PeerError> {
+) -> Result<Vec<(String, String)>, Refusal> {
     let mut headers = Vec::new();
     for mirrored in tool {
         if let Some(value) = value_of(mirrored, arguments)? {
@@ -207,15 +221,15 @@ pub fn param_headers(
     Ok(headers)
 }
 
-/// Whether the headers of a call say what its arguments say.
+/// Checks that the headers of a call mirror its arguments.
 ///
 /// # Errors
-/// -32020 when they do not, with status 400.
+/// [`Refusal::HeaderMismatch`] if they do not.
 pub fn check_params(
     http: &HttpRequest,
     tool: &[Mirrored],
     arguments: Option<&JsonObject>,
-) -> Result<(), PeerError> {
+) -> Result<(), Refusal> {
     for mirrored in tool {
         let body = value_of(mirrored, arguments)?;
         let header = super::single(http, &mirrored.header)?.map(str::trim);
@@ -240,17 +254,14 @@ pub fn check_params(
     Ok(())
 }
 
-fn mismatch(mirrored: &Mirrored) -> PeerError {
-    let words = format!(
-        "Header mismatch: `{}` differs from the body",
-        mirrored.header
-    );
-    PeerError::new(code::HEADER_MISMATCH, words)
+fn mismatch(mirrored: &Mirrored) -> Refusal {
+    super::differs(&mirrored.header)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::code;
 
     fn object(text: &str) -> JsonObject {
         text.parse().expect(text)
@@ -306,8 +317,13 @@ mod tests {
             assert_eq!(tool(&place), Err(BadTool::Place), "{place}");
         }
         assert_eq!(mirrored(&object(inner)), Err(BadTool::Place));
-        let deep = format!("{}{{}}{}", r#"{"not":"#.repeat(100), "}".repeat(100));
-        assert_eq!(mirrored(&object(&deep)), Err(BadTool::Schema));
+        // What holds no annotation is no reason to refuse a tool, however deep it is.
+        let nested = |inner: &str| {
+            let open = r#"{"anyOf":[{"properties":{"a":"#.repeat(60);
+            object(&format!("{open}{inner}{}", "}}]}".repeat(60)))
+        };
+        assert_eq!(mirrored(&nested("{}")), Ok(Vec::new()));
+        assert_eq!(mirrored(&nested(inner)), Err(BadTool::Place));
     }
 
     #[test]
@@ -330,7 +346,8 @@ mod tests {
             .collect();
         assert_eq!(headers, expected);
         let check = |headers: Vec<(String, String)>| {
-            check_params(&HttpRequest { headers }, &tool, Some(&arguments)).map_err(|e| e.code())
+            check_params(&HttpRequest { headers }, &tool, Some(&arguments))
+                .map_err(|e| e.error().code())
         };
         assert_eq!(check(headers.clone()), Ok(()));
         let mut other = headers.clone();

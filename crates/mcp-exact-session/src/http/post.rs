@@ -1,128 +1,121 @@
-//! What a POST is: a request without a session, the beginning of a session, something for a session, or nothing that is taken
+//! Which endpoint an HTTP request belongs to: a request without a session, the start of a session, a message of a session, or none
 //! (`basic/transports` of 2025-03-26 to 2026-07-28).
 //!
-//! Takes headers and a body; says which machine is meant. Looks at the body once and types nothing.
+//! Takes headers and a body. Reads the body once and types nothing.
 
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Look, LookKind};
 
 use crate::config::Offer;
-use crate::error::{PeerError, ReceiveError};
+use crate::error::ReceiveError;
 use crate::meta;
-use crate::revision::{self, Lifecycle};
+use crate::refusal::Refusal;
+use crate::rules;
 use crate::server::HttpRequest;
 
-/// Where a POST belongs.
+/// Where an HTTP request belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Posted {
-    /// To a machine of its own: it carries its revision, or says by its header that it should.
+    /// To an endpoint of its own: it states its revision, or its header says that it should.
     Stateless,
-    /// To a new machine, whose session it begins.
+    /// To a new endpoint, whose session it begins.
     Initialize,
-    /// To the machine of this session; 404 when there is none (any more).
+    /// To the endpoint of this session; [`Refusal::NoSession`] if there is none (any more).
     Session(String),
-    /// To a session that it does not name: a server that gives its sessions ids answers 400.
+    /// To a session that it does not name: a server that gives its sessions ids answers [`Refusal::SessionIdMissing`].
     Unnamed,
     /// Nowhere.
-    Refused {
-        /// The status.
-        status: u16,
-        /// The error for the body.
-        error: PeerError,
-    },
+    Refused(Refusal),
 }
 
-fn refused(error: PeerError) -> Posted {
-    Posted::Refused { status: 400, error }
-}
-
-/// Says where a POST belongs, for a server with this offer.
+/// Classifies a POST, for a server with this offer.
 ///
-/// Origin and authorization come first and are the transport's. What is in the body is checked by the machine.
+/// Origin and authorization come first and are the transport's. The endpoint checks what is in the body. If neither the header nor
+/// the body's `_meta` names a revision, the POST belongs to a session, or is the start of one; without a session it is
+/// [`Posted::Unnamed`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header").
 pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
     let Ok(text) = std::str::from_utf8(body) else {
-        let words = "the body is not UTF-8";
-        return refused(PeerError::new(crate::error::code::PARSE_ERROR, words));
+        return Posted::Refused(Refusal::NotUtf8);
     };
     let look = match Look::at(text) {
         Ok(look) => look,
-        Err(error) => {
-            let words = error.to_string();
-            return refused(PeerError::new(crate::error::code::PARSE_ERROR, words));
-        }
+        Err(error) => return Posted::Refused(Refusal::NotJson(error.to_string())),
     };
-    let version = http.header("mcp-protocol-version").map(str::trim);
-    let header_era = version.and_then(revision::lifecycle);
     let names_itself = look.meta_member(meta::PROTOCOL_VERSION).is_some();
-    let speaks_modern = offer.of_lifecycle(Lifecycle::Discover).next().is_some();
-    if speaks_modern && (names_itself || header_era == Some(Lifecycle::Discover)) {
+    let header = lifecycle_of_header(http) == Some(Lifecycle::Discover);
+    if offer.has(Lifecycle::Discover) && (names_itself || header) {
         return Posted::Stateless;
     }
-    if offer.of_lifecycle(Lifecycle::Initialize).next().is_none() {
+    if !offer.has(Lifecycle::Initialize) {
         return Posted::Stateless;
     }
-    let initializes =
-        look.kind == LookKind::Request && look.method.as_deref() == Some("initialize");
-    if initializes {
+    let method = look.method.as_deref();
+    if look.kind == LookKind::Request && method.is_some_and(rules::is_initialize) {
         return Posted::Initialize;
     }
     in_session(http, offer)
 }
 
-/// Says where a GET belongs, for a server with this offer: to a session whose standalone stream it is, or nowhere.
+/// Classifies a GET: it opens the standalone stream of a session, or belongs nowhere.
 ///
-/// "The server MUST either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP 405
-/// Method Not Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` says whether this server
-/// has such streams. From 2026-07-28 on there are none.
+/// "The server MUST either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP 405 Method Not
+/// Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` says whether this server has such streams.
+/// From 2026-07-28 on there are none.
 pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Posted {
-    let version = http.header("mcp-protocol-version").map(str::trim);
-    let modern = version.and_then(revision::lifecycle) == Some(Lifecycle::Discover);
-    // 2024-11-05 has another transport.
-    let mut sessions = offer.of_lifecycle(Lifecycle::Initialize);
-    let spoken = sessions.any(|rules| revision::at_least(rules, "2025-03-26"));
-    if modern || !spoken || !streams {
-        return Posted::Refused {
-            status: 405,
-            error: PeerError::invalid_request("no stream here; send messages by POST"),
-        };
+    match streams && has_sessions(http, offer) {
+        true => in_session(http, offer),
+        false => Posted::Refused(Refusal::MethodNotAllowed),
     }
-    in_session(http, offer)
 }
 
-/// The status for a message that a machine does not take: of a session that has ended 404, "Session Management".
-pub fn status_of_refusal(error: &ReceiveError) -> u16 {
-    match error {
-        ReceiveError::Closed => 404,
-        ReceiveError::Full => 503,
-        ReceiveError::UnknownStream => 500,
+/// Classifies a DELETE: it ends a session, or belongs nowhere (`basic/transports`, "Session Management"). `allowed` says whether
+/// clients may end sessions; "the server MAY respond to this request with HTTP 405".
+pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> Posted {
+    match allowed && has_sessions(http, offer) {
+        true => in_session(http, offer),
+        false => Posted::Refused(Refusal::MethodNotAllowed),
+    }
+}
+
+fn has_sessions(http: &HttpRequest, offer: &Offer) -> bool {
+    let mut offered = offer.of_lifecycle(Lifecycle::Initialize);
+    let discover = lifecycle_of_header(http) == Some(Lifecycle::Discover);
+    !discover && offered.any(RevisionSpec::has_session_ids)
+}
+
+fn version(http: &HttpRequest) -> Option<&str> {
+    http.header("mcp-protocol-version").map(str::trim)
+}
+
+fn lifecycle_of_header(http: &HttpRequest) -> Option<Lifecycle> {
+    let spec = mcp_exact_revisions::find(version(http)?)?;
+    Some(spec.lifecycle())
+}
+
+impl ReceiveError {
+    /// Returns the refusal for a frame that an endpoint does not take: of a session that has ended 404.
+    pub fn refusal(&self) -> Refusal {
+        match self {
+            Self::Closed | Self::UnknownStream => Refusal::NoSession,
+            Self::Full => Refusal::Limit(crate::limits::Limit::Queued),
+        }
     }
 }
 
 /// Which session a request belongs to, by its headers.
 fn in_session(http: &HttpRequest, offer: &Offer) -> Posted {
-    let version = http.header("mcp-protocol-version").map(str::trim);
     // "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400."
-    if version.is_some_and(|id| offer.find(id).is_none()) {
-        let words = format!(
-            "unsupported MCP-Protocol-Version; supported: {}",
-            listed(offer)
-        );
-        return refused(PeerError::invalid_request(words));
+    if version(http).is_some_and(|id| offer.find(id).is_none()) {
+        return Posted::Refused(Refusal::UnsupportedVersionHeader(offer.ids()));
     }
     match http.header("mcp-session-id").map(str::trim) {
         Some(id) if is_session_id(id) => Posted::Session(id.to_owned()),
-        Some(_) => refused(PeerError::invalid_request(
-            "Mcp-Session-Id has to consist of visible ASCII characters",
-        )),
+        Some(_) => Posted::Refused(Refusal::SessionIdMalformed),
         None => Posted::Unnamed,
     }
 }
 
-fn listed(offer: &Offer) -> String {
-    let ids: Vec<&str> = offer.rules().map(|rules| rules.revision.as_str()).collect();
-    ids.join(", ")
-}
-
-/// Whether a text can be the id of a session: visible ASCII, and not nothing.
+/// Returns true if a text can be the id of a session: visible ASCII, and not empty.
 pub fn is_session_id(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| matches!(byte, 0x21..=0x7e))
 }
@@ -198,7 +191,7 @@ mod tests {
     fn sess_id_charset_and_hdr_version_are_checked() {
         let status =
             |headers: &[(&str, &str)], body: &str| match posted(headers, body, &["2025-11-25"]) {
-                Posted::Refused { status, .. } => Some(status),
+                Posted::Refused(refusal) => Some(refusal.status(true)),
                 _ => None,
             };
         assert_eq!(status(&[("Mcp-Session-Id", "a b")], OLD), Some(400));

@@ -1,257 +1,254 @@
-//! Requests that carry their revision themselves, as a server sees them (2026-07-28: `basic`, `basic/versioning`,
-//! `basic/patterns`, `server/discover`).
+//! Requests that state their revision themselves (2026-07-28: `basic`, `basic/versioning`, `server/discover`).
 //!
 //! Takes one request at a time and infers nothing from earlier ones. What is kept lives as long as the request.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Json, JsonObject, RequestId};
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_wire::{JsonObject, JsonRef, RequestId};
 
 use super::ServerEndpoint;
 use super::handshake::unsupported;
-use super::incoming::{Caller, FrameContext};
-use super::receive::Received;
-use super::request_meta::{RequestMeta, Resumed, Words};
-use crate::error::{PeerError, SendError, code};
+use super::incoming::{ClientContext, FrameContext};
+use super::receive::{Input, Received};
+use super::request_meta::RequestMeta;
+use crate::config::InputMode;
+use crate::core::{Arrival, Endpoint};
+use crate::http::{check_names, check_params, check_version};
 use crate::message::Call;
 use crate::meta;
-use crate::revision::{self, Lifecycle, Rules};
+use crate::refusal::Refusal;
+use crate::rules::{self, Handler};
 use crate::seal::{self, Payload};
-use crate::types::{Binding, InputRequest, RequestKey, Sent, StreamId};
+use crate::stream::{Binding, RequestKey, StreamId};
 
-impl<C> ServerEndpoint<C> {
-    /// Whether a request names its revision itself. A mere `_meta` says nothing: older clients send it too.
-    pub(super) fn is_per_request(
+/// What the checks of a request give.
+pub(super) struct Admitted {
+    client: Arc<ClientContext>,
+    handler: Handler,
+    input: Input,
+}
+
+impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    /// Returns true if a request belongs to no session. A mere `_meta` says nothing: older clients send it, too.
+    pub(super) fn is_stateless(
         &self,
         call: &Call,
-        said: &RequestMeta<'_>,
-        with: &FrameContext<C>,
+        meta: &RequestMeta<'_>,
+        cx: &FrameContext<C>,
     ) -> bool {
-        let mut modern = self.config.offer.of_lifecycle(Lifecycle::Discover);
         // HTTP with SSE is a transport of sessions (2024-11-05).
-        if modern.next().is_none() || self.binding == Binding::HttpSse {
+        if !self.settings.speaks_discover || self.core.binding == Binding::HttpSse {
             return false;
         }
-        let header = with
-            .http
-            .as_ref()
-            .and_then(|http| http.header("mcp-protocol-version"));
-        let named = header.is_some_and(|id| revision::lifecycle(id) == Some(Lifecycle::Discover));
-        let no_handshake = self
-            .config
-            .offer
-            .of_lifecycle(Lifecycle::Initialize)
-            .next()
-            .is_none();
-        let alone = no_handshake && call.method != "initialize";
-        alone || named || said.version.is_some()
+        let header = cx.http.as_ref().and_then(|http| {
+            let version = http.header("mcp-protocol-version")?;
+            mcp_exact_revisions::find(version.trim())
+        });
+        let named = header.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
+        let alone = !self.settings.speaks_initialize && !rules::is_initialize(&call.method);
+        alone || named || meta.version.is_some()
     }
 
     pub(super) fn stateless_request(
         &mut self,
-        request: Received,
-        admitted: Result<(Arc<Caller>, Resumed), PeerError>,
-        with: &Arc<FrameContext<C>>,
+        received: Received,
+        admitted: Result<Admitted, Refusal>,
+        cx: &Arc<FrameContext<C>>,
     ) {
-        let (on, batch) = (request.on, request.batch);
-        let (caller, resumed) = match admitted {
+        let admitted = match admitted {
             Ok(admitted) => admitted,
-            Err(error) => return self.refuse(on, batch, &request.id, &error),
+            Err(refusal) => return self.refuse(received.at, &received.id, &refusal, false),
         };
-        match request.call.method.as_str() {
-            "server/discover" => {
-                let bytes = self.discovered(&request.id, caller.rules);
-                self.respond(on, batch, bytes, 200);
+        let Admitted {
+            client,
+            handler,
+            input,
+        } = admitted;
+        match handler {
+            Handler::Discover => {
+                let bytes = self.discover(&received, client.spec);
+                self.send_answer(received.at, bytes, 200);
             }
-            "subscriptions/listen" => self.listen(request, caller, with),
-            _ => self.serve(request, caller, with, resumed),
+            Handler::Listen => self.listen(received, client, cx),
+            _ => self.deliver(received, client, cx, input),
         }
     }
 
-    /// The checks, in this order: required members, header, revision, method, headers, capabilities. Then what
-    /// a repeated request brings.
+    /// Checks a request, in this order: required metadata, header, revision, method, capabilities, limits, headers. Then
+    /// reads what a repeated request brings.
     pub(super) fn admit_stateless(
         &self,
-        scope: Option<StreamId>,
-        id: &RequestId,
+        at: Arrival,
         call: &Call,
-        said: &RequestMeta<'_>,
-        with: &FrameContext<C>,
-    ) -> Result<(Arc<Caller>, Resumed), PeerError> {
-        if self.served.find(scope, id).is_some() {
-            return Err(PeerError::invalid_request(
-                "the id belongs to another request in flight",
-            ));
+        meta: &RequestMeta<'_>,
+        cx: &FrameContext<C>,
+    ) -> Result<Admitted, Refusal> {
+        let version = meta.required_version()?;
+        if let Some(http) = &cx.http {
+            check_version(http, &version)?;
         }
-        let version = said.required_version()?;
-        let http = with.http.as_ref();
-        if let Some(http) = http {
-            crate::http::check_version(http, &version)?;
+        let mut offered = self.settings.offer.of_lifecycle(Lifecycle::Discover);
+        let spec = offered.find(|spec| spec.id() == version);
+        let spec = spec.ok_or_else(|| unsupported(&self.settings, &version))?;
+        let client = Arc::new(meta.client(spec)?);
+        let rules = client.rules(&self.settings);
+        let handler = rules.received_request(&call.method, call.params.as_ref())?;
+        self.admit_resources(at, call, handler)?;
+        if let Some(http) = &cx.http {
+            let params = call.params.as_ref();
+            check_names(http, &call.method, params, spec, &self.settings.extensions)?;
+            self.check_tool_headers(http, call, spec)?;
         }
-        let rules = self
-            .config
-            .offer
-            .of_lifecycle(Lifecycle::Discover)
-            .find(|rules| rules.is(&version));
-        let rules = rules.ok_or_else(|| unsupported(&self.config, &version))?;
-        let caller = Arc::new(said.caller(rules)?);
-        self.admit(&caller, &call.method, call.params.as_ref(), call.size())?;
-        if let Some(http) = http {
-            let extensions = &self.config.extensions;
-            crate::http::check_names(http, &call.method, call.params.as_ref(), extensions)?;
-        }
-        let resumed = match meta::may_ask(&call.method) {
-            true => self.resumed(call, said, with)?,
-            false => Resumed::default(),
+        let input = match rules.may_require_input(&call.method) {
+            true => self.input_of(call, meta, cx)?,
+            false => Input::default(),
         };
-        Ok((caller, resumed))
-    }
-
-    /// The round, the state and the answers that a repeated request brings. A state that this server has not sealed for
-    /// the same caller and request, or that has expired, is refused.
-    fn resumed(
-        &self,
-        call: &Call,
-        said: &RequestMeta<'_>,
-        with: &FrameContext<C>,
-    ) -> Result<Resumed, PeerError> {
-        // What was not asked cannot be answered: there are no more answers than there may be questions.
-        let answers = said.answers(self.config.limits.input_requests)?;
-        let Some(sealed) = said.state else {
-            return Ok(Resumed {
-                round: u32::from(!answers.is_empty()),
-                state: None,
-                answers,
-            });
-        };
-        let refused = || PeerError::invalid_params("the request state is not valid; start again");
-        let sealed: String = sealed.decode_as().map_err(|_| refused())?;
-        let seal = self.config.seal.as_ref().ok_or_else(refused)?;
-        let context = context(call, with);
-        let payload = seal
-            .open(&sealed, &context)
-            .and_then(|text| Payload::read(&text));
-        let payload = payload
-            .filter(|payload| payload.expires > self.now)
-            .ok_or_else(refused)?;
-        Ok(Resumed {
-            round: payload.round,
-            state: payload.state,
-            answers,
+        Ok(Admitted {
+            client,
+            handler,
+            input,
         })
     }
 
-    /// InputResponses with questions: the request ends here, and comes again as another one.
-    pub(super) fn input_required(
-        &mut self,
-        to: RequestKey,
-        asks: &[(String, InputRequest)],
-        state: Option<String>,
-    ) -> Result<Sent, SendError> {
-        let serving = self.served.get(to).ok_or(SendError::UnknownRequest)?;
-        let origin = &serving.rest.origin;
-        if !meta::may_ask(&origin.call.method) {
-            return Err(SendError::InputRequests(
-                "only `tools/call`, `prompts/get` and `resources/read` can ask in this revision",
-            ));
-        }
-        let mut result = JsonObject::from_iter([("resultType", Json::string("input_required"))]);
-        if !asks.is_empty() {
-            let requests = asks.iter().map(|(name, ask)| (name, embedded(ask)));
-            result.insert("inputRequests", JsonObject::from_iter(requests));
-        }
-        match &self.config.seal {
-            Some(seal) => {
-                let payload = Payload {
-                    round: serving.rest.round + 1,
-                    expires: self.now.plus(self.config.state_lifetime),
-                    state,
-                };
-                let context = context(&origin.call, &origin.with);
-                let sealed = seal.seal(&payload.text(), &context);
-                result.insert("requestState", Json::string(&sealed));
-            }
-            None if state.is_some() => {
-                return Err(SendError::InputRequests(
-                    "a state travels through the client; configure a seal for it",
-                ));
-            }
-            None => {}
-        }
-        let (id, rules) = (serving.id.clone(), serving.rest.caller.rules);
-        let bytes = self.words(rules).beside(&id, &result, None);
-        Ok(self.answer(to, bytes, 200))
+    /// Compares the headers that mirror the arguments of a tool, if the program has told which ones do.
+    fn check_tool_headers(
+        &self,
+        http: &super::HttpRequest,
+        call: &Call,
+        spec: &RevisionSpec,
+    ) -> Result<(), Refusal> {
+        let mirrors = rules::client_request(&call.method, spec).is_some_and(|r| r.mirrors_params);
+        let (Some(tools), true) = (&self.settings.tool_headers, mirrors) else {
+            return Ok(());
+        };
+        let name = call.param("name").and_then(JsonRef::as_str);
+        let Some(mirrored) = name.and_then(|name| tools.of_tool(&name)) else {
+            return Ok(());
+        };
+        let arguments = call.param("arguments").and_then(JsonRef::object);
+        let arguments = arguments.map(|arguments| arguments.to_object());
+        check_params(http, &mirrored, arguments.as_ref())
     }
 
-    /// What results say by themselves. It is spelt once for a revision.
-    pub(super) fn words(&mut self, rules: &'static Rules) -> Arc<Words> {
-        match &self.words {
-            Some((of, words)) if *of == rules => Arc::clone(words),
-            _ => {
-                let words = Arc::new(Words::of(&self.config, rules));
-                self.words = Some((rules, Arc::clone(&words)));
-                words
-            }
+    /// Retries, state and responses that a repeated request brings. A state that this server has not sealed for the same
+    /// principal and request, or that has expired, is refused.
+    ///
+    /// Without a seal nothing tells the number of tries: a request with responses counts as the first retry.
+    fn input_of(
+        &self,
+        call: &Call,
+        meta: &RequestMeta<'_>,
+        cx: &FrameContext<C>,
+    ) -> Result<Input, Refusal> {
+        // What was not asked for cannot be answered: there are no more responses than there may be input requests.
+        let responses = meta.responses(self.core.limits.input_requests)?;
+        let retries = u32::from(!responses.is_empty());
+        let Some(state) = meta.state else {
+            return Ok(Input {
+                retries,
+                state: None,
+                responses,
+            });
+        };
+        let state = state.as_str().ok_or(Refusal::InvalidState)?;
+        if self.settings.input == InputMode::PassThrough {
+            return Ok(Input {
+                retries: 1,
+                state: Some(state.into_owned()),
+                responses,
+            });
         }
+        let seal = self.settings.seal.as_ref().ok_or(Refusal::InvalidState)?;
+        let opened = seal.open(&state, &state_context(call, cx));
+        let payload = opened.and_then(|text| Payload::read(&text));
+        let payload = payload.filter(|payload| payload.expires > self.core.now);
+        let payload = payload.ok_or(Refusal::InvalidState)?;
+        Ok(Input {
+            retries: payload.retry,
+            state: payload.state,
+            responses,
+        })
     }
 
     /// The answer to `server/discover`.
-    fn discovered(&mut self, id: &RequestId, rules: &'static Rules) -> Vec<u8> {
-        let config = &self.config;
-        let supported: Vec<String> = config
-            .offer
-            .rules()
-            .map(|r| r.revision.to_string())
-            .collect();
-        let mut result = JsonObject::from_iter([
-            ("supportedVersions", Json::from_encode(&supported)),
-            ("capabilities", config.towards(rules).into()),
-        ]);
-        if let Some(instructions) = &config.instructions {
-            result.insert("instructions", Json::string(instructions));
+    fn discover(&self, received: &Received, spec: &RevisionSpec) -> Vec<u8> {
+        let method = Some(&*received.call.method);
+        match self.settings.result_defaults(spec) {
+            Some(defaults) => defaults.message(&received.id, defaults.discover(), method),
+            None => Vec::new(),
         }
-        self.words(rules)
-            .beside(id, &result, Some("server/discover"))
     }
 
-    /// The end of a stream cancels the requests that were sent without a session.
-    pub(super) fn stream_closed(&mut self, stream: StreamId) {
-        let on_it = self.served.iter().filter(|(_, s)| s.scope == Some(stream));
-        let keys: Vec<RequestKey> = on_it.map(|(key, _)| key).collect();
+    /// The message of a result with what every result of its revision carries.
+    pub(super) fn result_message(
+        &self,
+        id: &RequestId,
+        result: &JsonObject,
+        spec: &RevisionSpec,
+        method: Option<&str>,
+    ) -> Vec<u8> {
+        match self.settings.result_defaults(spec) {
+            Some(defaults) => defaults.message(id, result, method),
+            None => crate::message::result(id, result),
+        }
+    }
+
+    /// A notification that belongs to no session: what extensions add. Its `_meta` or the header names the revision; without
+    /// them the most preferred one counts.
+    pub(super) fn stateless_notification(
+        &self,
+        call: &Call,
+        cx: &FrameContext<C>,
+    ) -> Result<(&'static RevisionSpec, Handler), Refusal> {
+        let refused = || Refusal::NotAllowed(call.method.clone());
+        let meta = RequestMeta::of(call);
+        let header = cx.http.as_ref();
+        let header = header.and_then(|http| http.header("mcp-protocol-version"));
+        let named = meta.version.and_then(JsonRef::as_str);
+        let named = named.or_else(|| header.map(|header| Cow::Borrowed(header.trim())));
+        let mut offered = self.settings.offer.of_lifecycle(Lifecycle::Discover);
+        let spec = match named {
+            Some(id) => offered.find(|spec| spec.id() == id),
+            None => offered.next(),
+        };
+        let spec = spec.ok_or_else(refused)?;
+        // Nothing is inferred from earlier requests: a notification without capabilities is held to the list of extensions.
+        let peer = match meta.capabilities() {
+            Some(capabilities) => capabilities,
+            None => self.settings.capabilities_towards(spec),
+        };
+        let client = ClientContext::of_notification(spec, peer);
+        let handler = client
+            .rules(&self.settings)
+            .received_notification(&call.method)?;
+        Ok((spec, handler))
+    }
+
+    /// The end of a stream cancels the requests that came on it without a session.
+    pub(super) fn stream_lost(&mut self, stream: StreamId) {
+        let keys: Vec<RequestKey> = self
+            .core
+            .in_flight
+            .keys_where(|request| request.scope == Some(stream));
         for key in keys {
-            self.stop(key, None);
+            self.cancel_request(key, None);
         }
     }
 }
 
-fn context<C>(call: &Call, with: &FrameContext<C>) -> Vec<u8> {
-    let principal = with.principal.as_ref().map(|principal| &*principal.0);
+/// Context in which the state of a request is sealed.
+pub(super) fn state_context<C>(call: &Call, cx: &FrameContext<C>) -> Vec<u8> {
+    let principal = cx.principal.as_ref().map(|principal| &*principal.0);
     seal::context(principal, &call.method, call.params.as_ref())
 }
 
-fn embedded(ask: &InputRequest) -> Json {
-    let mut request = JsonObject::from_iter([("method", Json::string(&ask.method))]);
-    if let Some(params) = &ask.params {
-        request.insert("params", params.clone());
-    }
-    request.into()
-}
-
-/// An error with a code that this era may carry (`basic`, "Error Codes").
-pub(super) fn allowed(error: &PeerError) -> PeerError {
-    let defined = [
-        code::HEADER_MISMATCH,
-        code::MISSING_CLIENT_CAPABILITY,
-        code::UNSUPPORTED_VERSION,
-    ];
-    let replaced = match error.code() {
-        Some(code::RESOURCE_NOT_FOUND) => code::INVALID_PARAMS,
-        Some(reserved @ -32099..=-32020) if !defined.contains(&reserved) => code::INTERNAL_ERROR,
-        _ => return error.clone(),
-    };
-    let allowed = PeerError::new(replaced, error.message());
-    match error.data() {
-        Some(data) => allowed.with_data(data.clone()),
-        None => allowed,
-    }
-}
+/// Names of the members of `_meta` that tell who sends a request.
+pub(super) const SENDER: [&str; 5] = [
+    meta::PROTOCOL_VERSION,
+    meta::CLIENT_CAPABILITIES,
+    meta::CLIENT_INFO,
+    meta::LOG_LEVEL,
+    "progressToken",
+];

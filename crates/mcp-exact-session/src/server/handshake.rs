@@ -1,21 +1,21 @@
-//! The handshake as a server sees it: `initialize`, then `initialized` (`basic/lifecycle`, up to 2025-11-25).
+//! The handshake from the view of a server: `initialize`, then `notifications/initialized` (up to 2025-11-25,
+//! `basic/lifecycle`).
 //!
-//! One struct a state, consumed by its transition. Takes the configuration and a call; gives the answer and what was agreed.
+//! One struct a state, consumed by its transition. Takes the settings and a call; gives the result and what was negotiated.
 
 use std::sync::Arc;
 
-use mcp_exact_wire::{Json, JsonObject, RequestId, from_str};
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
-use super::incoming::Caller;
-use crate::capability::understood;
-use crate::config::ServerConfig;
-use crate::error::{PeerError, code};
-use crate::message::{self, Call};
-use crate::negotiated::{ClientRequests, Negotiated};
-use crate::revision::{Lifecycle, Rules};
-use crate::types::SessionInfo;
+use super::incoming::{ClientContext, Principal};
+use crate::config::ServerSettings;
+use crate::message::Call;
+use crate::refusal::Refusal;
+use crate::rules::capability::understood;
+use crate::session_info::SessionInfo;
 
-/// Where a handshake stands.
+/// State of the lifecycle.
 #[derive(Debug)]
 pub(super) enum State {
     ExpectInitialize(ExpectInitialize),
@@ -27,15 +27,22 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct ExpectInitialize;
 
-/// The result has left. Requests are served: over HTTP they race `initialized`.
+/// The result of `initialize` has left. Requests are served: over HTTP they race `notifications/initialized`.
 #[derive(Debug)]
 pub(super) struct ExpectInitialized {
-    caller: Arc<Caller>,
+    session: Session,
 }
 
 #[derive(Debug)]
 pub(super) struct Operating {
-    caller: Arc<Caller>,
+    session: Session,
+}
+
+/// Client of a session, and the principal to whom the session belongs.
+#[derive(Debug)]
+struct Session {
+    client: Arc<ClientContext>,
+    principal: Option<Principal>,
 }
 
 impl State {
@@ -43,22 +50,46 @@ impl State {
         Self::ExpectInitialize(ExpectInitialize)
     }
 
-    pub(super) fn resume(rules: &'static Rules, agreed: SessionInfo) -> Self {
-        let caller = Arc::new(Caller {
-            rules,
-            agreed,
+    /// State of a session that another endpoint has begun; `ready` after `notifications/initialized`.
+    pub(super) fn operating(
+        spec: &'static RevisionSpec,
+        info: SessionInfo,
+        principal: Option<Principal>,
+        ready: bool,
+    ) -> Self {
+        let client = Arc::new(ClientContext {
+            spec,
+            info,
             level: None,
         });
-        Self::Operating(Operating { caller })
+        let session = Session { client, principal };
+        match ready {
+            true => Self::Operating(Operating { session }),
+            false => Self::ExpectInitialized(ExpectInitialized { session }),
+        }
     }
 
-    /// What is known of the client, once it is agreed.
-    pub(super) fn caller(&self) -> Option<&Arc<Caller>> {
+    fn session(&self) -> Option<&Session> {
         match self {
             Self::ExpectInitialize(_) | Self::Closed => None,
-            Self::ExpectInitialized(state) => Some(&state.caller),
-            Self::Operating(state) => Some(&state.caller),
+            Self::ExpectInitialized(state) => Some(&state.session),
+            Self::Operating(state) => Some(&state.session),
         }
+    }
+
+    /// The client of the session, once a revision is negotiated.
+    pub(super) fn client(&self) -> Option<&Arc<ClientContext>> {
+        self.session().map(|session| &session.client)
+    }
+
+    pub(super) fn principal(&self) -> Option<&Principal> {
+        self.session()?.principal.as_ref()
+    }
+
+    /// Returns true if a frame of this principal may use the endpoint: a session belongs to whoever has initialized it.
+    pub(super) fn belongs_to(&self, principal: Option<&Principal>) -> bool {
+        self.session()
+            .is_none_or(|session| session.principal.as_ref() == principal)
     }
 
     pub(super) fn is_operating(&self) -> bool {
@@ -67,20 +98,24 @@ impl State {
 }
 
 impl ExpectInitialize {
-    /// InputResponses `initialize`: with the revision that was asked for, or with another one that this server speaks.
+    /// Answers `initialize`: with the revision that was requested, or with another one that this server speaks.
+    ///
+    /// # Errors
+    /// The state as it was, and why the request is refused.
     pub(super) fn initialize(
         self,
-        config: &ServerConfig,
-        id: &RequestId,
+        settings: &ServerSettings,
         call: &Call,
-    ) -> Result<(ExpectInitialized, JsonObject), (Self, PeerError)> {
-        match agree(config, id, call) {
-            Ok(caller) => {
-                let result = result(config, caller.rules);
-                let caller = Arc::new(caller);
-                Ok((ExpectInitialized { caller }, result))
+        principal: Option<Principal>,
+    ) -> Result<(ExpectInitialized, JsonObject), (Self, Refusal)> {
+        match negotiate(settings, call) {
+            Ok(client) => {
+                let result = result(settings, client.spec);
+                let client = Arc::new(client);
+                let session = Session { client, principal };
+                Ok((ExpectInitialized { session }, result))
             }
-            Err(error) => Err((self, error)),
+            Err(refusal) => Err((self, refusal)),
         }
     }
 }
@@ -88,66 +123,84 @@ impl ExpectInitialize {
 impl ExpectInitialized {
     pub(super) fn initialized(self) -> Operating {
         Operating {
-            caller: self.caller,
+            session: self.session,
         }
     }
 }
 
-fn agree(config: &ServerConfig, id: &RequestId, call: &Call) -> Result<Caller, PeerError> {
-    let requested: String = call
-        .param("protocolVersion")
-        .and_then(|version| from_str(version.text()).ok())
-        .ok_or_else(|| PeerError::invalid_params("`protocolVersion` has to be a string"))?;
-    let rules = choose(config, &requested).ok_or_else(|| unsupported(config, &requested))?;
-    // The parameters have to be those of the revision that is agreed on.
-    let text = message::request_text(id, call);
-    Negotiated::<ClientRequests>::decode(rules, text.as_slice())?;
-    let object = |name: &str| Some(call.param(name)?.object()?.to_object());
-    Ok(Caller {
-        rules,
-        agreed: SessionInfo {
-            revision: rules.revision,
-            capabilities: understood(rules, object("capabilities").unwrap_or_default()),
-            info: object("clientInfo"),
+fn negotiate(settings: &ServerSettings, call: &Call) -> Result<ClientContext, Refusal> {
+    let requested = call.param("protocolVersion").and_then(JsonRef::as_str);
+    let requested = requested.ok_or_else(|| unfit("protocolVersion", "a string"))?;
+    let spec = choose(settings, &requested).ok_or_else(|| unsupported(settings, &requested))?;
+    let object = |name: &'static str| {
+        let value = call.param(name).and_then(JsonRef::object);
+        value.ok_or_else(|| unfit(name, "an object"))
+    };
+    let (capabilities, info) = (object("capabilities")?, object("clientInfo")?);
+    check_capabilities(capabilities)?;
+    for member in ["name", "version"] {
+        let text = info.find(member).and_then(JsonRef::as_str);
+        text.ok_or_else(|| unfit("clientInfo", "an object with `name` and `version`"))?;
+    }
+    Ok(ClientContext {
+        spec,
+        info: SessionInfo {
+            revision: spec.revision(),
+            capabilities: understood(spec, capabilities.to_object()),
+            info: Some(info.to_object()),
             instructions: None,
         },
         level: None,
     })
 }
 
+/// Capabilities that every revision defines are objects.
+fn check_capabilities(capabilities: mcp_exact_wire::ObjectRef<'_>) -> Result<(), Refusal> {
+    let known = ["experimental", "roots", "sampling", "elicitation", "tasks"];
+    let values = capabilities.find_each(known);
+    let mut bad = known
+        .iter()
+        .zip(values)
+        .filter(|(_, value)| value.is_some_and(|value| value.object().is_none()));
+    match bad.next() {
+        Some((name, _)) => Err(Refusal::InvalidParams(format!(
+            "`capabilities.{name}` has to be an object"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn unfit(name: &str, kind: &str) -> Refusal {
+    Refusal::InvalidParams(format!("`{name}` has to be {kind}"))
+}
+
 /// "If the server supports the requested protocol version, it MUST respond with the same version. Otherwise, the server
 /// MUST respond with another protocol version it supports."
-fn choose(config: &ServerConfig, requested: &str) -> Option<&'static Rules> {
-    let mut handshake = config.offer.of_lifecycle(Lifecycle::Initialize);
-    let same = config
+fn choose(settings: &ServerSettings, requested: &str) -> Option<&'static RevisionSpec> {
+    let mut offered = settings.offer.of_lifecycle(Lifecycle::Initialize);
+    let same = settings
         .offer
         .of_lifecycle(Lifecycle::Initialize)
-        .find(|rules| rules.is(requested));
-    same.or_else(|| handshake.next())
+        .find(|spec| spec.id() == requested);
+    same.or_else(|| offered.next())
 }
 
-/// The error of a server that does not speak a revision, or no revision with a handshake at all. It names what it speaks:
-/// the client may have nothing else to show (2026-07-28, `basic/versioning`).
-pub(super) fn unsupported(config: &ServerConfig, requested: &str) -> PeerError {
-    let supported: Vec<String> = config
-        .offer
-        .rules()
-        .map(|r| r.revision.to_string())
-        .collect();
-    let data = JsonObject::from_iter([
-        ("supported", Json::from_encode(&supported)),
-        ("requested", Json::string(requested)),
-    ]);
-    PeerError::new(code::UNSUPPORTED_VERSION, "Unsupported protocol version").with_data(data)
+/// Refusal of a server that does not speak a revision, or none with a handshake. It lists what the server speaks: the client
+/// may have nothing else to show (2026-07-28, `basic/versioning`).
+pub(super) fn unsupported(settings: &ServerSettings, requested: &str) -> Refusal {
+    Refusal::UnsupportedVersion {
+        requested: requested.to_owned(),
+        supported: settings.offer.ids(),
+    }
 }
 
-fn result(config: &ServerConfig, rules: &'static Rules) -> JsonObject {
+fn result(settings: &ServerSettings, spec: &RevisionSpec) -> JsonObject {
     let mut result = JsonObject::from_iter([
-        ("protocolVersion", Json::string(rules.revision.as_str())),
-        ("capabilities", config.towards(rules).into()),
-        ("serverInfo", config.identity.towards(rules).into()),
+        ("protocolVersion", Json::string(spec.id())),
+        ("capabilities", settings.capabilities_towards(spec).into()),
+        ("serverInfo", settings.identity.towards(spec).into()),
     ]);
-    if let Some(instructions) = &config.instructions {
+    if let Some(instructions) = &settings.instructions {
         result.insert("instructions", Json::string(instructions));
     }
     result

@@ -1,34 +1,38 @@
-//! What a server's program is given and gives back: requests with who has sent them, events, replies.
+//! What a server's program is given and gives back: requests with their senders, events, replies.
 //!
-//! Plain data and typed views of it. Takes what the machine keeps; never changes the machine.
+//! Plain data. Never changes the endpoint.
 
+use std::fmt;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Direction, Encode, JsonObject, RequestId, Revision, RevisionTypes};
+use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::{Encode, JsonObject, JsonRef, RequestId, Revision};
 
-use super::listen::Filter;
+use super::Filter;
+use crate::change::Progress;
+use crate::core::HeapSize;
+use crate::core::events::EVENT;
 use crate::error::{PeerError, SendError, Violation};
+use crate::input_request::{InputRequest, InputResponses};
 use crate::log::Level;
-use crate::message::{self, Call};
-use crate::negotiated::{ClientNotifications, ClientRequests, Negotiated, View};
-use crate::revision::Rules;
-use crate::types::{
-    InputRequest, InputResponses, Outcome, Progress, RawResult, RequestKey, SessionInfo, StreamId,
-};
+use crate::message::Call;
+use crate::outcome::{Outcome, RawResult};
+use crate::session_info::SessionInfo;
+use crate::stream::{RequestKey, StreamId};
 
-/// What a transport knows of a frame.
+/// What the transport knows of a frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrameContext<C> {
-    /// The HTTP request that it came in.
+    /// Headers of the HTTP request that the frame came in.
     pub http: Option<HttpRequest>,
-    /// Who was authenticated.
+    /// Who was authenticated. A session belongs to the principal of its `initialize`: frames of others are refused.
     pub principal: Option<Principal>,
-    /// Whatever the program wants to know again.
+    /// Whatever the transport or the program wants to find again at a request.
     pub cx: C,
 }
 
 impl<C> FrameContext<C> {
-    /// A frame of which nothing is known but what the program wants to know again.
+    /// Makes the context of a frame without headers and principal.
     pub fn new(cx: C) -> Self {
         Self {
             http: None,
@@ -38,7 +42,7 @@ impl<C> FrameContext<C> {
     }
 }
 
-/// The headers of a POST.
+/// Headers of an HTTP request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpRequest {
     /// Names, in any case, and values.
@@ -46,7 +50,7 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// The value of a header; of one that is there twice, the first one.
+    /// Returns the value of a header; of a repeated one, the first.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.iter();
         let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -58,140 +62,187 @@ impl HttpRequest {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal(pub String);
 
-/// What is known of whoever has sent a request: of the session, or of the request alone.
+/// Sender of a request: of a session, or of the request alone.
 #[derive(Debug)]
-pub(super) struct Caller {
-    pub(super) rules: &'static Rules,
-    pub(super) agreed: SessionInfo,
-    /// The level that the request wants logs from (2026-07-28 on).
-    pub(super) level: Option<Level>,
+pub(crate) struct ClientContext {
+    pub(crate) spec: &'static RevisionSpec,
+    pub(crate) info: SessionInfo,
+    /// Level of the logs that the request wants (from 2026-07-28 on).
+    pub(crate) level: Option<Level>,
 }
 
 /// A request as it came.
 #[derive(Debug)]
 pub(crate) struct Origin<C> {
-    pub(super) id: RequestId,
+    pub(crate) id: RequestId,
     pub(crate) call: Call,
-    pub(super) with: Arc<FrameContext<C>>,
+    pub(crate) context: Arc<FrameContext<C>>,
 }
 
-/// A request of the client that waits for [`ServerEndpoint::reply`](super::ServerEndpoint::reply).
-#[derive(Debug)]
+/// Request of the client that waits for [`ServerEndpoint::reply`](super::ServerEndpoint::reply).
+///
+/// Clones share what they hold.
 pub struct IncomingRequest<C> {
     /// What to reply to.
     pub key: RequestKey,
-    /// How often it has asked already.
-    pub round: u32,
-    /// The answers to its questions.
-    pub answers: InputResponses,
-    /// The state that came with its questions.
+    /// How often the request was delivered before, with other input.
+    pub retries: u32,
+    /// Responses to its input requests.
+    pub responses: InputResponses,
+    /// State that came with its input requests: as the program gave it or, with
+    /// [`InputMode::PassThrough`](crate::InputMode::PassThrough), as the client sent it.
     pub state: Option<String>,
-    /// The stream that it came on.
+    /// Stream that it came on.
     pub stream: StreamId,
-    pub(super) caller: Arc<Caller>,
+    pub(crate) client: Arc<ClientContext>,
     pub(crate) origin: Arc<Origin<C>>,
 }
 
+impl<C> Clone for IncomingRequest<C> {
+    fn clone(&self) -> Self {
+        Self {
+            key: self.key,
+            retries: self.retries,
+            responses: self.responses.clone(),
+            state: self.state.clone(),
+            stream: self.stream,
+            client: Arc::clone(&self.client),
+            origin: Arc::clone(&self.origin),
+        }
+    }
+}
+
+impl<C> fmt::Debug for IncomingRequest<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IncomingRequest")
+            .field("key", &self.key)
+            .field("method", &self.method())
+            .field("retries", &self.retries)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<C> IncomingRequest<C> {
-    /// The revision that it speaks.
+    /// Returns the revision that the request speaks.
     pub fn revision(&self) -> Revision {
-        self.caller.rules.revision
+        self.client.spec.revision()
     }
 
-    /// Its id, as the client spells it.
+    /// Returns what is known of the revision.
+    pub fn spec(&self) -> &'static RevisionSpec {
+        self.client.spec
+    }
+
+    /// Returns the id as the client spelled it.
     pub fn id(&self) -> &RequestId {
         &self.origin.id
     }
 
-    /// Its method.
+    /// Returns the method.
     pub fn method(&self) -> &str {
         &self.origin.call.method
     }
 
-    /// Its parameters, as they came.
+    /// Returns the parameters as they came.
     pub fn params(&self) -> Option<&JsonObject> {
         self.origin.call.params.as_ref()
     }
 
-    /// What the client says of itself: in the handshake, or in this request.
+    /// Returns a parameter.
+    pub fn param(&self, name: &str) -> Option<JsonRef<'_>> {
+        self.origin.call.param(name)
+    }
+
+    /// Returns what the client says of itself: in the handshake, or in this request.
     pub fn client(&self) -> &SessionInfo {
-        &self.caller.agreed
+        &self.client.info
     }
 
-    /// What the transport knows of it.
-    pub fn with(&self) -> &FrameContext<C> {
-        &self.origin.with
+    /// Returns the level of the logs that this request wants (from 2026-07-28 on).
+    pub fn log_level(&self) -> Option<Level> {
+        self.client.level
     }
 
-    /// The request by the types of the revision that it speaks.
+    /// Returns what the transport knows of the frame.
+    pub fn context(&self) -> &FrameContext<C> {
+        &self.origin.context
+    }
+
+    /// Returns the result of an input request, or the reply that asks for it.
+    ///
+    /// A handler that is written with it works for every revision: it replies what this gives as an error, and is called again
+    /// with the response.
     ///
     /// # Errors
-    /// The error to reply with: the parameters do not fit the method.
-    pub fn typed(&self) -> Result<Negotiated<ClientRequests>, PeerError> {
-        Negotiated::decode(self.caller.rules, self.text().as_slice())
-    }
-
-    /// The request by the types of the revision `H`, which has to be the one that it speaks.
-    ///
-    /// # Errors
-    /// The error to reply with: the parameters do not fit the method, or the revision is another one.
-    pub fn exact<H: RevisionTypes>(
+    /// The reply to give: the input request, or the error that it ended with.
+    pub fn input(
         &self,
-    ) -> Result<<H::FromClient as Direction>::Request, PeerError> {
-        if H::REVISION != self.revision() {
-            let words = format!(
-                "the request speaks {}, not {}",
-                self.revision(),
-                H::REVISION
-            );
-            return Err(PeerError::internal(words));
+        name: &str,
+        request: impl FnOnce() -> InputRequest,
+    ) -> Result<&RawResult, Box<Reply>> {
+        match self.responses.get(name) {
+            Some(Outcome::Result(result)) => Ok(result),
+            None => Err(Box::new(Reply::InputRequired {
+                requests: vec![(name.to_owned(), request())],
+                state: self.state.clone(),
+            })),
+            Some(Outcome::Error(error)) => Err(Box::new(Reply::Error(error.clone()))),
+            Some(Outcome::TimedOut) => {
+                let text = "the client did not give the input in time";
+                Err(Box::new(Reply::Error(PeerError::internal(text))))
+            }
+            Some(Outcome::Cancelled | Outcome::Lost | Outcome::Closed) => {
+                let text = "the client went away before it gave the input";
+                Err(Box::new(Reply::Error(PeerError::internal(text))))
+            }
         }
-        ClientRequests::decode::<H>(&self.text())
-    }
-
-    fn text(&self) -> Vec<u8> {
-        message::request_text(&self.origin.id, &self.origin.call)
     }
 }
 
-/// A notification of the client that the machine does not deal with itself.
-#[derive(Debug)]
+/// Notification of the client for the program.
 pub struct ClientNotification<C> {
-    pub(super) rules: &'static Rules,
+    pub(crate) spec: &'static RevisionSpec,
     pub(crate) call: Call,
-    pub(super) with: Arc<FrameContext<C>>,
+    pub(crate) context: Arc<FrameContext<C>>,
+}
+
+impl<C> Clone for ClientNotification<C> {
+    fn clone(&self) -> Self {
+        Self {
+            spec: self.spec,
+            call: self.call.clone(),
+            context: Arc::clone(&self.context),
+        }
+    }
+}
+
+impl<C> fmt::Debug for ClientNotification<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientNotification")
+            .field("method", &self.method())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<C> ClientNotification<C> {
-    /// Its method.
+    /// Returns the method.
     pub fn method(&self) -> &str {
         &self.call.method
     }
 
-    /// Its parameters, as they came.
+    /// Returns the parameters as they came.
     pub fn params(&self) -> Option<&JsonObject> {
         self.call.params.as_ref()
     }
 
-    /// The revision that was agreed.
+    /// Returns the revision that the notification speaks.
     pub fn revision(&self) -> Revision {
-        self.rules.revision
+        self.spec.revision()
     }
 
-    /// What the transport knows of it.
-    pub fn with(&self) -> &FrameContext<C> {
-        &self.with
-    }
-
-    /// The notification by the types of the revision that was agreed.
-    ///
-    /// # Errors
-    /// When the parameters do not fit the method. Notifications are never answered.
-    pub fn typed(&self) -> Result<Negotiated<ClientNotifications>, PeerError> {
-        Negotiated::decode(
-            self.rules,
-            message::notification(self.call.clone()).as_slice(),
-        )
+    /// Returns what the transport knows of the frame.
+    pub fn context(&self) -> &FrameContext<C> {
+        &self.context
     }
 }
 
@@ -209,52 +260,92 @@ pub enum ServerEvent<C> {
     Cancelled {
         /// The request.
         key: RequestKey,
-        /// Why, in words.
+        /// The reason that the client gave.
         reason: Option<String>,
     },
-    /// The client listens to changes (from 2026-07-28 on). The machine has acknowledged it and sends what is published.
+    /// The client subscribes to changes (from 2026-07-28 on). The endpoint has acknowledged it, and sends what is published.
     Subscribed {
-        /// The request that lasts as long as it listens.
+        /// The request that lasts as long as the subscription.
         key: RequestKey,
-        /// What it listens to, as far as this server honours it.
+        /// What the client wants to know, as far as this server honours it.
         filter: Filter,
     },
     /// A notification of the client.
     Notification(ClientNotification<C>),
-    /// A request of this side has ended.
+    /// A request of the server has ended.
     Completed(RequestKey, Outcome),
-    /// A request of this side has come this far.
-    Progress(RequestKey, Progress),
-    /// The client did something that it should not have done.
+    /// A request of the server has come this far.
+    Progress {
+        /// The request.
+        key: RequestKey,
+        /// How far it has come.
+        progress: Progress,
+        /// Parameters of the notification as they came.
+        params: JsonObject,
+    },
+    /// The client did something that it must not do.
     Violation(Violation),
     /// Nothing more comes.
     Closed,
 }
 
-/// How a request is answered.
+impl<C> From<Violation> for ServerEvent<C> {
+    fn from(violation: Violation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
+impl<C> HeapSize for ServerEvent<C> {
+    fn heap_size(&self) -> usize {
+        match self {
+            Self::Negotiated(info) => info.heap_size(),
+            Self::Request(request) => request.heap_size(),
+            Self::Cancelled { reason, .. } => reason.as_ref().map_or(0, String::len),
+            Self::Subscribed { filter, .. } => filter.heap_size(),
+            Self::Notification(notification) => notification.call.size(),
+            Self::Completed(_, outcome) => outcome.heap_size(),
+            Self::Progress {
+                progress, params, ..
+            } => progress.heap_size() + params.text().len(),
+            Self::Violation(violation) => violation.heap_size(),
+            Self::Ready | Self::Closed => 0,
+        }
+    }
+}
+
+impl<C> HeapSize for IncomingRequest<C> {
+    /// The call counts although it is shared with the request in flight: a cancelled request is not in flight any more.
+    fn heap_size(&self) -> usize {
+        let response = |(name, outcome): (&str, &Outcome)| EVENT + name.len() + outcome.heap_size();
+        let responses: usize = self.responses.iter().map(response).sum();
+        let state = self.state.as_ref().map_or(0, String::len);
+        self.origin.call.size() + responses + state
+    }
+}
+
+/// Answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// With a result.
+    /// A result.
     Result(RawResult),
-    /// With an error.
+    /// An error.
     Error(PeerError),
-    /// With questions to the client. The request is raised again with the answers.
+    /// Requests for input. The request is delivered again with the responses.
     ///
-    /// Towards 2026-07-28 this is a result of type `input_required`; towards older clients the machine sends the questions
-    /// as requests.
+    /// Towards 2026-07-28 this is a result of type `input_required`; to older clients the endpoint sends the requests.
     InputRequired {
-        /// The questions by names of the program's choice.
-        asks: Vec<(String, InputRequest)>,
-        /// What the program wants to know again with the answers.
+        /// The requests, by names of the program's choice.
+        requests: Vec<(String, InputRequest)>,
+        /// What the program wants to find again with the responses.
         state: Option<String>,
     },
 }
 
 impl Reply {
-    /// A result of a generated type, of the revision that the request speaks.
+    /// Makes a result of a generated type, of the revision that the request speaks.
     ///
     /// # Errors
-    /// [`SendError::Params`] when it is no object.
+    /// [`SendError::Params`] if it is no object.
     pub fn result<T: Encode + ?Sized>(value: &T) -> Result<Self, SendError> {
         RawResult::of(value).map(Self::Result)
     }
@@ -275,7 +366,7 @@ impl From<RawResult> for Reply {
 /// Where a message of the server belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// To a request that is being served: it goes where its answer will go.
+    /// To a request in flight: it goes where the answer of the request goes.
     During(RequestKey),
     /// To the client as such.
     Peer,

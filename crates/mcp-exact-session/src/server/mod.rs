@@ -1,555 +1,452 @@
-//! The server's machine: frames, answers and moments go in, frames, events and deadlines come out.
+//! The server's endpoint: frames, replies and timestamps go in; frames, events and deadlines come out.
 //!
-//! One machine serves a stdio peer, an HTTP session, or a single POST. Takes bytes of whole messages; does no IO.
+//! One endpoint serves a stdio peer, an HTTP session, or a single POST. It does no IO.
 
-mod answer;
 mod discover;
+mod filter;
 mod handshake;
 mod incoming;
+mod input;
 mod listen;
 mod notify;
 mod receive;
+mod reply;
 mod request;
 mod request_meta;
+mod resume;
 mod subscriptions;
 
-use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
+use mcp_exact_revisions::RevisionSpec;
 
+pub use filter::Filter;
 pub use incoming::{
     ClientNotification, FrameContext, HttpRequest, IncomingRequest, Principal, Reply, Scope,
     ServerEvent,
 };
 
 use crate::Time;
-use crate::config::ServerConfig;
-use crate::elicitation::Elicited;
-use crate::error::{ConfigError, PeerError, ReceiveError, SendError, Violation};
-use crate::events::{Events, Held};
-use crate::in_flight::{Batches, Gathered, Served};
-use crate::limits::{Limit, Rate};
+use crate::config::ServerSettings;
+use crate::core::{Arrival, Core, Endpoint, PendingRequest, Role};
+use crate::error::{ReceiveError, SendError};
+use crate::frame::Oversized;
+use crate::limits::Limit;
 use crate::log::Level;
-use crate::message::{self, Call};
-use crate::outbox::{Address, Outbox};
-use crate::pending::{NewRequest, PendingRequest, PendingRequests};
-use crate::revision::Rules;
-use crate::types::{
-    Binding, Closed, InputResponses, Outcome, RequestKey, SessionInfo, StreamId, StreamKind,
-    Transmit,
-};
+use crate::outcome::Outcome;
+use crate::oversized;
+use crate::session_info::SessionInfo;
+use crate::stream::{Binding, Closed, Detached, RequestKey, StreamId, StreamKind, Transmit};
 use crate::usage::Usage;
 use handshake::State;
-use incoming::{Caller, Origin};
-pub use listen::Filter;
-use subscriptions::Subscribed;
+use incoming::{ClientContext, Origin};
+use input::AwaitedInput;
+use subscriptions::Subscriptions;
 
-/// What the machine wanted with a request that it has sent.
+/// What a request of the server is for.
 #[derive(Debug, Clone, Copy)]
-enum Purpose {
+pub(crate) enum Purpose {
     /// The program's own.
-    Program,
-    /// The question at this place of a request that is being served.
-    InputRequest { of: RequestKey, at: usize },
+    Program {
+        /// The request of the client in the middle of which it was sent.
+        during: Option<RequestKey>,
+    },
+    /// The input request at this place of a request in flight.
+    Input { of: RequestKey, at: usize },
 }
 
-/// What a server notes of a request that it serves.
+/// What a server keeps of a request in flight.
 #[derive(Debug)]
-struct Rest<C> {
+pub(crate) struct Incoming<C> {
     origin: Arc<Origin<C>>,
-    caller: Arc<Caller>,
-    /// The progress token, as it came.
-    token: Option<Json>,
-    progress: Option<f64>,
-    round: u32,
-    asking: Option<Asking>,
-    /// The notifications that it listens to (from 2026-07-28 on).
-    listening: Option<listen::Listening>,
+    client: Arc<ClientContext>,
+    retries: u32,
+    awaiting: Option<AwaitedInput>,
+    /// Filter of a subscription (from 2026-07-28 on).
+    subscription: Option<Filter>,
 }
 
-/// Questions that were sent to the client.
+/// The role of a server in the core.
 #[derive(Debug)]
-struct Asking {
-    waiting: usize,
-    answers: Vec<(String, Option<Outcome>)>,
-    /// What the answers count as a part of the request, until all of them are there.
-    bytes: usize,
-    state: Option<String>,
+pub(crate) struct ServerRole<C>(PhantomData<C>);
+
+impl<C: std::fmt::Debug> Role for ServerRole<C> {
+    type Event = ServerEvent<C>;
+    type Purpose = Purpose;
+    type Incoming = Incoming<C>;
 }
 
-/// A server's side of a session, or of a single request.
+/// Server's side of a session, or of a single request.
 ///
-/// `C` is whatever the program wants to know again when a request is raised.
+/// `C` is whatever the transport or the program wants to find again at a request.
 #[derive(Debug)]
-pub struct ServerEndpoint<C> {
-    config: Arc<ServerConfig>,
-    binding: Binding,
+pub struct ServerEndpoint<C: std::fmt::Debug> {
+    settings: Arc<ServerSettings>,
+    core: Core<ServerRole<C>>,
     state: State,
-    now: Time,
-    last_key: u64,
-    last_stream: u64,
-    streams: BTreeMap<StreamId, StreamKind>,
-    served: Served<Rest<C>>,
-    batches: Batches,
-    sent: PendingRequests<Purpose>,
-    outbox: Outbox,
-    events: Events<ServerEvent<C>>,
-    rate: Rate,
-    request_rate: Rate,
+    /// Level that the client has chosen (up to 2025-11-25).
     level: Option<Level>,
-    subscriptions: Subscribed,
-    elicited: Elicited,
-    /// What results say by themselves, and towards which revision.
-    words: Option<(&'static Rules, Arc<request_meta::Words>)>,
+    subscriptions: Subscriptions,
+    /// Whether the client has ended its input: requests in flight are still answered.
+    draining: bool,
+    /// Whether something changed that a snapshot holds.
+    snapshot_due: bool,
+    /// Number of the latest snapshot.
+    snapshot_version: u64,
+    /// Whether requests have begun or ended since the latest snapshot.
+    requests_changed: bool,
+    /// Last wire id and last stream number that the latest snapshot has reserved.
+    reserved_id: u64,
+    reserved_stream: u64,
 }
 
-impl<C> ServerEndpoint<C> {
-    /// A server that waits for its client.
-    ///
-    /// # Errors
-    /// [`ConfigError`] when the configuration offers no revision.
-    pub fn new(
-        config: Arc<ServerConfig>,
-        binding: Binding,
-        now: Time,
-    ) -> Result<Self, ConfigError> {
-        config.check()?;
-        let state = State::new();
-        Ok(Self::with_state(config, binding, state, 0, now))
-    }
-
-    /// A server that goes on with a session whose handshake has taken place elsewhere. `last_id` is what [`last_id`](Self::last_id)
-    /// said there: "The request ID MUST NOT have been previously used by the requestor within the same session" (`basic`,
-    /// "Requests"). Machines that go on side by side need ids that are far apart.
-    ///
-    /// # Errors
-    /// [`ConfigError`] when the configuration does not offer the revision of the agreement.
-    pub fn resume(
-        config: Arc<ServerConfig>,
-        binding: Binding,
-        known: SessionInfo,
-        last_id: u64,
-        now: Time,
-    ) -> Result<Self, ConfigError> {
-        config.check()?;
-        let id = known.revision.as_str();
-        let unknown = || ConfigError::UnknownRevision(id.to_owned());
-        let rules = config.offer.find(id).ok_or_else(unknown)?;
-        let state = State::resume(rules, known);
-        Ok(Self::with_state(config, binding, state, last_id, now))
+impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    /// Makes an endpoint that waits for its client.
+    pub fn new(settings: Arc<ServerSettings>, binding: Binding, now: Time) -> Self {
+        Self::with_state(settings, binding, State::new(), 0, now)
     }
 
     fn with_state(
-        config: Arc<ServerConfig>,
+        settings: Arc<ServerSettings>,
         binding: Binding,
         state: State,
         last_id: u64,
         now: Time,
     ) -> Self {
-        let tombstones = config.limits.remembered_ids;
-        // The ids are the program's own, however long.
-        let elicited = Elicited::new(tombstones, usize::MAX, state.is_operating());
-        let duplex = (binding == Binding::Duplex).then_some((StreamId::DUPLEX, StreamKind::Duplex));
+        // Ids of elicitations are the program's own, however long.
+        let core = Core::new(binding, &settings.limits, last_id, usize::MAX, now);
         Self {
-            config,
-            binding,
+            settings,
+            core,
             state,
-            now,
-            last_key: 0,
-            last_stream: 0,
-            streams: duplex.into_iter().collect(),
-            served: Served::new(tombstones),
-            batches: Batches::default(),
-            sent: PendingRequests::after(last_id),
-            outbox: Outbox::default(),
-            events: Events::new(),
-            rate: Rate::default(),
-            request_rate: Rate::default(),
             level: None,
-            subscriptions: Subscribed::default(),
-            elicited,
-            words: None,
+            subscriptions: Subscriptions::default(),
+            draining: false,
+            snapshot_due: false,
+            requests_changed: false,
+            snapshot_version: 0,
+            reserved_id: last_id,
+            reserved_stream: 0,
         }
     }
 
     /// Opens a stream: a POST that has come in, or a standalone stream that the client wants.
     ///
     /// # Errors
-    /// [`SendError::Limit`] when too many are open, [`SendError::NoStream`] on a [`Binding`] without such streams, and for a
-    /// second stream of events with [`Binding::HttpSse`].
+    /// [`SendError::Limit`] if too many are open, [`SendError::NoStream`] on a [`Binding`] without such streams and for a
+    /// second stream of events with [`Binding::HttpSse`], [`SendError::Closed`] after the end.
     pub fn open(&mut self, kind: StreamKind) -> Result<StreamId, SendError> {
-        if matches!(self.state, State::Closed) {
+        if self.is_closed() {
             return Err(SendError::Closed);
         }
-        if self.binding == Binding::Duplex || kind == StreamKind::Duplex {
+        let core = &mut self.core;
+        let standalone = kind == StreamKind::Standalone;
+        let second = core.binding == Binding::HttpSse && core.streams.standalone().is_some();
+        if core.binding == Binding::Duplex || kind == StreamKind::Duplex || (second && standalone) {
             return Err(SendError::NoStream);
         }
-        let events = |kind: &StreamKind| *kind == StreamKind::Standalone;
-        let second = self.binding == Binding::HttpSse && self.streams.values().any(events);
-        if second && kind == StreamKind::Standalone {
-            return Err(SendError::NoStream);
-        }
-        if self.streams.len() >= self.config.limits.streams {
+        if core.streams.len() >= core.limits.streams {
             return Err(SendError::Limit(Limit::Streams));
         }
-        self.last_stream += 1;
-        let stream = StreamId(self.last_stream);
-        self.streams.insert(stream, kind);
+        let stream = core.streams.open(kind);
+        self.reserve_ids();
+        if standalone {
+            self.send_kept_changes(stream);
+        }
         Ok(stream)
     }
 
-    /// Takes one frame: a message, or a batch where the revision has them, without a line's end.
+    /// Takes one frame: a message, or a batch where the revision has them, without the end of its line.
     ///
-    /// Whatever is in it, the session goes on; what is wrong with it is answered as the specification says, and told by
-    /// [`ServerEvent::Violation`].
+    /// The session goes on whatever the frame holds: the endpoint answers a bad message as the specification demands, and tells
+    /// the program by [`ServerEvent::Violation`].
     ///
     /// # Errors
-    /// [`ReceiveError`] when nothing can be received any more, not on this stream, or not now.
+    /// [`ReceiveError`] if nothing can be received any more, not on this stream, or not now.
     pub fn receive(
         &mut self,
-        on: StreamId,
+        stream: StreamId,
         frame: &[u8],
-        with: FrameContext<C>,
+        context: FrameContext<C>,
         now: Time,
     ) -> Result<(), ReceiveError> {
-        self.advance(now);
-        if matches!(self.state, State::Closed) {
-            return Err(ReceiveError::Closed);
-        }
-        if !self.streams.contains_key(&on) {
-            return Err(ReceiveError::UnknownStream);
-        }
-        if !self.wants_input() {
-            return Err(ReceiveError::Full);
-        }
-        let Some(on) = self.answered_on(on) else {
+        let Some(stream) = self.admit_frame(stream, &context, now)? else {
             return Ok(());
         };
-        let parsed = message::parse(frame, &self.config.limits);
-        self.frame(on, parsed, Arc::new(with));
+        self.dispatch_frame(stream, frame, &Arc::new(context));
+        self.finish_draining();
         Ok(())
     }
 
-    /// The stream that answers what comes on `on`. Over HTTP with SSE (2024-11-05, `basic/transports`) a POST is merely
-    /// taken, and everything goes to the one stream of events; without it there is no session: 404.
-    fn answered_on(&mut self, on: StreamId) -> Option<StreamId> {
-        if self.binding != Binding::HttpSse || !self.is_post(on) {
-            return Some(on);
+    /// Takes what the framing has kept of a message above [`Limits::message_bytes`](crate::Limits::message_bytes): a request
+    /// whose id is within reach is refused, and the request that a response answers ends.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_oversized(
+        &mut self,
+        stream: StreamId,
+        message: &Oversized<'_>,
+        context: FrameContext<C>,
+        now: Time,
+    ) -> Result<(), ReceiveError> {
+        let Some(stream) = self.admit_frame(stream, &context, now)? else {
+            return Ok(());
+        };
+        let head = oversized::read(message, &self.settings.limits);
+        self.dispatch_oversized(Arrival::alone(stream), Limit::MessageBytes, head);
+        self.abort_if_exhausted();
+        Ok(())
+    }
+
+    /// Checks state, stream and principal; returns the stream that carries the answer.
+    fn admit_frame(
+        &mut self,
+        stream: StreamId,
+        context: &FrameContext<C>,
+        now: Time,
+    ) -> Result<Option<StreamId>, ReceiveError> {
+        self.core.advance(now);
+        if self.is_closed() || self.draining {
+            return Err(ReceiveError::Closed);
         }
-        let events = self.standalone();
-        let status = if events.is_some() { 202 } else { 404 };
-        self.outbox.push(Transmit::Status { stream: on, status });
-        self.leave(on);
+        self.core.check_input(stream)?;
+        if !self.state.belongs_to(context.principal.as_ref()) {
+            self.refuse_foreign(stream);
+            return Ok(None);
+        }
+        Ok(self.answer_stream(stream))
+    }
+
+    /// Stream that answers what comes on `stream`. Over HTTP with SSE (2024-11-05, `basic/transports`) a POST is merely
+    /// accepted, and every message goes to the one stream of events; without it there is no session.
+    fn answer_stream(&mut self, stream: StreamId) -> Option<StreamId> {
+        let streams = &mut self.core.streams;
+        if self.core.binding != Binding::HttpSse || !streams.is_post(stream) {
+            return Some(stream);
+        }
+        let events = streams.standalone();
+        let status = match events {
+            Some(_) => 202,
+            None => crate::Refusal::NoEventStream.status(false),
+        };
+        streams.push_status(stream, status);
         events
     }
 
-    /// A stream has ended, and nothing more comes on it or can be sent on it.
+    /// A stream has ended: nothing more comes on it or can be sent on it.
     ///
-    /// The end of the duplex stream, of the stream of events ([`Binding::HttpSse`]), and of a session, ends everything. Up to 2025-11-25 the end of another stream is no
-    /// cancellation (`basic/transports`, "Sending Messages to the Server"); from 2026-07-28 on it is one.
+    /// The end of the stream of events ([`Binding::HttpSse`]) and of a session ends everything, and so does the loss of the duplex
+    /// stream. If the client ends its input there ([`Closed::Clean`]), requests in flight are still answered and queued output is
+    /// still written. Up to 2025-11-25 the end of another stream is no cancellation (`basic/transports`, "Sending Messages to the
+    /// Server"); from 2026-07-28 on it is one.
     pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
-        self.advance(now);
-        let Some(kind) = self.streams.get(&stream).copied() else {
-            return;
+        self.core.advance(now);
+        let Some(kind) = self.core.streams.kind(stream) else {
+            return self.core.streams.remove(stream);
         };
         // Over HTTP with SSE a session lasts as long as its stream of events.
-        let events = self.binding == Binding::HttpSse && kind == StreamKind::Standalone;
-        if kind == StreamKind::Duplex || events || how == Closed::SessionEnded {
-            return self.end(Outcome::Lost);
+        let events = self.core.binding == Binding::HttpSse && kind == StreamKind::Standalone;
+        match (kind, how) {
+            (StreamKind::Duplex, Closed::Clean) => self.drain(),
+            (StreamKind::Duplex, _) | (_, Closed::SessionEnded) => self.end(&Outcome::Lost),
+            _ if events => self.end(&Outcome::Lost),
+            _ => {
+                self.core.streams.remove(stream);
+                self.stream_lost(stream);
+            }
         }
-        self.streams.remove(&stream);
-        self.stream_closed(stream);
     }
 
-    /// Whether more frames can be taken. While it is false, take events and frames from the machine first.
+    /// The session has ended on the client's wish, such as by DELETE (`basic/transports`, "Session Management").
+    pub fn end_session(&mut self, now: Time) {
+        self.core.advance(now);
+        self.end(&Outcome::Lost);
+    }
+
+    /// The connection of a stream is lost, and the client may resume it on another one.
+    ///
+    /// Up to 2025-11-25 "disconnection SHOULD NOT be interpreted as the client cancelling its request": the request goes on, and
+    /// its output waits. From 2026-07-28 on the end of the response stream cancels the request.
+    pub fn detached(&mut self, stream: StreamId, now: Time) -> Detached {
+        self.core.advance(now);
+        let stateless = self
+            .core
+            .in_flight
+            .iter()
+            .any(|(_, request)| request.scope == Some(stream));
+        let resumable = self.core.binding == Binding::StreamableHttp
+            && self.state.client().is_some()
+            && !stateless
+            && self.core.streams.contains(stream);
+        if !resumable {
+            self.closed(stream, Closed::Lost, now);
+            return Detached::Closed;
+        }
+        self.core.streams.detach(stream);
+        Detached::Kept
+    }
+
+    /// A detached stream has another connection; returns false if the stream is gone.
+    pub fn attached(&mut self, stream: StreamId, now: Time) -> bool {
+        self.core.advance(now);
+        self.core.streams.attach(stream)
+    }
+
+    /// Returns true if frames can be taken. On a duplex stream that is so until the end, unless events wait for the program:
+    /// requests beyond the limits are refused, so that two peers that write at the same time never block each other.
     pub fn wants_input(&self) -> bool {
-        !matches!(self.state, State::Closed) && self.full().is_none()
+        !self.is_closed() && !self.draining && self.reads()
     }
 
-    /// The bound that is reached by what waits for the program or for the transport.
-    fn full(&self) -> Option<Limit> {
-        let limits = &self.config.limits;
-        self.events
-            .full(limits)
-            .or_else(|| self.outbox.blocks(limits))
-    }
-
-    /// What has happened, in order.
+    /// Takes the next event.
     pub fn poll_event(&mut self) -> Option<ServerEvent<C>> {
-        self.events.pop_front()
+        self.core.events.pop()
     }
 
-    /// What leaves next; the bytes of a frame are appended to `out`.
+    /// Takes what leaves next, of all attached streams; the bytes of a frame are appended to `out`.
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.outbox.pop(out)
+        self.core.poll_transmit(out)
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    /// Takes what leaves next on a stream, with the bytes of a frame. Detached streams give their output, too, for an event log.
+    pub fn poll_transmit_on(&mut self, stream: StreamId) -> Option<(Transmit, Vec<u8>)> {
+        self.core.streams.pop_on(stream)
+    }
+
+    /// Returns what leaves next on a stream, without taking it: for an event log that records it first.
+    pub fn peek_transmit_on(&self, stream: StreamId) -> Option<(Transmit, &[u8])> {
+        self.core.streams.peek_on(stream)
+    }
+
+    /// Iterates over the attached streams that have something to send, the longest waiting first.
+    pub fn writable_streams(&self) -> impl Iterator<Item = StreamId> {
+        self.core.streams.writable()
+    }
+
+    /// Returns the bytes that wait on a stream.
+    pub fn queued_bytes_on(&self, stream: StreamId) -> usize {
+        self.core.streams.queued_bytes_on(stream)
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.sent.next_deadline()
+        self.core.pending.next_deadline()
     }
 
     /// Ends requests that have waited too long, and tells the client to stop.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.advance(now);
-        while let Some((id, request)) = self.sent.take_expired(self.now) {
-            self.tell_cancelled(id, &request, "timed out");
+        self.core.advance(now);
+        while let Some(request) = self.core.pending.take_expired(self.core.now) {
+            self.send_cancelled(&request, "timed out");
             self.request_ended(request, Outcome::TimedOut);
         }
     }
 
-    /// What was agreed in the handshake, once it was.
+    /// Returns what was negotiated in the handshake, once it was.
     pub fn session_info(&self) -> Option<&SessionInfo> {
-        self.state.caller().map(|caller| &caller.agreed)
+        self.state.client().map(|client| &client.info)
     }
 
-    /// The last id of a request of this side, for [`assume`](Self::assume) later; zero before the first one.
-    pub fn last_id(&self) -> u64 {
-        self.sent.last_id()
+    /// Returns true once the endpoint takes nothing more; what is queued is still given.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
     }
 
-    /// What it holds at this moment.
+    /// Returns the configuration.
+    pub fn settings(&self) -> &Arc<ServerSettings> {
+        &self.settings
+    }
+
+    /// Returns what the endpoint holds.
     pub fn usage(&self) -> Usage {
-        let (subscriptions, subscription_bytes) = self.listeners();
+        let (subscriptions, subscription_bytes) = self.subscription_usage();
+        let listening = self.core.in_flight.iter();
         Usage {
-            in_flight: self.served.len(),
-            in_flight_bytes: self.served.bytes(),
-            batches: self.batches.len(),
-            pending: self.sent.len(),
-            streams: self.streams.len(),
-            queued: self.outbox.len(),
-            queued_bytes: self.outbox.bytes(),
-            events: self.events.len(),
-            events_bytes: self.events.bytes(),
+            listening: listening
+                .filter(|(_, request)| request.role.subscription.is_some())
+                .count(),
             subscriptions,
             subscription_bytes,
-            elicitations: self.elicited.len(),
-            remembered_ids: self.served.tombstones(),
-            ..Usage::default()
+            ..self.core.usage()
         }
     }
 
-    /// Ends the session from this side.
+    /// Ends the session from the server: subscriptions end with their results, and what is queued is still sent.
     pub fn shutdown(&mut self, now: Time) {
-        self.advance(now);
-        if matches!(self.state, State::Closed) {
+        self.core.advance(now);
+        if self.is_closed() {
             return;
         }
-        self.end_listening();
-        self.end(Outcome::Closed);
-        let streams = std::mem::take(&mut self.streams);
-        for stream in streams.into_keys() {
-            self.outbox.push(Transmit::Close { stream });
+        self.end_subscriptions();
+        self.end(&Outcome::Closed);
+        self.core.streams.close_all();
+    }
+
+    /// The client has ended its input on a duplex stream. Nobody is left to answer the server's requests.
+    fn drain(&mut self) {
+        self.draining = true;
+        for key in self
+            .core
+            .in_flight
+            .keys_where(|r| r.role.subscription.is_some())
+        {
+            self.core.in_flight.take_cancelled(key);
+        }
+        self.end_pending(&Outcome::Lost);
+        self.finish_draining();
+    }
+
+    /// Ends a draining endpoint once nothing is in flight.
+    fn finish_draining(&mut self) {
+        if self.draining && self.core.in_flight.len() == 0 && !self.is_closed() {
+            self.end(&Outcome::Closed);
+            self.core.streams.close_all();
         }
     }
 
-    fn advance(&mut self, now: Time) {
-        self.now = self.now.max(now);
-    }
-
-    fn key(&mut self) -> RequestKey {
-        self.last_key += 1;
-        RequestKey(self.last_key)
-    }
-
-    fn violation(&mut self, violation: Violation) {
-        self.events.push_back(ServerEvent::Violation(violation));
-    }
-
-    /// Ends everything. What was to be sent is still sent when this side ends it.
-    fn end(&mut self, outcome: Outcome) {
+    /// Ends everything. What is queued is still sent if the server ends it.
+    fn end(&mut self, outcome: &Outcome) {
+        if self.is_closed() {
+            return;
+        }
         self.state = State::Closed;
-        if outcome == Outcome::Lost {
-            self.outbox.clear();
-            self.streams.clear();
+        if *outcome == Outcome::Lost {
+            self.core.streams.clear();
         }
-        self.served.clear();
-        self.batches.clear();
-        while let Some((id, request)) = self.sent.take_any() {
-            self.outbox.take_back(id);
+        for key in self.core.in_flight.keys_where(|_| true) {
+            self.core.in_flight.take_cancelled(key);
+            let reason = None;
+            self.core.event(ServerEvent::Cancelled { key, reason });
+        }
+        self.core.batches.clear();
+        self.subscriptions = Subscriptions::default();
+        self.end_pending(outcome);
+        self.core.event(ServerEvent::Closed);
+    }
+
+    fn end_pending(&mut self, outcome: &Outcome) {
+        while let Some(request) = self.core.pending.take_any() {
+            self.core
+                .streams
+                .withdraw_request(request.stream, request.key);
             self.request_ended(request, outcome.clone());
         }
-        self.events.push_back(ServerEvent::Closed);
     }
 
-    /// Sends an answer to a message that came on a stream, perhaps in a batch, and was not served.
-    fn respond(&mut self, on: StreamId, batch: Option<u64>, answer: Vec<u8>, status: u16) {
-        match batch {
-            Some(batch) => self.batches.add(batch, answer),
-            None => {
-                let mut to = Address::on(on).last(self.is_post(on));
-                to.http.status = Some(status);
-                self.outbox.frame(to, answer);
-                self.leave(on);
-            }
-        }
-    }
-
-    fn refuse(&mut self, on: StreamId, batch: Option<u64>, id: &RequestId, error: &PeerError) {
-        let status = crate::http::status_of(error);
-        self.respond(on, batch, message::error(Some(id), error), status);
-    }
-
-    /// Refuses a request of a session. Its error is an answer like any other one: to a client of these revisions status
-    /// 404 says that the session is over (`basic/transports`, "Session Management").
-    fn refuse_in_session(
-        &mut self,
-        on: StreamId,
-        batch: Option<u64>,
-        id: &RequestId,
-        error: &PeerError,
-    ) {
-        self.respond(on, batch, message::error(Some(id), error), 200);
-    }
-
-    fn is_post(&self, on: StreamId) -> bool {
-        self.streams.get(&on) == Some(&StreamKind::Post)
-    }
-
-    /// A POST is over once it was answered.
-    fn leave(&mut self, on: StreamId) {
-        if self.is_post(on) {
-            self.streams.remove(&on);
-        }
-    }
-
-    fn gathered(&mut self, gathered: Option<Gathered>) {
-        let Some(gathered) = gathered else {
-            return;
-        };
-        let on = gathered.stream;
-        match gathered.bytes {
-            Some(bytes) => {
-                let to = Address::on(on).last(self.is_post(on));
-                self.outbox.frame(to, bytes);
-            }
-            None if self.is_post(on) => {
-                let status = 202;
-                self.outbox.push(Transmit::Status { stream: on, status });
-            }
-            None => {}
-        }
-        self.leave(on);
-    }
-
-    /// Sends a request of this side; held back until `initialized` unless it is a ping.
-    fn send_request(
-        &mut self,
-        opening: NewRequest<Purpose>,
-        params: Option<JsonObject>,
-        to: Address,
-    ) {
-        let id = self.sent.next_id();
-        let params = match opening.progress {
-            true => Some(with_token(params, id)),
-            false => params,
-        };
-        let early = !self.state.is_operating() && opening.method != "ping";
-        let bytes = message::request(id, &opening.method, params.as_ref());
-        self.sent.open(opening, self.now);
-        if early {
-            self.outbox.hold(id, to, bytes);
-        } else {
-            self.outbox.frame(to, bytes);
-        }
-    }
-
-    /// Tells the client that an answer is not wanted any more, unless the request has not even left.
-    fn tell_cancelled(&mut self, id: u64, request: &PendingRequest<Purpose>, reason: &str) {
-        if self.outbox.take_back(id) || !self.streams.contains_key(&request.stream) {
-            return;
-        }
-        let params = JsonObject::from_iter([
-            ("requestId", Json::from(id)),
-            ("reason", Json::string(reason)),
-        ]);
-        let call = Call::new("notifications/cancelled", Some(params));
-        let mut to = Address::on(request.stream);
-        if let Purpose::InputRequest { of, .. } = request.purpose {
-            to = to.about(of);
-        }
-        self.outbox.frame(to, message::notification(call));
-    }
-
-    /// A request of this side has ended: the program learns it, or the request that has asked.
+    /// A request of the server has ended: the program is told, or the request that needed the input goes on.
     fn request_ended(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         match request.purpose {
-            Purpose::Program => {
-                let event = ServerEvent::Completed(request.key, outcome);
-                self.events.push_back(event);
+            Purpose::Program { .. } => {
+                self.core
+                    .event(ServerEvent::Completed(request.key, outcome));
             }
-            Purpose::InputRequest { of, at } => self.question_ended(of, at, outcome),
+            Purpose::Input { of, at } => self.input_ended(of, at, outcome),
         }
     }
 
-    fn question_ended(&mut self, of: RequestKey, at: usize, mut outcome: Outcome) {
-        let room = self.config.limits.in_flight_bytes;
-        let room = room.saturating_sub(self.served.bytes());
-        let Some(serving) = self.served.get_mut(of) else {
-            return;
-        };
-        let Some(asking) = &mut serving.rest.asking else {
-            return;
-        };
-        let last = asking.waiting == 1;
-        let mut bytes = outcome.size();
-        let exceeds = !last && bytes > room;
-        if exceeds {
-            outcome = Outcome::Error(PeerError::limit(Limit::InFlightBytes).local());
-            bytes = 0;
-        }
-        if let Some((_, answer)) = asking.answers.get_mut(at) {
-            *answer = Some(outcome);
-            asking.waiting -= 1;
-            asking.bytes += bytes;
-        }
-        self.served.grow(of, bytes);
-        if exceeds {
-            self.violation(Violation::Limit(Limit::InFlightBytes));
-        }
-        if last {
-            self.raise_again(of);
-        }
+    fn session_spec(&self) -> Option<&'static RevisionSpec> {
+        self.state.client().map(|client| client.spec)
     }
-
-    /// Raises a request again, with the answers to its questions.
-    fn raise_again(&mut self, key: RequestKey) {
-        let Some(serving) = self.served.get_mut(key) else {
-            return;
-        };
-        let Some(asking) = serving.rest.asking.take() else {
-            return;
-        };
-        serving.rest.round += 1;
-        let bytes = asking.bytes;
-        let answers = asking.answers.into_iter();
-        let answers = answers.filter_map(|(name, outcome)| Some((name, outcome?)));
-        let incoming = IncomingRequest {
-            key,
-            round: serving.rest.round,
-            answers: InputResponses(answers.collect()),
-            state: asking.state,
-            stream: serving.stream,
-            caller: Arc::clone(&serving.rest.caller),
-            origin: Arc::clone(&serving.rest.origin),
-        };
-        self.served.shrink(key, bytes);
-        self.events.push_back(ServerEvent::Request(incoming));
-    }
-
-    fn rules(&self) -> Option<&'static Rules> {
-        self.state.caller().map(|caller| caller.rules)
-    }
-}
-
-/// The parameters of a request of this side whose progress is wanted: its token is its id.
-fn with_token(params: Option<JsonObject>, id: u64) -> JsonObject {
-    let mut params = params.unwrap_or_default();
-    let meta = params.view().find("_meta").and_then(JsonRef::object);
-    let token = Json::from(id);
-    let token = [("progressToken", Some(token.view()))];
-    let meta = JsonObject::from(meta.unwrap_or_default().with(token));
-    params.insert("_meta", meta);
-    params
 }

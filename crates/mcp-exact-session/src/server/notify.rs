@@ -1,59 +1,57 @@
-//! What a server says without being asked: progress, logs, changes, other notifications, and requests of its own.
+//! What a server says without being asked: progress, logs, changes, and other notifications.
 //!
-//! Takes what the program wants to say; checks that the client may be told so, by revision, capability and state.
+//! A raw notification is held to the rules of the typed function for it. Whether a client may be told is asked of `rules`.
 
 use std::sync::Arc;
 
-use mcp_exact_wire::{EncodeParams, Json, JsonObject, Notification};
+use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Notification};
 
-use super::ServerEndpoint;
-use super::incoming::{Caller, Scope};
-use crate::capability;
-use crate::elicitation::COMPLETE;
+use super::incoming::{ClientContext, Scope};
+use super::{Filter, ServerEndpoint};
+use crate::builtin_notifications::{MESSAGE, PROGRESS, log_message, progress_params};
+use crate::change::{Change, Progress};
+use crate::core::Frame;
 use crate::error::SendError;
-
-use crate::builtin_notifications;
 use crate::log::Level;
 use crate::message::{self, Call};
-use crate::outbox::Address;
-use crate::revision::Lifecycle;
-use crate::types::{Binding, Change, Progress, RequestKey, Sent, StreamId, StreamKind, params_of};
+use crate::meta;
+use crate::outcome::{Sent, encode_params};
+use crate::rules::{self, Handler, Kind, Target};
+use crate::stream::{Binding, RequestKey, StreamId};
 
-impl<C> ServerEndpoint<C> {
-    /// Says how far a request has come; nothing leaves when its sender did not ask for it.
+/// Where a message of the server goes, and to whom.
+pub(super) struct Destination {
+    pub(super) client: Arc<ClientContext>,
+    pub(super) stream: StreamId,
+    about: Option<RequestKey>,
+    /// Filter of the subscription, if the request is one.
+    subscription: Option<Filter>,
+}
+
+impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    /// Tells how far a request has come; nothing leaves if its sender did not ask for it.
     ///
     /// # Errors
-    /// [`SendError::Progress`] when it does not increase.
+    /// [`SendError::Progress`] if it does not increase, [`SendError::UnknownRequest`] after the answer.
     pub fn progress(&mut self, of: RequestKey, progress: &Progress) -> Result<Sent, SendError> {
-        let full = self.outbox.full(&self.config.limits).is_some();
-        let Some(serving) = self.served.get_mut(of) else {
-            return self.gone(of);
+        let Some(request) = self.core.in_flight.get(of) else {
+            return self.not_in_flight(of);
         };
-        let Some(token) = serving.rest.token.clone() else {
+        let Some(token) = &request.token else {
             return Ok(Sent::Suppressed);
         };
-        let done = progress.done;
-        if serving.rest.progress.is_some_and(|last| done <= last) {
-            return Err(SendError::Progress);
-        }
-        let rules = serving.rest.caller.rules;
-        let call =
-            builtin_notifications::progress(rules, &token, progress).ok_or(SendError::Progress)?;
-        if full {
-            return Ok(Sent::Dropped);
-        }
-        serving.rest.progress = Some(done);
-        let address = Address::on(serving.stream).about(of);
-        Ok(self.say(address, call))
+        let spec = request.role.client.spec;
+        let params = progress_params(spec, token, progress).ok_or(SendError::Progress)?;
+        self.notify(Scope::During(of), PROGRESS, Some(params))
     }
 
-    /// Logs something: to whoever has sent a request, or to the client as such.
+    /// Logs something: to the sender of a request, or to the client as such.
     ///
-    /// Up to 2025-11-25 at the level that the client has chosen; from 2026-07-28 on at the level that the request has asked
-    /// for, and never outside of one.
+    /// Up to 2025-11-25 at the level that the client has chosen; from 2026-07-28 on at the level that the request asks for, and
+    /// never outside of one.
     ///
     /// # Errors
-    /// [`SendError`] when the server has not declared `logging`, or there is nobody to say it to.
+    /// [`SendError`] if the server has not declared `logging`, or no client can be told.
     pub fn log(
         &mut self,
         scope: Scope,
@@ -61,89 +59,68 @@ impl<C> ServerEndpoint<C> {
         logger: Option<&str>,
         data: impl Into<Json>,
     ) -> Result<Sent, SendError> {
-        let Some((caller, _)) = self.listening(scope)? else {
-            return Ok(Sent::Suppressed);
-        };
-        let wanted = match caller.rules.lifecycle() {
-            Lifecycle::Discover => caller.level,
-            Lifecycle::Initialize => Some(self.level.unwrap_or(self.config.log_level)),
-        };
-        if wanted.is_none_or(|wanted| level < wanted) {
-            return Ok(Sent::Suppressed);
-        }
         let mut params =
             JsonObject::from_iter([("level", Json::string(level.name())), ("data", data.into())]);
         if let Some(logger) = logger {
             params.insert("logger", Json::string(logger));
         }
-        self.notify(scope, "notifications/message", Some(params))
+        self.notify(scope, MESSAGE, Some(params))
+    }
+
+    /// Returns true if a log of this level would leave, so that a program need not write it otherwise.
+    pub fn logs(&self, scope: Scope, level: Level) -> bool {
+        let destination = self.destination(scope);
+        destination.is_ok_and(|destination| self.wants_log(&destination.client, level))
+    }
+
+    fn wants_log(&self, client: &ClientContext, level: Level) -> bool {
+        let wanted = match client.is_discover() {
+            true => client.level,
+            false => Some(self.level.unwrap_or(self.settings.log_level)),
+        };
+        wanted.is_some_and(|wanted| level >= wanted)
     }
 
     /// Sends a notification.
     ///
     /// # Errors
-    /// [`SendError`] when the revision has no such notification of a server, the server has not declared what it needs,
-    /// or there is nobody to say it to.
+    /// [`SendError`] if the revision has no such notification of a server, the server has not declared what it needs, it does
+    /// not belong there, or no client can be told.
     pub fn notify(
         &mut self,
         scope: Scope,
         method: &str,
         params: Option<JsonObject>,
     ) -> Result<Sent, SendError> {
-        let Some((caller, address)) = self.listening(scope)? else {
-            return Ok(Sent::Suppressed);
+        let destination = match (self.destination(scope), scope) {
+            (Err(SendError::UnknownRequest), Scope::During(key)) => {
+                return self.not_in_flight(key);
+            }
+            (destination, _) => destination?,
         };
-        let vendor =
-            caller.rules.client.notification(method) || caller.rules.client.request(method);
-        let modern = caller.rules.lifecycle() == Lifecycle::Discover;
-        let extension = self.config.extensions.of_notification(method);
-        if let Some(extension) = extension.filter(|_| modern)
-            && !extension.declared(&caller.agreed.capabilities)
-        {
-            return Err(SendError::Capability {
-                method: method.to_owned(),
-                capability: extension.capability(),
-            });
-        }
-        let ours = modern && extension.is_some();
-        let ours = ours
-            || self
-                .config
-                .extensions
-                .notifications
-                .iter()
-                .any(|known| known == method);
-        if !caller.rules.server.notification(method) && (vendor || !ours) {
-            return Err(SendError::Method {
-                method: method.to_owned(),
-                revision: caller.rules.revision,
-            });
-        }
-        if let Some(lacking) = capability::of_notification(method, &self.config.capabilities) {
-            return Err(SendError::Capability {
-                method: method.to_owned(),
-                capability: lacking.capability,
-            });
-        }
-        // Before `initialized` a server sends nothing but logs (`basic/lifecycle`, "Initialization").
-        let early = caller.rules.lifecycle() == Lifecycle::Initialize && !self.state.is_operating();
-        if early && scope == Scope::Peer && method != "notifications/message" {
+        let target = match scope {
+            Scope::Peer => Target::Peer,
+            Scope::During(_) => Target::Request(destination.subscription.as_ref()),
+        };
+        let rules = destination.client.rules(&self.settings);
+        let handler = rules.sending_notification(method, params.as_ref(), target)?;
+        // Before `notifications/initialized` a server sends nothing but logs (`basic/lifecycle`, "Initialization").
+        let early = !destination.client.is_discover() && !self.state.is_operating();
+        if early && scope == Scope::Peer && !self.may_notify_early(method) {
             return Err(SendError::NotReady);
         }
-        if self.outbox.full(&self.config.limits).is_some() {
+        if !self.wants(handler, scope, &destination.client, params.as_ref())? {
+            return Ok(Sent::Suppressed);
+        }
+        if self.is_full(destination.stream) {
             return Ok(Sent::Dropped);
         }
-        if method == COMPLETE && !self.elicited.complete(params.as_ref()) {
-            return Err(SendError::Params {
-                method: method.to_owned(),
-                reason: "`elicitationId` has to be one that this client was asked with".to_owned(),
-            });
-        }
-        let params = self.tagged(scope, params);
-        Ok(self.say(address, Call::new(method, params)))
+        self.record_notification(handler, scope, method, params.as_ref())?;
+        let params = self.with_subscription(&destination, params);
+        Ok(self.send_notification(&destination, Call::new(method, params)))
     }
 
-    /// Sends a notification of a generated type, of the revision that is spoken.
+    /// Sends a notification of a generated type, of the revision that the client speaks.
     ///
     /// # Errors
     /// As [`notify`](Self::notify).
@@ -155,100 +132,215 @@ impl<C> ServerEndpoint<C> {
     where
         N::Params: EncodeParams,
     {
-        let params = params_of(N::METHOD, params)?;
+        let params = encode_params(N::METHOD, params)?;
         self.notify(scope, N::METHOD, params)
     }
 
-    /// Announces a change to everybody who wants to know: subscribers of a resource, listeners, and a client of a session
-    /// whose server has declared `listChanged`. Gives how many messages leave.
+    /// Announces a change to every client that wants to know: subscribers of a resource, listeners, and the client of a session
+    /// whose server has declared `listChanged`. Returns how many messages leave.
+    ///
+    /// While a session over Streamable HTTP has no standalone stream, the change waits for the next one, each change once.
     pub fn publish(&mut self, change: &Change) -> usize {
-        let mut count = self.publish_to_listeners(change);
+        let mut count = self.publish_to_subscriptions(change);
         let wanted = match change {
             Change::Resource(uri) => self.subscriptions.contains(uri),
-            _ => true,
+            Change::Tools | Change::Prompts | Change::Resources => true,
         };
         if wanted && self.state.is_operating() {
-            let params = match change {
-                Change::Resource(uri) => Some(JsonObject::from_iter([("uri", Json::string(uri))])),
-                _ => None,
-            };
-            let sent = self.notify(Scope::Peer, change.method(), params);
-            count += usize::from(sent == Ok(Sent::Queued));
+            let method = change.method();
+            match self.notify(Scope::Peer, method, change.params()) {
+                Ok(Sent::Queued) => count += 1,
+                Err(SendError::NoStream) if self.may_announce(change) => {
+                    self.subscriptions.keep(change);
+                }
+                _ => {}
+            }
         }
         count
     }
 
-    /// What is said to a listener names its subscription (2026-07-28, `basic/patterns/subscriptions`).
-    fn tagged(&self, scope: Scope, params: Option<JsonObject>) -> Option<JsonObject> {
-        let Scope::During(key) = scope else {
+    /// Returns true if the session's client may be told of a change.
+    fn may_announce(&self, change: &Change) -> bool {
+        let params = change.params();
+        let announced = self.state.client().map(|client| {
+            let rules = client.rules(&self.settings);
+            rules.sending_notification(change.method(), params.as_ref(), Target::Peer)
+        });
+        self.core.binding == Binding::StreamableHttp && announced.is_some_and(|rule| rule.is_ok())
+    }
+
+    /// Sends the changes that waited for a standalone stream.
+    pub(super) fn send_kept_changes(&mut self, stream: StreamId) {
+        if self.core.streams.standalone() != Some(stream) {
+            return;
+        }
+        for change in self.subscriptions.take_kept() {
+            // A subscription that has ended in the meantime is not told.
+            self.publish(&change);
+        }
+    }
+
+    /// Returns false if nobody wants the notification; refuses parameters that break the rules of the typed function.
+    fn wants(
+        &self,
+        handler: Handler,
+        scope: Scope,
+        client: &ClientContext,
+        params: Option<&JsonObject>,
+    ) -> Result<bool, SendError> {
+        match (handler, scope) {
+            (Handler::Log, _) => {
+                let log = log_message(params).ok_or_else(|| unfit(MESSAGE, "level and data"))?;
+                Ok(self.wants_log(client, log.level))
+            }
+            (Handler::Progress, Scope::Peer) => Err(SendError::Placement {
+                method: PROGRESS.to_owned(),
+            }),
+            (Handler::Progress, Scope::During(key)) => {
+                let request = self.core.in_flight.get(key);
+                let request = request.ok_or(SendError::UnknownRequest)?;
+                let Some(token) = &request.token else {
+                    return Ok(false);
+                };
+                let [named, done] = params.map_or([None; 2], |params| {
+                    params.view().find_each(["progressToken", "progress"])
+                });
+                if named.map(JsonRef::text) != Some(token.text()) {
+                    return Err(unfit(PROGRESS, "the progress token of the request"));
+                }
+                let done: Option<f64> = done.and_then(as_f64);
+                match (done, request.progress) {
+                    (None, _) => Err(unfit(PROGRESS, "a number as progress")),
+                    (Some(done), Some(last)) if done <= last => Err(SendError::Progress),
+                    _ => Ok(true),
+                }
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Records what a notification changes.
+    fn record_notification(
+        &mut self,
+        handler: Handler,
+        scope: Scope,
+        method: &str,
+        params: Option<&JsonObject>,
+    ) -> Result<(), SendError> {
+        match (handler, scope) {
+            (Handler::Progress, Scope::During(key)) => {
+                let done = params.and_then(|params| as_f64(params.view().find("progress")?));
+                if let Some(request) = self.core.in_flight.get_mut(key) {
+                    request.progress = done;
+                }
+                Ok(())
+            }
+            (Handler::ElicitationComplete, _) => match self.core.elicitations.complete(params) {
+                true => Ok(()),
+                false => Err(unfit(
+                    method,
+                    "the `elicitationId` of an elicitation of this client",
+                )),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn is_full(&self, stream: StreamId) -> bool {
+        let (streams, limits) = (&self.core.streams, &self.core.limits);
+        streams.full_for_program(limits).is_some() || streams.full(stream, limits).is_some()
+    }
+
+    fn may_notify_early(&self, method: &str) -> bool {
+        let side = mcp_exact_revisions::Side::Server;
+        rules::before_negotiation(Kind::Notification, side, method).is_some()
+    }
+
+    /// What is sent to a subscriber names its subscription (2026-07-28, `basic/patterns/subscriptions`).
+    fn with_subscription(
+        &self,
+        destination: &Destination,
+        params: Option<JsonObject>,
+    ) -> Option<JsonObject> {
+        let (Some(key), Some(_)) = (destination.about, &destination.subscription) else {
             return params;
         };
-        let serving = self.served.get(key);
-        let Some(serving) = serving.filter(|serving| serving.rest.listening.is_some()) else {
+        let Some(request) = self.core.in_flight.get(key) else {
             return params;
         };
         let mut params = params.unwrap_or_default();
-        let meta = params.get("_meta");
-        let meta = meta.and_then(|meta| JsonObject::try_from(meta).ok());
-        let mut meta = meta.unwrap_or_default();
-        meta.insert(crate::meta::SUBSCRIPTION_ID, Json::from_encode(&serving.id));
-        params.insert("_meta", meta);
+        let named = params.view().find("_meta").and_then(JsonRef::object);
+        let mut named = named.unwrap_or_default().to_object();
+        named.insert(meta::SUBSCRIPTION_ID, Json::from_encode(&request.id));
+        params.insert("_meta", named);
         Some(params)
     }
 
-    pub(super) fn say(&mut self, address: Address, call: Call) -> Sent {
-        if !self.streams.contains_key(&address.on) {
-            return Sent::Suppressed;
-        }
-        self.outbox.frame(address, message::notification(call));
-        Sent::Queued
+    pub(super) fn send_notification(&mut self, destination: &Destination, call: Call) -> Sent {
+        let mut frame = Frame::new(destination.stream, message::notification(call));
+        frame.about = destination.about;
+        self.core.push(frame)
     }
 
-    /// What became of a message about a request that is not being served any more.
-    fn gone(&self, key: RequestKey) -> Result<Sent, SendError> {
-        match self.served.was_cancelled(key) {
+    /// What became of a message about a request that is not in flight.
+    fn not_in_flight(&self, key: RequestKey) -> Result<Sent, SendError> {
+        match self.core.in_flight.was_cancelled(key) {
             true => Ok(Sent::Suppressed),
             false => Err(SendError::UnknownRequest),
         }
     }
 
-    /// Whom a message is for; `None` when its request was cancelled.
-    fn listening(&self, scope: Scope) -> Result<Option<(Arc<Caller>, Address)>, SendError> {
-        match (self.addressed(scope), scope) {
-            (Err(SendError::UnknownRequest), Scope::During(key)) => self.gone(key).map(|_| None),
-            (addressed, _) => addressed.map(Some),
-        }
+    pub(super) fn target(&self, scope: Scope) -> Result<Destination, SendError> {
+        self.destination(scope)
     }
 
     /// Whom a message is for, and where it goes.
-    pub(super) fn addressed(&self, scope: Scope) -> Result<(Arc<Caller>, Address), SendError> {
+    fn destination(&self, scope: Scope) -> Result<Destination, SendError> {
         match scope {
             Scope::During(key) => {
-                let serving = self.served.get(key).ok_or(SendError::UnknownRequest)?;
-                let address = Address::on(serving.stream).about(key);
-                Ok((Arc::clone(&serving.rest.caller), address))
+                let request = self.core.in_flight.get(key);
+                let request = request.ok_or(SendError::UnknownRequest)?;
+                Ok(Destination {
+                    client: Arc::clone(&request.role.client),
+                    stream: request.stream,
+                    about: Some(key),
+                    subscription: request.role.subscription.clone(),
+                })
             }
             Scope::Peer => {
-                if matches!(self.state, super::State::Closed) {
+                if self.is_closed() {
                     return Err(SendError::Closed);
                 }
-                let caller = self.state.caller().ok_or(SendError::NotReady)?;
-                let on = self.standalone().ok_or(SendError::NoStream)?;
-                Ok((Arc::clone(caller), Address::on(on)))
+                let client = self.state.client().ok_or(SendError::NotReady)?;
+                let stream = self.standalone().ok_or(SendError::NoStream)?;
+                Ok(Destination {
+                    client: Arc::clone(client),
+                    stream,
+                    about: None,
+                    subscription: None,
+                })
             }
         }
     }
 
-    /// The one stream for what belongs to no request: each message goes to one stream only.
-    pub(super) fn standalone(&self) -> Option<StreamId> {
-        if self.binding == Binding::Duplex {
-            return self
-                .streams
-                .contains_key(&StreamId::DUPLEX)
-                .then_some(StreamId::DUPLEX);
+    /// The one stream for what belongs to no request: each message goes to one stream only, the newest.
+    fn standalone(&self) -> Option<StreamId> {
+        let streams = &self.core.streams;
+        match self.core.binding {
+            Binding::Duplex => Some(StreamId::DUPLEX).filter(|stream| streams.is_open(*stream)),
+            Binding::StreamableHttp | Binding::HttpSse => streams.standalone(),
         }
-        let mut streams = self.streams.iter();
-        let found = streams.find(|(_, kind)| **kind == StreamKind::Standalone);
-        found.map(|(stream, _)| *stream)
+    }
+}
+
+fn as_f64(value: JsonRef<'_>) -> Option<f64> {
+    let number: mcp_exact_wire::Number = value.decode_as().ok()?;
+    Some(number.as_f64())
+}
+
+fn unfit(method: &str, needed: &str) -> SendError {
+    SendError::Params {
+        method: method.to_owned(),
+        reason: format!("it needs {needed}"),
     }
 }

@@ -1,26 +1,29 @@
-//! Requests of a server's own: questions outside of a reply, and pings (up to 2025-11-25).
+//! Requests of the server outside of a reply, and pings (up to 2025-11-25).
 //!
-//! Takes what the program wants to know; checks that the client may be asked, by revision, capability, state and bounds,
-//! before anything leaves. From 2026-07-28 on a server sends no requests: [`Reply::InputRequired`](crate::Reply::InputRequired) asks there.
+//! Takes what the program wants to know; checks that the client may be asked before anything leaves. From 2026-07-28 on a server
+//! sends no requests: [`Reply::InputRequired`](crate::Reply::InputRequired) serves clients of every revision.
 
-use mcp_exact_wire::{EncodeParams, JsonObject, Request};
+use mcp_exact_revisions::Side;
+use mcp_exact_wire::{EncodeParams, Json, JsonObject, Request};
 
-use super::answer::fits;
 use super::incoming::Scope;
 use super::{Purpose, ServerEndpoint};
 use crate::Time;
+use crate::builtin_notifications::Cancel;
 use crate::client::CallOptions;
+use crate::core::{Frame, NewRequest, PendingRequest};
 use crate::error::SendError;
 use crate::limits::{Limit, RequestTimeout};
-use crate::pending::NewRequest;
-use crate::types::{RequestKey, params_of};
+use crate::message;
+use crate::outcome::{Outcome, encode_params};
+use crate::rules::{self, Kind};
+use crate::stream::RequestKey;
 
-impl<C> ServerEndpoint<C> {
-    /// Sends a request of this side, such as `roots/list`; [`ServerEvent::Completed`](crate::ServerEvent::Completed) follows, exactly
-    /// once. During a request it goes where the answer of that one will go (`basic/transports`, "Sending Messages").
+impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    /// Sends a request of the server, such as `roots/list`; [`ServerEvent::Completed`](crate::ServerEvent::Completed) follows,
+    /// exactly once. During a request it goes where the answer of that request goes (`basic/transports`, "Sending Messages").
     ///
-    /// Before `initialized` it waits (`basic/lifecycle`, "Initialization"). To ask in the middle of a request, and clients of
-    /// every revision alike, reply with [`Reply::InputRequired`](crate::Reply::InputRequired).
+    /// Before `notifications/initialized` it waits (`basic/lifecycle`, "Initialization").
     ///
     /// # Errors
     /// [`SendError`]; nothing has left then.
@@ -32,44 +35,40 @@ impl<C> ServerEndpoint<C> {
         options: CallOptions,
         now: Time,
     ) -> Result<RequestKey, SendError> {
-        self.advance(now);
-        let (caller, address) = self.addressed(scope)?;
-        let rules = caller.rules;
-        let ours = self.config.extensions.requests.iter();
-        let vendor = ours.clone().any(|known| known == method) && !rules.client.request(method);
-        // Extensions add no requests of servers where there are none.
-        let asks = rules.server.request("ping");
-        if !asks || !(rules.server.request(method) || vendor) {
-            return Err(SendError::Method {
-                method: method.to_owned(),
-                revision: rules.revision,
-            });
-        }
-        fits(&caller, method, params.as_ref())?;
-        if !self.streams.contains_key(&address.on) {
+        self.core.advance(now);
+        let target = self.target(scope)?;
+        let rules = target.client.rules(&self.settings);
+        rules.sending_request(method, params.as_ref())?;
+        if !self.core.streams.is_open(target.stream) || self.draining {
             return Err(SendError::NoStream);
         }
-        if self.sent.len() >= self.config.limits.pending {
+        if self.core.pending.len() >= self.core.limits.pending {
             return Err(SendError::Limit(Limit::Pending));
         }
-        if let Some(limit) = self.outbox.full(&self.config.limits) {
+        let full = self.core.streams.full_for_program(&self.core.limits);
+        let full = full.or_else(|| self.core.streams.full(target.stream, &self.core.limits));
+        if let Some(limit) = full {
             return Err(SendError::Limit(limit));
         }
-        self.elicited.note(method, params.as_ref());
-        let key = self.key();
-        let opening = NewRequest {
+        self.core.elicitations.record(method, params.as_ref());
+        let during = match scope {
+            Scope::During(key) => Some(key),
+            Scope::Peer => None,
+        };
+        let key = self.core.new_key();
+        let new = NewRequest {
             key,
             method: method.to_owned(),
-            stream: address.on,
-            timeout: options.timeout.unwrap_or(self.config.request_timeout),
+            stream: target.stream,
+            timeout: options.timeout.unwrap_or(self.settings.request_timeout),
             progress: options.progress,
-            purpose: Purpose::Program,
+            purpose: Purpose::Program { during },
         };
-        self.send_request(opening, params, address);
+        self.send_request(new, params, during);
         Ok(key)
     }
 
-    /// Sends a request of a generated type, of the revision that is spoken.
+    /// Sends a request of a generated type, of the revision that the client speaks.
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -83,14 +82,14 @@ impl<C> ServerEndpoint<C> {
     where
         Q::Params: EncodeParams,
     {
-        let params = params_of(Q::METHOD, params)?;
+        let params = encode_params(Q::METHOD, params)?;
         self.request(scope, Q::METHOD, params, options, now)
     }
 
     /// Asks whether the client is there (up to 2025-11-25).
     ///
     /// # Errors
-    /// [`SendError`] when nobody can be asked.
+    /// As [`request`](Self::request).
     pub fn ping(&mut self, timeout: RequestTimeout, now: Time) -> Result<RequestKey, SendError> {
         let options = CallOptions {
             timeout: Some(timeout),
@@ -99,20 +98,42 @@ impl<C> ServerEndpoint<C> {
         self.request(Scope::Peer, "ping", None, options, now)
     }
 
-    /// Cancels a request of this side; [`Outcome::Cancelled`](crate::Outcome::Cancelled) follows.
+    /// Cancels a request of the server; [`Outcome::Cancelled`] follows. Nothing happens if it has ended.
     pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
-        self.advance(now);
-        let id = self.sent.id_of(key);
-        let own = |id: &u64| {
-            let request = self.sent.get(*id);
-            request.is_some_and(|request| matches!(request.purpose, Purpose::Program))
-        };
-        let Some(id) = id.filter(own) else {
+        self.core.advance(now);
+        let request = self.core.pending.get(key);
+        let program =
+            |request: &PendingRequest<Purpose>| matches!(request.purpose, Purpose::Program { .. });
+        if !request.is_some_and(program) {
+            return;
+        }
+        if let Some(request) = self.core.pending.take(key) {
+            self.send_cancelled(&request, reason);
+            self.request_ended(request, Outcome::Cancelled);
+        }
+    }
+
+    /// Returns true if a request may be sent before `notifications/initialized`.
+    pub(super) fn may_leave_early(&self, method: &str) -> bool {
+        rules::before_negotiation(Kind::Request, Side::Server, method).is_some()
+    }
+
+    /// Tells the client that an answer is not wanted any more, unless the request has not even left.
+    pub(super) fn send_cancelled(&mut self, request: &PendingRequest<Purpose>, reason: &str) {
+        let streams = &mut self.core.streams;
+        if streams.withdraw_request(request.stream, request.key) || !streams.is_open(request.stream)
+        {
+            return;
+        }
+        let Some(id) = request.wire_id() else {
             return;
         };
-        if let Some(request) = self.sent.take(id) {
-            self.tell_cancelled(id, &request, reason);
-            self.request_ended(request, crate::Outcome::Cancelled);
-        }
+        let call = Cancel::call(Json::from(id), reason);
+        let mut frame = Frame::new(request.stream, message::notification(call));
+        frame.about = match request.purpose {
+            Purpose::Input { of, .. } => Some(of),
+            Purpose::Program { during } => during,
+        };
+        self.core.push(frame.reserved());
     }
 }

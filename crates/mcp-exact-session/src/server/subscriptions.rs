@@ -1,37 +1,43 @@
-//! Resources that the client of a session is subscribed to (`server/resources`, "Subscriptions").
+//! What the client of a session is subscribed to (up to 2025-11-25: `server/resources`, "Subscriptions"), and the changes that
+//! wait for a stream.
 //!
-//! Takes URIs, each once; counts their bytes. Asks nobody whether there is room for one more.
+//! Takes URIs, each once; counts their bytes. The caller checks the limits.
 
 use std::collections::BTreeSet;
 
+use crate::change::Change;
+
 #[derive(Debug, Default)]
-pub(super) struct Subscribed {
+pub(super) struct Subscriptions {
     uris: BTreeSet<String>,
     bytes: usize,
+    /// Changes that were published while no stream could carry them, each once: a standalone stream that is opened later gets
+    /// them. They are limited by what there is to subscribe to.
+    kept: Vec<Change>,
 }
 
-impl Subscribed {
-    /// Whether the URI was not there before.
-    pub(super) fn insert(&mut self, uri: String) -> bool {
+impl Subscriptions {
+    /// Adds a URI.
+    pub(super) fn insert(&mut self, uri: String) {
         let bytes = uri.len();
-        let new = self.uris.insert(uri);
-        if new {
+        if self.uris.insert(uri) {
             self.bytes += bytes;
         }
-        new
     }
 
-    /// Whether the URI was there.
-    pub(super) fn remove(&mut self, uri: &str) -> bool {
-        let there = self.uris.remove(uri);
-        if there {
+    /// Removes a URI.
+    pub(super) fn remove(&mut self, uri: &str) {
+        if self.uris.remove(uri) {
             self.bytes -= uri.len();
         }
-        there
     }
 
     pub(super) fn contains(&self, uri: &str) -> bool {
         self.uris.contains(uri)
+    }
+
+    pub(super) fn uris(&self) -> impl Iterator<Item = &str> {
+        self.uris.iter().map(String::as_str)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -40,5 +46,16 @@ impl Subscribed {
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Keeps a change for the next stream.
+    pub(super) fn keep(&mut self, change: &Change) {
+        if !self.kept.contains(change) {
+            self.kept.push(change.clone());
+        }
+    }
+
+    pub(super) fn take_kept(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.kept)
     }
 }

@@ -20,7 +20,7 @@ fn roots(names: &[&str]) -> Reply {
         .iter()
         .map(|name| ((*name).to_owned(), InputRequest::new("roots/list", None)));
     Reply::InputRequired {
-        asks: asks.collect(),
+        requests: asks.collect(),
         state: Some("so far".into()),
     }
 }
@@ -42,12 +42,12 @@ fn a_request_is_raised_again_once_all_questions_have_ended() {
     server.send(&json!({ "jsonrpc": "2.0", "id": asked[0]["id"], "error": error }));
     let again = server.request();
     assert_eq!(
-        (again.key, again.round, again.state.as_deref()),
+        (again.key, again.retries, again.state.as_deref()),
         (key, 1, Some("so far"))
     );
-    assert!(matches!(again.answers.get("a"), Some(Outcome::Error(e)) if e.code() == Some(-1)));
-    assert!(again.answers.result("b").is_some());
-    assert_eq!(again.answers.get("c"), None);
+    assert!(matches!(again.responses.get("a"), Some(Outcome::Error(e)) if e.code() == Some(-1)));
+    assert!(again.responses.result("b").is_some());
+    assert_eq!(again.responses.get("c"), None);
     let done = Reply::Result(result(json!({ "content": [] })));
     server
         .machine
@@ -73,25 +73,25 @@ fn questions_have_bounds_and_names_of_their_own() {
         Err(SendError::InputRequests(_))
     ));
     let long = Reply::InputRequired {
-        asks: Vec::new(),
+        requests: Vec::new(),
         state: Some("x".repeat(9)),
     };
     assert_eq!(reply(long), Err(SendError::Limit(Limit::StateBytes)));
     let nothing = Reply::InputRequired {
-        asks: Vec::new(),
+        requests: Vec::new(),
         state: None,
     };
     assert!(matches!(reply(nothing), Err(SendError::InputRequests(_))));
     let other = vec![("a".to_owned(), InputRequest::new("tools/list", None))];
     let other = Reply::InputRequired {
-        asks: other,
+        requests: other,
         state: None,
     };
     assert!(matches!(reply(other), Err(SendError::Method { .. })));
     assert!(server.drain().is_empty(), "nothing has left");
     // A state alone comes back at once.
     let wait = Reply::InputRequired {
-        asks: Vec::new(),
+        requests: Vec::new(),
         state: Some("s".into()),
     };
     server.machine.reply(key, wait, server.now).expect("it may");

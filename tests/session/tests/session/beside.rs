@@ -119,7 +119,7 @@ fn prog_token_of_a_server_stands_beside_what_the_program_says_in_meta() {
             let (now, params) = (server.now, said.clone().map(object));
             server
                 .machine
-                .request(Scope::Peer, "roots/list", params, options, now)
+                .request(Scope::Peer, "roots/list", params, options.clone(), now)
                 .expect("declared");
             let text = server.texts().remove(0);
             let sent: Value = serde_json::from_str(&text).expect("JSON");
@@ -132,9 +132,10 @@ fn prog_token_of_a_server_stands_beside_what_the_program_says_in_meta() {
         // A token of the program's is not sent beside the machine's, whether it is refused or replaced.
         let now = server.now;
         let own = object(json!({ "_meta": { "progressToken": "mine" } }));
-        let sent = server
-            .machine
-            .request(Scope::Peer, "roots/list", Some(own), options, now);
+        let sent =
+            server
+                .machine
+                .request(Scope::Peer, "roots/list", Some(own), options.clone(), now);
         let texts = server.texts();
         assert_eq!(sent.is_ok(), texts.len() == 1);
         for text in texts {
@@ -148,9 +149,9 @@ fn prog_token_of_a_server_stands_beside_what_the_program_says_in_meta() {
 fn hints(revision: &str, binding: Binding) -> HttpHints {
     let capabilities = json!({ "tools": {} });
     let agreed = agreed_on(revision, capabilities);
-    let config = std::sync::Arc::new(client_config(&[revision]));
-    let mut client =
-        ClientEndpoint::resume(config, binding, agreed, 0, Time::ZERO).expect("offered");
+    let config = client_config(&[revision]).build().expect("a configuration");
+    let mut client = ClientEndpoint::resume(config, binding, Snapshot::new(agreed, 0), Time::ZERO)
+        .expect("offered");
     let next = |client: &mut ClientEndpoint, method: &str, params: Value| {
         client
             .request(
@@ -161,7 +162,10 @@ fn hints(revision: &str, binding: Binding) -> HttpHints {
             )
             .expect("it leaves");
         let mut out = Vec::new();
-        let Some(Transmit::Frame { on, http, .. }) = client.poll_transmit(&mut out) else {
+        let Some(Transmit::Frame {
+            stream: on, http, ..
+        }) = client.poll_transmit(&mut out)
+        else {
             panic!("nothing leaves");
         };
         let sent: Value = serde_json::from_slice(&out).expect("JSON");

@@ -124,7 +124,14 @@ fn canc_questions_end_with_the_request_that_asks() {
     let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
     server
         .machine
-        .reply(key, Reply::InputRequired { asks, state: None }, server.now)
+        .reply(
+            key,
+            Reply::InputRequired {
+                requests: asks,
+                state: None,
+            },
+            server.now,
+        )
         .expect("it may ask");
     let question = server.drain().remove(0);
     assert_eq!(question["method"], "roots/list");
@@ -211,15 +218,22 @@ fn a_question_that_nobody_answers_times_out_and_the_request_goes_on() {
     let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
     server
         .machine
-        .reply(key, Reply::InputRequired { asks, state: None }, server.now)
+        .reply(
+            key,
+            Reply::InputRequired {
+                requests: asks,
+                state: None,
+            },
+            server.now,
+        )
         .expect("it may ask");
     let question = server.drain().remove(0);
     let deadline = server.machine.poll_timeout().expect("a deadline");
     server.machine.handle_timeout(deadline);
     assert_eq!(server.drain()[0]["params"]["requestId"], question["id"]);
     let request = server.request();
-    assert_eq!(request.answers.get("a"), Some(&Outcome::TimedOut));
-    assert_eq!((request.key, request.round), (key, 1));
+    assert_eq!(request.responses.get("a"), Some(&Outcome::TimedOut));
+    assert_eq!((request.key, request.retries), (key, 1));
 }
 
 #[test]
@@ -261,7 +275,10 @@ fn canc_a_question_that_has_not_left_never_leaves() {
     server.send(&call(json!(1)));
     let key = server.request().key;
     let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
-    let reply = Reply::InputRequired { asks, state: None };
+    let reply = Reply::InputRequired {
+        requests: asks,
+        state: None,
+    };
     server
         .machine
         .reply(key, reply, server.now)

@@ -107,9 +107,14 @@ fn ask(
         "a".to_owned(),
         InputRequest::new(method, Some(object(params))),
     )];
-    let sent = server
-        .machine
-        .reply(key, Reply::InputRequired { asks, state: None }, server.now);
+    let sent = server.machine.reply(
+        key,
+        Reply::InputRequired {
+            requests: asks,
+            state: None,
+        },
+        server.now,
+    );
     assert_eq!(server.drain().len(), usize::from(sent.is_ok()));
     // Whatever became of it, the request can still be answered.
     if sent.is_err() {

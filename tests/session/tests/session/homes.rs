@@ -100,7 +100,13 @@ fn a_question_at_home_is_asked_as_the_client_understands_it() {
         request.input_request_as::<New, new::CreateMessageRequest>(&params, policy)
     });
     let asks = vec![("s".to_owned(), ask)];
-    let sent = server.reply(request.key, Reply::InputRequired { asks, state: None });
+    let sent = server.reply(
+        request.key,
+        Reply::InputRequired {
+            requests: asks,
+            state: None,
+        },
+    );
     assert_eq!(sent[0]["method"], "sampling/createMessage");
     assert_eq!(sent[0]["params"], sampling(json!({})));
     // What that revision cannot ask is refused whatever the policy is.
@@ -132,7 +138,13 @@ fn an_answer_of_the_client_comes_home() {
         ("s".to_owned(), ask),
         ("r".to_owned(), InputRequest::new("roots/list", None)),
     ];
-    let sent = server.reply(request.key, Reply::InputRequired { asks, state: None });
+    let sent = server.reply(
+        request.key,
+        Reply::InputRequired {
+            requests: asks,
+            state: None,
+        },
+    );
     server.send(&json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": sampled() }));
     let error = json!({ "code": 1, "message": "no" });
     server.send(&json!({ "jsonrpc": "2.0", "id": sent[1]["id"], "error": error }));
@@ -289,14 +301,15 @@ fn parameters_that_may_be_absent_are_an_option_wherever_they_are_typed() {
         ..old::PaginatedRequestParams::default()
     };
     for (params, expected) in [(None, None), (Some(page), Some(json!({ "cursor": "c" })))] {
-        let sent = client
-            .machine
-            .request_typed::<old::ListToolsRequest>(&params, options, now);
+        let sent =
+            client
+                .machine
+                .request_typed::<old::ListToolsRequest>(&params, options.clone(), now);
         sent.expect("it leaves");
         assert_eq!(client.drain()[0].get("params"), expected.as_ref());
         let sent = client.machine.request_as::<Old, old::ListToolsRequest>(
             &params,
-            options,
+            options.clone(),
             LossPolicy::Refuse,
             now,
         );

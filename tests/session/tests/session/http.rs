@@ -10,7 +10,7 @@ use mcp_exact_tests_session::*;
 /// An endpoint that serves sessions and single requests, and a client of it.
 struct Web {
     client: ClientEndpoint,
-    config: Arc<ServerConfig>,
+    settings: Arc<ServerSettings>,
     session: Option<ServerEndpoint<()>>,
     /// Which stream of the client the streams of the session answer.
     answers: BTreeMap<StreamId, StreamId>,
@@ -22,11 +22,11 @@ struct Web {
 
 impl Web {
     fn new(client: &[&str], server: &[&str]) -> Self {
-        let config = Arc::new(client_config(client));
+        let config = client_config(client).build().expect("a configuration");
         let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
         Self {
-            client: client.expect("a configuration"),
-            config: Arc::new(server_config(server)),
+            client,
+            settings: server_config(server).build().expect("a configuration"),
             session: None,
             answers: BTreeMap::new(),
             heard: Vec::new(),
@@ -42,7 +42,10 @@ impl Web {
             let mut body = Vec::new();
             while let Some(transmit) = self.client.poll_transmit(&mut body) {
                 busy = true;
-                if let Transmit::Frame { on, http, .. } = transmit {
+                if let Transmit::Frame {
+                    stream: on, http, ..
+                } = transmit
+                {
                     self.post(on, &http, &std::mem::take(&mut body));
                 }
             }
@@ -87,7 +90,7 @@ impl Web {
             self.session.as_ref().map(|_| "s".to_owned()),
         );
         let request = HttpRequest { headers };
-        match classify(&request, body, &self.config.offer) {
+        match classify(&request, body, &self.settings.offer) {
             Posted::Stateless => {
                 let mut server = self.server();
                 self.serve(&mut server, on, request, body);
@@ -104,13 +107,13 @@ impl Web {
                 }
                 None => self.fail(on, 400, b""),
             },
-            Posted::Refused { status, .. } => self.fail(on, status, b""),
+            Posted::Refused(refusal) => self.fail(on, refusal.status(true), b""),
         }
     }
 
     fn server(&self) -> ServerEndpoint<()> {
-        let config = Arc::clone(&self.config);
-        ServerEndpoint::new(config, Binding::StreamableHttp, Time::ZERO).expect("a configuration")
+        let config = Arc::clone(&self.settings);
+        ServerEndpoint::new(config, Binding::StreamableHttp, Time::ZERO)
     }
 
     fn serve(
@@ -131,7 +134,7 @@ impl Web {
             .expect("open");
         while let Some(event) = server.poll_event() {
             if let ServerEvent::Request(request) = event {
-                assert!(request.with().http.is_some());
+                assert!(request.context().http.is_some());
                 let reply = reply_to(&request);
                 server
                     .reply(request.key, reply, Time::ZERO)
@@ -141,7 +144,9 @@ impl Web {
         let mut frame = Vec::new();
         while let Some(transmit) = server.poll_transmit(&mut frame) {
             match transmit {
-                Transmit::Frame { on, http, .. } => {
+                Transmit::Frame {
+                    stream: on, http, ..
+                } => {
                     let to = self.answers[&on];
                     let status = http.status.unwrap_or(200);
                     self.statuses.push(status);
@@ -188,14 +193,14 @@ impl Web {
 }
 
 fn reply_to(request: &IncomingRequest<()>) -> Reply {
-    match (request.method(), request.answers.get("r")) {
+    match (request.method(), request.responses.get("r")) {
         ("tools/list", _) => Reply::Result(result(json!({ "tools": [] }))),
         ("tools/call", None) => Reply::InputRequired {
-            asks: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
+            requests: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
             state: Some("s".into()),
         },
         ("tools/call", Some(Outcome::Result(_))) => {
-            assert_eq!((request.round, request.state.as_deref()), (1, Some("s")));
+            assert_eq!((request.retries, request.state.as_deref()), (1, Some("s")));
             Reply::Result(result(json!({ "content": [] })))
         }
         _ => Reply::Error(PeerError::internal("unexpected")),
@@ -265,16 +270,22 @@ fn http_202_for_what_is_no_request() {
 
 #[test]
 fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
-    let config = Arc::new(server_config(&["2025-06-18"]));
+    let config = server_config(&["2025-06-18"])
+        .build()
+        .expect("a configuration");
     let known = SessionInfo {
         revision: Offer::of(["2025-06-18"]).expect("known").revisions[0],
         capabilities: object(json!({ "roots": {} })),
         info: None,
         instructions: None,
     };
-    let mut server: ServerEndpoint<()> =
-        ServerEndpoint::resume(config, Binding::StreamableHttp, known, 0, Time::ZERO)
-            .expect("offered");
+    let mut server: ServerEndpoint<()> = ServerEndpoint::resume(
+        config,
+        Binding::StreamableHttp,
+        Snapshot::new(known, 0),
+        Time::ZERO,
+    )
+    .expect("offered");
     assert_eq!(server.publish(&Change::Tools), 0, "no stream for it");
     assert_eq!(
         server.ping(RequestTimeout::default(), Time::ZERO),
@@ -295,6 +306,7 @@ fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
     let Some(ServerEvent::Request(request)) = server.poll_event() else {
         panic!("no request");
     };
+    // The change of before waited for the first stream; the newest one carries what comes now.
     assert_eq!(server.publish(&Change::Tools), 1);
     server
         .progress(request.key, &Progress::new(1.0))
@@ -312,7 +324,10 @@ fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
     let mut sent = Vec::new();
     let mut out = Vec::new();
     while let Some(Transmit::Frame {
-        on, about, last, ..
+        stream: on,
+        about,
+        last,
+        ..
     }) = server.poll_transmit(&mut out)
     {
         sent.push((on, about.is_some(), last));
@@ -322,6 +337,7 @@ fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
         sent,
         [
             (streams[0], false, false),
+            (streams[1], false, false),
             during(false),
             during(false),
             during(true)
@@ -338,7 +354,7 @@ fn sess_404_ends_the_session() {
         .request("tools/list", None, CallOptions::default(), Time::ZERO)
         .expect("it leaves");
     let mut out = Vec::new();
-    let Some(Transmit::Frame { on, .. }) = web.client.poll_transmit(&mut out) else {
+    let Some(Transmit::Frame { stream: on, .. }) = web.client.poll_transmit(&mut out) else {
         panic!("nothing left");
     };
     web.fail(on, 404, b"");
@@ -370,7 +386,7 @@ fn http_a_broken_stream_loses_its_request_and_closing_one_cancels_it() {
             .expect("it leaves");
         let mut out = Vec::new();
         match web.client.poll_transmit(&mut out) {
-            Some(Transmit::Frame { on, .. }) => (key, on),
+            Some(Transmit::Frame { stream: on, .. }) => (key, on),
             other => panic!("{other:?}"),
         }
     };

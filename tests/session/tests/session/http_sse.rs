@@ -1,20 +1,23 @@
 //! HTTP with SSE (2024-11-05, `basic/transports`): one stream of events, a POST for each message, and how a client comes there.
 //! The event `endpoint` is the transport's; the machines see messages only.
 
-use std::sync::Arc;
-
 use mcp_exact_tests_session::*;
 
 fn machines(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpoint<()>, StreamId) {
-    let client = Arc::new(client_config(&[revision]));
-    let server = Arc::new(server_config(&[revision]));
-    let mut client =
-        ClientEndpoint::new(client, Binding::HttpSse, None, Time::ZERO).expect("offered");
-    let mut server = ServerEndpoint::new(server, Binding::HttpSse, Time::ZERO).expect("offered");
+    let client = client_config(&[revision]).build().expect("a configuration");
+    let server = server_config(&[revision]).build().expect("a configuration");
+    let mut client = ClientEndpoint::new(client, Binding::HttpSse, None, Time::ZERO);
+    let mut server = ServerEndpoint::new(server, Binding::HttpSse, Time::ZERO);
     let theirs = server
         .open(StreamKind::Standalone)
         .expect("a stream of events");
     let events = client.open_standalone();
+    assert_eq!(
+        client.poll_transmit(&mut Vec::new()),
+        None,
+        "not before `endpoint`"
+    );
+    client.endpoint_known();
     (client, events, server, theirs)
 }
 
@@ -34,7 +37,7 @@ fn run(
     };
     for _ in 0..20 {
         while let Some(transmit) = client.poll_transmit(&mut out) {
-            let Transmit::Frame { on, .. } = transmit else {
+            let Transmit::Frame { stream: on, .. } = transmit else {
                 panic!("{transmit:?}");
             };
             assert_ne!(
@@ -64,9 +67,9 @@ fn run(
         }
         while let Some(event) = server.poll_event() {
             if let ServerEvent::Request(request) = event {
-                let reply = match request.answers.is_empty() {
+                let reply = match request.responses.is_empty() {
                     true if request.method() == "tools/call" => Reply::InputRequired {
-                        asks: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
+                        requests: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
                         state: None,
                     },
                     _ => Reply::Result(result(json!({ "content": [], "tools": [] }))),
@@ -77,7 +80,10 @@ fn run(
             }
         }
         while let Some(transmit) = server.poll_transmit(&mut out) {
-            let Transmit::Frame { on, last, .. } = transmit else {
+            let Transmit::Frame {
+                stream: on, last, ..
+            } = transmit
+            else {
                 panic!("{transmit:?}");
             };
             judge.frame(false, &out, revision(client, server));
@@ -122,7 +128,14 @@ fn sse_post_there_and_every_message_comes_on_the_stream_of_events() {
         assert_eq!(server.publish(&Change::Tools), 1);
         let told = run(&mut client, events, &mut server, theirs);
         assert!(
-            matches!(told[..], [ClientEvent::Changed(None, Change::Tools)]),
+            matches!(
+                told[..],
+                [ClientEvent::Changed {
+                    subscription: None,
+                    change: Change::Tools,
+                    ..
+                }]
+            ),
             "{told:?}"
         );
         // The POSTs are gone, the stream of events stays.
@@ -139,9 +152,10 @@ fn sse_without_a_stream_of_events_there_is_no_session() {
         "one stream only"
     );
     let message = initialize("2024-11-05", json!({})).to_string();
-    let config = Arc::new(server_config(&["2024-11-05"]));
-    let mut alone: ServerEndpoint<()> =
-        ServerEndpoint::new(config, Binding::HttpSse, Time::ZERO).expect("offered");
+    let config = server_config(&["2024-11-05"])
+        .build()
+        .expect("a configuration");
+    let mut alone: ServerEndpoint<()> = ServerEndpoint::new(config, Binding::HttpSse, Time::ZERO);
     let stream = alone.open(StreamKind::Post).expect("a stream");
     alone
         .receive(
@@ -188,7 +202,7 @@ fn sse_a_post_that_fails_ends_its_request() {
         client
             .request("tools/list", None, CallOptions::default(), Time::ZERO)
             .expect("it leaves");
-        let Some(Transmit::Frame { on, .. }) = client.poll_transmit(&mut Vec::new()) else {
+        let Some(Transmit::Frame { stream: on, .. }) = client.poll_transmit(&mut Vec::new()) else {
             panic!("nothing leaves");
         };
         let why = match broken {
@@ -211,9 +225,11 @@ fn sse_a_post_that_fails_ends_its_request() {
 
 #[test]
 fn sse_is_a_transport_of_sessions() {
-    let config = Arc::new(client_config(&["2026-07-28", "2025-06-18"]));
-    let mut client =
-        ClientEndpoint::new(config, Binding::HttpSse, None, Time::ZERO).expect("offered");
+    let config = client_config(&["2026-07-28", "2025-06-18"])
+        .build()
+        .expect("a configuration");
+    let mut client = ClientEndpoint::new(config, Binding::HttpSse, None, Time::ZERO);
+    client.endpoint_known();
     let mut out = Vec::new();
     client.poll_transmit(&mut out);
     let first: Value = serde_json::from_slice(&out).expect("JSON");
@@ -221,9 +237,10 @@ fn sse_is_a_transport_of_sessions() {
         (&first["method"], &first["params"]["protocolVersion"]),
         (&json!("initialize"), &json!("2025-06-18"))
     );
-    let config = Arc::new(client_config(&["2026-07-28"]));
-    let mut client =
-        ClientEndpoint::new(config, Binding::HttpSse, None, Time::ZERO).expect("offered");
+    let config = client_config(&["2026-07-28"])
+        .build()
+        .expect("a configuration");
+    let mut client = ClientEndpoint::new(config, Binding::HttpSse, None, Time::ZERO);
     assert_eq!(client.poll_transmit(&mut Vec::new()), None);
     let told = client.poll_event();
     assert!(
@@ -238,10 +255,12 @@ fn sse_is_a_transport_of_sessions() {
 #[test]
 fn sse_is_tried_when_a_post_of_initialize_is_refused_with_400_404_or_405() {
     let refused = |code: u16, body: &str| {
-        let config = Arc::new(client_config(&["2025-06-18"]));
+        let config = client_config(&["2025-06-18"])
+            .build()
+            .expect("a configuration");
         let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
-        let mut client = client.expect("offered");
-        let Some(Transmit::Frame { on, .. }) = client.poll_transmit(&mut Vec::new()) else {
+        let mut client = client;
+        let Some(Transmit::Frame { stream: on, .. }) = client.poll_transmit(&mut Vec::new()) else {
             panic!("nothing leaves");
         };
         let body = body.as_bytes().to_vec();

@@ -138,12 +138,12 @@ fn use_everything(pair: &mut Pair, revision: &str) {
     let progress = pair
         .heard
         .iter()
-        .filter(|event| matches!(event, ClientEvent::Progress(..)));
+        .filter(|event| matches!(event, ClientEvent::Progress { .. }));
     assert_eq!(progress.count(), 3, "{revision}");
     let logs = pair
         .heard
         .iter()
-        .filter(|event| matches!(event, ClientEvent::Log(..)));
+        .filter(|event| matches!(event, ClientEvent::Log { .. }));
     assert!(logs.count() >= 3, "{revision}");
     let violated = pair
         .heard

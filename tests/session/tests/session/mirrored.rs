@@ -1,8 +1,6 @@
 //! Tool parameters that are mirrored into headers, and answers that say what would be right (2026-07-28:
 //! `basic/transports/streamable-http`, "Custom Headers from Tool Parameters"; `basic/versioning`).
 
-use std::sync::Arc;
-
 use mcp_exact_tests_session::*;
 
 /// A client over HTTP whose server is the test.
@@ -16,10 +14,14 @@ type Post = (StreamId, HttpHints, Value);
 
 impl Http {
     fn new(config: ClientConfig) -> Self {
-        let machine =
-            ClientEndpoint::new(Arc::new(config), Binding::StreamableHttp, None, Time::ZERO);
+        let machine = ClientEndpoint::new(
+            config.build().expect("a configuration"),
+            Binding::StreamableHttp,
+            None,
+            Time::ZERO,
+        );
         let mut http = Self {
-            machine: machine.expect("a configuration"),
+            machine,
             events: Vec::new(),
             judge: Judge::default(),
         };
@@ -38,7 +40,9 @@ impl Http {
     fn post(&mut self) -> Post {
         let mut out = Vec::new();
         match self.machine.poll_transmit(&mut out) {
-            Some(Transmit::Frame { on, http, .. }) => {
+            Some(Transmit::Frame {
+                stream: on, http, ..
+            }) => {
                 let agreed = self.machine.session_info();
                 let agreed = agreed.map(|agreed| agreed.revision.as_str());
                 self.judge.frame(true, &out, agreed);

@@ -21,7 +21,11 @@ fn publish_reaches_a_peer_of_every_revision() {
             .heard
             .iter()
             .filter_map(|event| match event {
-                ClientEvent::Changed(None, change) => Some(change),
+                ClientEvent::Changed {
+                    subscription: None,
+                    change,
+                    ..
+                } => Some(change),
                 _ => None,
             })
             .collect();
@@ -65,14 +69,23 @@ fn notifications_of_a_client_reach_the_program_by_their_types() {
     pair.client
         .notify("notifications/roots/list_changed", None)
         .expect("declared");
-    for own in [
-        "notifications/initialized",
-        "notifications/cancelled",
-        "notifications/tools/list_changed",
-    ] {
+    for own in ["notifications/initialized", "notifications/cancelled"] {
         assert!(
-            matches!(pair.client.notify(own, None), Err(SendError::Method { .. })),
+            matches!(
+                pair.client.notify(own, None),
+                Err(SendError::Reserved { .. })
+            ),
             "{own}"
+        );
+    }
+    {
+        let theirs = "notifications/tools/list_changed";
+        assert!(
+            matches!(
+                pair.client.notify(theirs, None),
+                Err(SendError::Method { .. })
+            ),
+            "{theirs}"
         );
     }
     pair.run();

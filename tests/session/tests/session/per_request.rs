@@ -254,9 +254,9 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
         matches!(server.events()[..], [ServerEvent::Cancelled { key: stopped, .. }] if stopped == key)
     );
     // Over HTTP the end of the stream is the cancellation, and ids of different callers collide.
-    let config = std::sync::Arc::new(server_config(&[NEW]));
+    let config = server_config(&[NEW]).build().expect("a configuration");
     let mut server: ServerEndpoint<u8> =
-        ServerEndpoint::new(config, Binding::StreamableHttp, Time::ZERO).expect("a configuration");
+        ServerEndpoint::new(config, Binding::StreamableHttp, Time::ZERO);
     let frame = request(1, "tools/call", json!({ "name": "x" }), json!({})).to_string();
     let mut keys = Vec::new();
     for caller in 0..2 {
@@ -272,7 +272,7 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
         let Some(ServerEvent::Request(request)) = server.poll_event() else {
             panic!("no request");
         };
-        assert_eq!(request.with().cx, caller);
+        assert_eq!(request.context().cx, caller);
         keys.push((stream, request.key));
     }
     // One that is posted is accepted and means nothing.
@@ -306,17 +306,16 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
     assert_eq!(done(&mut server, keys[1].1), Ok(Sent::Queued));
     let mut out = Vec::new();
     assert!(
-        matches!(server.poll_transmit(&mut out), Some(Transmit::Frame { on, last: true, .. }) if on == keys[1].0)
+        matches!(server.poll_transmit(&mut out), Some(Transmit::Frame { stream: on, last: true, .. }) if on == keys[1].0)
     );
 }
 
 #[test]
 fn hdr_version_method_and_name_say_what_the_body_says() {
-    let config = std::sync::Arc::new(server_config(&[NEW]));
+    let config = server_config(&[NEW]).build().expect("a configuration");
     let answer = |headers: &[(&str, &str)], message: &Value| {
         let mut server: ServerEndpoint<()> =
-            ServerEndpoint::new(config.clone(), Binding::StreamableHttp, Time::ZERO)
-                .expect("a configuration");
+            ServerEndpoint::new(config.clone(), Binding::StreamableHttp, Time::ZERO);
         let stream = server.open(StreamKind::Post).expect("a stream");
         let with = FrameContext {
             http: Some(http_request(headers)),

@@ -208,20 +208,20 @@ fn ver_a_server_that_leaves_after_a_probe_is_started_again() {
 #[test]
 fn ver_a_verdict_saves_the_probe() {
     let all = newest_first();
-    let config = || std::sync::Arc::new(client_config(&all));
+    let config = || client_config(&all).build().expect("a configuration");
     for (verdict, method) in [
         ("2025-06-18", "initialize"),
         ("2026-07-28", "server/discover"),
     ] {
         let verdict: CachedNegotiation = verdict.parse().expect("known");
         let machine = ClientEndpoint::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
-        let mut client = RawClient::of(machine.expect("a configuration"), Time::ZERO);
+        let mut client = RawClient::of(machine, Time::ZERO);
         assert_eq!(client.drain()[0]["method"], method);
     }
     // A verdict that fails is no verdict.
     let verdict: CachedNegotiation = "2025-06-18".parse().expect("known");
     let machine = ClientEndpoint::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
-    let mut client = RawClient::of(machine.expect("a configuration"), Time::ZERO);
+    let mut client = RawClient::of(machine, Time::ZERO);
     let initialize = client.drain().remove(0);
     let next = client.send(&error(
         &initialize,
@@ -246,11 +246,13 @@ fn a_client_without_handshake_fails_at_an_old_server_with_words() {
 
 fn over_http() -> (ClientEndpoint, StreamId) {
     let all = newest_first();
-    let config = std::sync::Arc::new(client_config(&all));
-    let mut client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO)
-        .expect("a configuration");
+    let config = client_config(&all).build().expect("a configuration");
+    let mut client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
     let mut out = Vec::new();
-    let Some(Transmit::Frame { on, http, .. }) = client.poll_transmit(&mut out) else {
+    let Some(Transmit::Frame {
+        stream: on, http, ..
+    }) = client.poll_transmit(&mut out)
+    else {
         panic!("no probe");
     };
     assert_eq!(
@@ -319,7 +321,7 @@ fn ver_http_with_sse_is_the_last_resort() {
         Time::ZERO,
     );
     let mut out = Vec::new();
-    let Some(Transmit::Frame { on, .. }) = client.poll_transmit(&mut out) else {
+    let Some(Transmit::Frame { stream: on, .. }) = client.poll_transmit(&mut out) else {
         panic!("no `initialize`");
     };
     client.failed(

@@ -98,7 +98,7 @@ fn prog_active_only_and_increasing_in_what_comes() {
         client.events()
     };
     assert!(
-        matches!(&progress(&token, json!(0.5))[..], [ClientEvent::Progress(of, p)] if *of == key && p.done == 0.5)
+        matches!(&progress(&token, json!(0.5))[..], [ClientEvent::Progress { key: of, progress: p, .. }] if *of == key && p.done == 0.5)
     );
     assert!(matches!(
         progress(&token, json!(0.5))[..],

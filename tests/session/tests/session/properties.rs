@@ -185,7 +185,7 @@ fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
                     let reply = match rng.below(4) {
                         0 => Reply::Error(PeerError::new(code::RESOURCE_NOT_FOUND, "no")),
                         1 => Reply::InputRequired {
-                            asks: vec![("r".into(), InputRequest::new("roots/list", None))],
+                            requests: vec![("r".into(), InputRequest::new("roots/list", None))],
                             state: Some("s".into()),
                         },
                         _ => Reply::Result(result(

@@ -50,9 +50,14 @@ fn ask(
         "q".to_owned(),
         InputRequest::new(method, Some(object(params))),
     )];
-    let sent = server
-        .machine
-        .reply(key, Reply::InputRequired { asks, state: None }, Time::ZERO);
+    let sent = server.machine.reply(
+        key,
+        Reply::InputRequired {
+            requests: asks,
+            state: None,
+        },
+        Time::ZERO,
+    );
     let mut left = server.drain();
     assert_eq!(left.len(), usize::from(sent.is_ok()));
     sent.map(|_| match revision {
@@ -239,7 +244,7 @@ fn elic_one_mode() {
         } else {
             Err(ConfigError::NoElicitationMode)
         };
-        assert_eq!(config.check(), expected, "{modes}");
+        assert_eq!(config.build().map(|_| ()), expected, "{modes}");
     }
 }
 
@@ -291,7 +296,13 @@ fn elic_complete_has_id_and_goes_to_the_initiator() {
         "q".to_owned(),
         InputRequest::new(ELICIT, Some(object(params))),
     )];
-    server.reply(key, Reply::InputRequired { asks, state: None });
+    server.reply(
+        key,
+        Reply::InputRequired {
+            requests: asks,
+            state: None,
+        },
+    );
     // Another session was not asked.
     let mut other = url_server();
     let refused = say_complete(&mut other, json!({ "elicitationId": id }));
@@ -479,7 +490,7 @@ fn elic_decline_handled() {
             params,
             json!({ "elicitation": {} }),
         ));
-        let answer = request.answers.result("q").expect("it came");
+        let answer = request.responses.result("q").expect("it came");
         assert_eq!(value(answer.object()), response);
         // The program goes on as it likes: it asks again, or it ends.
         let asks = vec![(
@@ -487,7 +498,13 @@ fn elic_decline_handled() {
             InputRequest::new(ELICIT, Some(object(form()))),
         )];
         let again = server
-            .reply(request.key, Reply::InputRequired { asks, state: None })
+            .reply(
+                request.key,
+                Reply::InputRequired {
+                    requests: asks,
+                    state: None,
+                },
+            )
             .remove(0);
         assert_eq!(again["result"]["resultType"], "input_required");
     }
@@ -495,7 +512,7 @@ fn elic_decline_handled() {
     let mut server = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
     let params = json!({ "name": "x", "inputResponses": {} });
     let request = server.serve(&request_at(NEW, 1, "tools/call", params, json!({})));
-    assert!(request.answers.is_empty());
+    assert!(request.responses.is_empty());
     for bad in [json!([]), json!(5), json!({ "q": 5 }), json!({ "q": null })] {
         let params = json!({ "name": "x", "inputResponses": bad });
         let answers = server.send(&request_at(NEW, 2, "tools/call", params, json!({})));

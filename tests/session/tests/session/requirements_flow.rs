@@ -305,10 +305,14 @@ fn prog_unique_whatever_the_program_brings() {
             "r".to_owned(),
             InputRequest::new("roots/list", Some(params)),
         )];
-        let sent =
-            server
-                .machine
-                .reply(key, Reply::InputRequired { asks, state: None }, Time::ZERO);
+        let sent = server.machine.reply(
+            key,
+            Reply::InputRequired {
+                requests: asks,
+                state: None,
+            },
+            Time::ZERO,
+        );
         assert!(
             matches!(sent, Err(SendError::Params { .. })),
             "{revision}: {sent:?}"
@@ -347,7 +351,7 @@ fn prog_increasing_in_any_revision() {
             client.send(&progress(&token, done));
             let events = client.events();
             assert_eq!(
-                matches!(events[..], [ClientEvent::Progress(..)]),
+                matches!(events[..], [ClientEvent::Progress { .. }]),
                 raised,
                 "{revision}: {events:?}"
             );

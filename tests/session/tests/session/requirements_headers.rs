@@ -1,17 +1,14 @@
 //! The ledger's rows on the headers that say what the body says: revision, method and name (2025-06-18 and later:
 //! `basic/transports`; 2026-07-28: `basic/transports/streamable-http`, "Request Metadata").
 
-use std::sync::Arc;
-
 use mcp_exact_session::http::{Posted, classify, decode_value, encode_value};
 use mcp_exact_tests_session::*;
 
 #[test]
 fn hdr_version_after_init() {
     for revision in SESSIONS {
-        let config = Arc::new(client_config(&[revision]));
-        let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO)
-            .expect("offered");
+        let config = client_config(&[revision]).build().expect("a configuration");
+        let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
         let mut poster = Poster { client, revision };
         let (on, headers, first) = poster.out().remove(0);
         assert_eq!(header(&headers, "MCP-Protocol-Version"), None, "{revision}");
@@ -59,7 +56,9 @@ fn hdr_version_unsupported_400() {
                 good,
                 "{offered:?} {version:?} {posted:?}"
             );
-            assert!(good || matches!(posted, Posted::Refused { status: 400, .. }));
+            assert!(
+                good || matches!(&posted, Posted::Refused(refusal) if refusal.status(true) == 400)
+            );
         }
         // Without the header the session knows its revision.
         let posted = classify(
@@ -73,10 +72,9 @@ fn hdr_version_unsupported_400() {
 
 #[test]
 fn hdr_on_every_post_and_they_say_what_the_body_says() {
-    let config = Arc::new(client_config(&[NEW]));
+    let config = client_config(&[NEW]).build().expect("a configuration");
     let mut probing = Poster {
-        client: ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO)
-            .expect("offered"),
+        client: ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO),
         revision: NEW,
     };
     let mut poster = Poster::new(NEW);
@@ -88,10 +86,9 @@ fn hdr_on_every_post_and_they_say_what_the_body_says() {
         let capabilities =
             json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {} });
         ClientEndpoint::resume(
-            Arc::new(config),
+            config.build().expect("a configuration"),
             Binding::StreamableHttp,
-            agreed_on(NEW, capabilities),
-            0,
+            Snapshot::new(agreed_on(NEW, capabilities), 0),
             Time::ZERO,
         )
         .expect("offered")
@@ -144,11 +141,13 @@ fn hdr_on_every_post_and_they_say_what_the_body_says() {
 #[test]
 fn hdr_version_matches_the_body_after_another_revision_was_chosen() {
     // Today there is one such revision: the client fails rather than say two things.
-    let config = Arc::new(client_config(&[NEW]));
-    let mut client =
-        ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO).expect("offered");
+    let config = client_config(&[NEW]).build().expect("a configuration");
+    let mut client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
     let mut bytes = Vec::new();
-    let Some(Transmit::Frame { on, http, .. }) = client.poll_transmit(&mut bytes) else {
+    let Some(Transmit::Frame {
+        stream: on, http, ..
+    }) = client.poll_transmit(&mut bytes)
+    else {
         panic!("no probe");
     };
     let message: Value = serde_json::from_slice(&bytes).expect("JSON");

@@ -1,11 +1,9 @@
 //! The ledger's rows on HTTP: bodies, statuses, media types, sessions and origins (`basic/transports`; 2026-07-28:
 //! `basic/transports/streamable-http`).
 
-use std::sync::Arc;
-
 use mcp_exact_session::http::{
     Posted, check_origin, classify, classify_get, content_type, get_headers, is_session_id,
-    post_headers, status_of, status_of_refusal,
+    post_headers, status_of,
 };
 use mcp_exact_tests_session::*;
 
@@ -14,11 +12,10 @@ fn origin(values: &[&str]) -> Option<u16> {
     let allowed = ["https://app.example", "http://localhost:3000"];
     match check_origin(&http_request(&headers), &allowed) {
         Ok(()) => None,
-        Err(Posted::Refused { status, error }) => {
-            assert_eq!(error.code(), Some(-32600));
-            Some(status)
+        Err(refusal) => {
+            assert_eq!(refusal.error().code(), Some(-32600));
+            Some(refusal.status(false))
         }
-        Err(other) => panic!("{other:?}"),
     }
 }
 
@@ -121,7 +118,7 @@ fn http_rejected_status() {
         notification,
         &offer(&SESSIONS),
     );
-    assert!(matches!(refused, Posted::Refused { status: 400, .. }));
+    assert!(matches!(refused, Posted::Refused(refusal) if refusal.status(true) == 400));
 }
 
 #[test]
@@ -131,7 +128,7 @@ fn http_405_where_there_is_no_stream() {
         &offer(ids),
         streams,
     ) {
-        Posted::Refused { status, .. } => status,
+        Posted::Refused(refusal) => refusal.status(true),
         Posted::Session(id) => {
             assert_eq!(id, "s");
             200
@@ -440,13 +437,13 @@ fn sess_404_for_a_session_that_has_ended() {
                 .receive(stream, list.as_bytes(), FrameContext::new(()), Time::ZERO);
         let refused = received.expect_err("over");
         assert_eq!(
-            (&refused, status_of_refusal(&refused)),
+            (&refused, refused.refusal().status(true)),
             (&ReceiveError::Closed, 404),
             "{revision}"
         );
         assert_eq!(posts.machine.open(StreamKind::Post), Err(SendError::Closed));
     }
-    assert_eq!(status_of_refusal(&ReceiveError::Full), 503);
+    assert_eq!(ReceiveError::Full.refusal().status(true), 503);
 }
 
 #[test]
@@ -473,9 +470,8 @@ fn sess_restart_begins_with_initialize() {
             "{revision}"
         );
         // The new session is a new machine, which knows nothing of the old one.
-        let config = Arc::new(client_config(&[revision]));
-        let mut next = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO)
-            .expect("offered");
+        let config = client_config(&[revision]).build().expect("a configuration");
+        let mut next = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
         let mut bytes = Vec::new();
         let Some(Transmit::Frame { http, .. }) = next.poll_transmit(&mut bytes) else {
             panic!("nothing left");

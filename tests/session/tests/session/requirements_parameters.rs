@@ -2,7 +2,7 @@
 //! `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
 
 use mcp_exact_session::http::{
-    BadTool, Mirrored, check_params, decode_value, encode_value, mirrored, param_headers, status_of,
+    BadTool, Mirrored, check_params, decode_value, encode_value, mirrored, param_headers,
 };
 use mcp_exact_tests_session::*;
 
@@ -288,7 +288,7 @@ fn hdr_params_of_a_server() {
             &three(),
             Some(&object(arguments.clone())),
         );
-        checked.map_err(|error| (error.code(), status_of(&error)))
+        checked.map_err(|refusal| (refusal.error().code(), refusal.status(false)))
     };
     assert_eq!(check(&good, &arguments), Ok(()));
     let mismatch = Err((Some(-32020), 400));

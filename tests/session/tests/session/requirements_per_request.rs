@@ -265,10 +265,14 @@ fn meta_undeclared_capability_32021() {
             .key;
         let asks = vec![("q".to_owned(), ask)];
         // META undeclared-not-relied: nothing leaves, and the error says what to answer with.
-        let refused =
-            server
-                .machine
-                .reply(key, Reply::InputRequired { asks, state: None }, Time::ZERO);
+        let refused = server.machine.reply(
+            key,
+            Reply::InputRequired {
+                requests: asks,
+                state: None,
+            },
+            Time::ZERO,
+        );
         let Err(SendError::Capability { capability, .. }) = refused else {
             panic!("{refused:?}");
         };
@@ -510,9 +514,20 @@ fn tool_output_matches_schema() {
                     json!({}),
                 ))
                 .key;
-            let sent = server
-                .reply(key, Reply::Result(result(body.clone())))
-                .remove(0);
+            let reply = Reply::Result(result(body.clone()));
+            let now = server.now;
+            let checked = server.machine.reply(key, reply, now);
+            assert_eq!(checked.is_ok(), good, "{revision} {body}");
+            if !good {
+                assert!(
+                    matches!(checked, Err(SendError::Result { .. })),
+                    "{revision} {body}"
+                );
+                // The request still waits, and the program answers with an error.
+                let error = PeerError::internal("the tool has failed");
+                server.machine.reply(key, error, now).expect("it waits");
+            }
+            let sent = server.drain().remove(0);
             if good {
                 assert_eq!(
                     sent["result"].get("structuredContent"),

@@ -78,7 +78,7 @@ fn mrtr_declared_only_by_every_set_of_capabilities() {
                 ))
                 .key;
             let reply = Reply::InputRequired {
-                asks: vec![("q".to_owned(), ask.clone())],
+                requests: vec![("q".to_owned(), ask.clone())],
                 state: None,
             };
             let sent = server.machine.reply(key, reply, Time::ZERO);
@@ -215,7 +215,7 @@ fn mrtr_no_retry_assumed() {
         params,
         json!({ "elicitation": {} }),
     ));
-    assert!(request.answers.result("q").is_some() && request.answers.get("r").is_none());
+    assert!(request.responses.result("q").is_some() && request.responses.get("r").is_none());
 }
 
 #[test]
@@ -323,10 +323,14 @@ fn mrtr_request_kinds() {
         .key;
     for method in ["tools/list", "ping", "x/y", "elicitation/Create"] {
         let asks = vec![("q".to_owned(), InputRequest::new(method, None))];
-        let sent =
-            server
-                .machine
-                .reply(key, Reply::InputRequired { asks, state: None }, Time::ZERO);
+        let sent = server.machine.reply(
+            key,
+            Reply::InputRequired {
+                requests: asks,
+                state: None,
+            },
+            Time::ZERO,
+        );
         assert!(
             matches!(sent, Err(SendError::Method { .. })),
             "{method}: {sent:?}"

@@ -114,7 +114,7 @@ fn rpc_id_unique_in_flight_across_rounds_and_subscriptions() {
     let key = server.serve(&list(revision, json!(1))).key;
     let answers = server.send(&list(revision, json!(1)));
     assert_eq!(answers[0]["error"]["code"], -32600);
-    assert!(server.events().is_empty());
+    assert_eq!(server.violations(), [Violation::IdInUse(1_u64.into())]);
     assert_eq!(server.reply(key, tools())[0]["id"], 1);
 }
 
@@ -329,7 +329,7 @@ fn rpc_notification_no_id_in_any_revision() {
             !client
                 .events()
                 .iter()
-                .any(|event| matches!(event, ClientEvent::Log(..)))
+                .any(|event| matches!(event, ClientEvent::Log { .. }))
         );
     }
 }
@@ -510,7 +510,13 @@ fn rpc_no_server_requests() {
             "q".to_owned(),
             InputRequest::new(method, Some(object(params))),
         )];
-        let sent = server.reply(key, Reply::InputRequired { asks, state: None });
+        let sent = server.reply(
+            key,
+            Reply::InputRequired {
+                requests: asks,
+                state: None,
+            },
+        );
         // One message, and that is the result of the request: MRTR embedded-only.
         assert_eq!(sent.len(), 1, "{method}");
         assert!(sent[0].get("method").is_none());

@@ -40,7 +40,7 @@ fn http_no_response_on_a_standalone_stream() {
             Ok(Sent::Queued)
         );
         for (transmit, message) in posts.out() {
-            let Transmit::Frame { on, .. } = transmit else {
+            let Transmit::Frame { stream: on, .. } = transmit else {
                 panic!("{transmit:?}");
             };
             let expected = if message.get("method").is_some() {
@@ -139,7 +139,10 @@ fn http_related_notifications_only_on_the_stream_of_a_request() {
     let sent = posts.out();
     assert_eq!(sent.len(), 6);
     for (transmit, message) in sent {
-        let Transmit::Frame { on, about, .. } = transmit else {
+        let Transmit::Frame {
+            stream: on, about, ..
+        } = transmit
+        else {
             panic!("{transmit:?}");
         };
         let params = &message["params"];

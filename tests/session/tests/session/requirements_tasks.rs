@@ -42,9 +42,14 @@ fn task_not_sent_undeclared() {
         "s".to_owned(),
         InputRequest::new("sampling/createMessage", Some(params)),
     )];
-    let sent = server
-        .machine
-        .reply(key, Reply::InputRequired { asks, state: None }, Time::ZERO);
+    let sent = server.machine.reply(
+        key,
+        Reply::InputRequired {
+            requests: asks,
+            state: None,
+        },
+        Time::ZERO,
+    );
     assert!(
         matches!(sent, Err(SendError::Capability { .. })),
         "{sent:?}"
@@ -170,7 +175,7 @@ fn prog_task_keeps_its_token_until_it_is_over() {
         ] {
             client.send(&progress(&token, done));
             let events = client.events();
-            let told = matches!(&events[..], [ClientEvent::Progress(of, _)] if *of == key);
+            let told = matches!(&events[..], [ClientEvent::Progress { key: of, progress: _, .. }] if *of == key);
             assert_eq!(told, raised, "{end}: {events:?}");
         }
         match end {
@@ -178,7 +183,7 @@ fn prog_task_keeps_its_token_until_it_is_over() {
                 client.send(&json!({ "jsonrpc": "2.0", "method": end, "params": task("working") }));
                 client.send(&progress(&token, json!(4)));
                 assert!(
-                    matches!(client.events().last(), Some(ClientEvent::Progress(..))),
+                    matches!(client.events().last(), Some(ClientEvent::Progress { .. })),
                     "still working"
                 );
                 client.send(&json!({ "jsonrpc": "2.0", "method": end, "params": task("failed") }));

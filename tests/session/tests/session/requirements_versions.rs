@@ -145,7 +145,7 @@ fn sub_correlate() {
         let params = json!({ "_meta": tag(id) });
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": params }));
         assert!(
-            matches!(&client.events()[..], [ClientEvent::Changed(Some(of), Change::Tools)] if *of == key)
+            matches!(&client.events()[..], [ClientEvent::Changed { subscription: Some(of), change: Change::Tools, .. }] if *of == key)
         );
     }
     for id in [
@@ -287,8 +287,8 @@ fn ver_extension_ids() {
         } else {
             Err(ConfigError::Extension(id.to_owned()))
         };
-        assert_eq!(client.check(), expected, "{id}");
-        assert_eq!(server.check(), expected, "{id}");
+        assert_eq!(client.build().map(|_| ()), expected, "{id}");
+        assert_eq!(server.build().map(|_| ()), expected, "{id}");
     }
 }
 

@@ -43,10 +43,10 @@ fn mrtr_the_server_keeps_nothing_between_rounds() {
     );
     let request = other.request();
     assert_eq!(
-        (request.round, request.state.as_deref()),
+        (request.retries, request.state.as_deref()),
         (1, Some("so far"))
     );
-    assert!(request.answers.result("q").is_some());
+    assert!(request.responses.result("q").is_some());
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn cap_a_server_asks_by_itself_what_the_client_has_declared() {
         raw.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": answer }));
         let events = raw.events();
         assert!(
-            matches!(&events[..], [ServerEvent::Progress(one, _), ServerEvent::Completed(two, Outcome::Result(_))] if *one == key && *two == key),
+            matches!(&events[..], [ServerEvent::Progress { key: one, progress: _, .. }, ServerEvent::Completed(two, Outcome::Result(_))] if *one == key && *two == key),
             "{events:?}"
         );
         let refused = raw
@@ -193,9 +193,14 @@ fn a_request_of_a_server_is_checked_as_a_question_in_a_reply_is() {
         id += 1;
         raw.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" }));
         let key = raw.request().key;
-        let asked = raw
-            .machine
-            .reply(key, Reply::InputRequired { asks, state: None }, raw.now);
+        let asked = raw.machine.reply(
+            key,
+            Reply::InputRequired {
+                requests: asks,
+                state: None,
+            },
+            raw.now,
+        );
         assert_eq!(alone.clone().map(drop), asked.map(drop), "{method}");
         match (alone, capability) {
             (Err(SendError::Params { .. }), None) => {}

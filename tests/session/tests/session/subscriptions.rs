@@ -105,7 +105,7 @@ fn sub_a_client_hears_and_takes_every_kind_of_end() {
         assert_eq!(client.machine.poll_timeout(), None, "it lasts");
         client.send(&changed);
         assert!(
-            matches!(&client.events()[..], [ClientEvent::Changed(Some(of), Change::Tools)] if *of == key)
+            matches!(&client.events()[..], [ClientEvent::Changed { subscription: Some(of), change: Change::Tools, .. }] if *of == key)
         );
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
         assert!(

@@ -246,7 +246,10 @@ impl World {
             1 => {
                 let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
                 let state = Some("state".to_owned());
-                Reply::InputRequired { asks, state }
+                Reply::InputRequired {
+                    requests: asks,
+                    state,
+                }
             }
             2 => Reply::Error(PeerError::internal("no")),
             _ => Reply::Result(result(
@@ -403,7 +406,7 @@ impl World {
             match event {
                 ServerEvent::Request(request) => {
                     assert!(
-                        request.round > 0 || self.raised.insert(request.key),
+                        request.retries > 0 || self.raised.insert(request.key),
                         "raised once a round"
                     );
                     self.waiting.push(request.key);
@@ -461,6 +464,8 @@ impl World {
                 self.client.shutdown(self.now);
                 self.server
                     .closed(StreamId::DUPLEX, Closed::Clean, self.now);
+                // What is in flight could still be answered; this program has had enough.
+                self.server.shutdown(self.now);
             }
             1 => {
                 self.client.closed(StreamId::DUPLEX, Closed::Lost, self.now);

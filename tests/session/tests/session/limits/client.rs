@@ -201,7 +201,7 @@ fn progressed(client: &mut RawClient, ids: &[String]) -> Vec<bool> {
         );
         let events = client.events();
         assert!(
-            matches!(events[..], [] | [ClientEvent::Progress(..)]),
+            matches!(events[..], [] | [ClientEvent::Progress { .. }]),
             "{events:?}"
         );
         told.push(!events.is_empty());
@@ -240,7 +240,7 @@ pub(super) fn notifications_per_second() -> Vec<String> {
     let mut events = client.events();
     assert!(matches!(
         events[..],
-        [ClientEvent::Changed(..), ClientEvent::Violation(_)]
+        [ClientEvent::Changed { .. }, ClientEvent::Violation(_)]
     ));
     match events.pop() {
         Some(ClientEvent::Violation(violation)) => violated(vec![violation]),
@@ -280,13 +280,18 @@ fn posted(config: ClientConfig) -> (ClientEndpoint, StreamId, Value) {
     let agreed = json!({ "revision": NEW, "capabilities": { "tools": {} } });
     let agreed: SessionInfo = agreed.to_string().parse().expect("an agreement");
     let http = Binding::StreamableHttp;
-    let mut client =
-        ClientEndpoint::resume(config.into(), http, agreed, 0, Time::ZERO).expect("offered");
+    let mut client = ClientEndpoint::resume(
+        config.build().expect("a configuration"),
+        http,
+        Snapshot::new(agreed, 0),
+        Time::ZERO,
+    )
+    .expect("offered");
     let options = CallOptions::default();
     let key = client.request("tools/list", None, options, Time::ZERO);
     let mut sent = Vec::new();
     match (key, client.poll_transmit(&mut sent)) {
-        (Ok(_), Some(Transmit::Frame { on, .. })) => {
+        (Ok(_), Some(Transmit::Frame { stream: on, .. })) => {
             let sent = serde_json::from_slice(&sent).expect("JSON");
             (client, on, sent)
         }
@@ -329,4 +334,35 @@ fn limits_a_large_error_is_not_kept_for_another_try() {
         let ended = matches!(&outcomes[..], [(done, Outcome::Error(_))] if *done == key);
         assert_eq!(ended, !again, "{outcomes:?}");
     }
+}
+
+/// A server that never reads: refusals use the reserve, and when it is used up the endpoint closes.
+pub(super) fn reserved_bytes() -> Vec<String> {
+    let mut client = client(|limits| {
+        limits.queued = 4;
+        limits.reserved_bytes = 500;
+    });
+    let ping = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string();
+    let mut sent = 0;
+    let mut told = Vec::new();
+    while client.machine.wants_input() {
+        sent += 1;
+        assert!(sent < 1000, "memory is not limited");
+        let frame = ping(sent);
+        let received = client
+            .machine
+            .receive(StreamId::DUPLEX, frame.as_bytes(), client.now);
+        received.expect("an endpoint reads");
+        while let Some(event) = client.machine.poll_event() {
+            told.push(event);
+        }
+        assert!(client.machine.usage().queued_bytes <= 1000);
+    }
+    assert!(client.machine.is_closed());
+    told.into_iter()
+        .filter_map(|event| match event {
+            ClientEvent::Violation(Violation::Limit(limit)) => Some(limit.name().to_owned()),
+            _ => None,
+        })
+        .collect()
 }

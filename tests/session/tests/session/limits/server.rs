@@ -95,9 +95,9 @@ pub(super) fn answers_served() -> Vec<String> {
     };
     let mut names = violated(vec![violation.clone()]);
     // The last one waits for nothing.
-    assert!(again.answers.result("a").is_some() && again.answers.result("c").is_some());
-    let Some(Outcome::Error(error)) = again.answers.get("b") else {
-        panic!("{:?}", again.answers);
+    assert!(again.responses.result("a").is_some() && again.responses.result("c").is_some());
+    let Some(Outcome::Error(error)) = again.responses.get("b") else {
+        panic!("{:?}", again.responses);
     };
     assert!(error.is_local());
     let data: Value = error.data().expect("data").parse().expect("JSON");
@@ -117,7 +117,7 @@ fn ask(server: &mut RawServer, names: &[&str], state: Option<&str>) -> Result<Se
     let asks = names.iter().map(|name| (*name).to_owned());
     let asks = asks.map(|name| (name, InputRequest::new("roots/list", None)));
     let reply = Reply::InputRequired {
-        asks: asks.collect(),
+        requests: asks.collect(),
         state: state.map(str::to_owned),
     };
     server.machine.reply(key, reply, server.now)
@@ -175,7 +175,7 @@ pub(super) fn elicitations_forgotten() {
         (id, InputRequest::new("elicitation/create", Some(object(params))))
     });
     let reply = Reply::InputRequired {
-        asks: asks.into(),
+        requests: asks.into(),
         state: None,
     };
     let sent = server.machine.reply(key, reply, server.now);
@@ -192,11 +192,64 @@ pub(super) fn elicitations_forgotten() {
 pub(super) fn streams() -> Vec<String> {
     let mut config = server_config(&[REVISION]);
     config.limits.streams = 1;
-    let mut server: ServerEndpoint<()> =
-        ServerEndpoint::new(config.into(), Binding::StreamableHttp, Time::ZERO)
-            .expect("a configuration");
+    let mut server: ServerEndpoint<()> = ServerEndpoint::new(
+        config.build().expect("a configuration"),
+        Binding::StreamableHttp,
+        Time::ZERO,
+    );
     assert!(server.open(StreamKind::Post).is_ok());
     refused(server.open(StreamKind::Post))
+}
+
+/// A slow reader of one stream: what waits there is limited by itself.
+pub(super) fn stream_bytes() -> Vec<String> {
+    let mut config = server_config(&[REVISION]);
+    config.limits.stream_bytes = 100;
+    let mut posts = Posts::new(config, REVISION, json!({ "roots": {} }));
+    let stream = posts.machine.open(StreamKind::Standalone).expect("open");
+    let mut request = || {
+        let options = CallOptions::default();
+        let machine = &mut posts.machine;
+        machine.request(Scope::Peer, "roots/list", None, options, Time::ZERO)
+    };
+    let first = std::iter::repeat_with(&mut request).find(Result::is_err);
+    let names = refused(first.expect("one is too many"));
+    assert!(posts.machine.queued_bytes_on(stream) >= 100);
+    assert!(posts.machine.wants_input());
+    names
+}
+
+/// A peer that never reads: refusals use the reserve, and when it is used up the endpoint closes.
+pub(super) fn reserved_bytes() -> Vec<String> {
+    let mut server = server(|limits| {
+        limits.queued = 4;
+        limits.reserved_bytes = 500;
+    });
+    let ping = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string();
+    let mut sent = 0;
+    let mut told = Vec::new();
+    while server.machine.wants_input() {
+        sent += 1;
+        assert!(sent < 1000, "memory is not limited");
+        let frame = ping(sent);
+        let context = FrameContext::new(());
+        let received =
+            server
+                .machine
+                .receive(StreamId::DUPLEX, frame.as_bytes(), context, server.now);
+        received.expect("an endpoint reads");
+        while let Some(event) = server.machine.poll_event() {
+            told.push(event);
+        }
+        assert!(server.machine.usage().queued_bytes <= 1000);
+    }
+    assert!(server.machine.is_closed());
+    told.into_iter()
+        .filter_map(|event| match event {
+            ServerEvent::Violation(Violation::Limit(limit)) => Some(limit.name().to_owned()),
+            _ => None,
+        })
+        .collect()
 }
 
 pub(super) fn requests_per_second() -> Vec<String> {

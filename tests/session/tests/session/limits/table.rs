@@ -82,6 +82,9 @@ fn rows() -> Vec<Row> {
             By(&[|| queues::of_client(|l| l.queued = 2)]);
         queued_bytes: By(&[|| queues::of_server(|l| l.queued_bytes = 150)]),
             By(&[|| queues::of_client(|l| l.queued_bytes = 150)]);
+        stream_bytes: By(&[server::stream_bytes]),
+            Never("each message of a client over HTTP is a stream of its own");
+        reserved_bytes: By(&[server::reserved_bytes]), By(&[client::reserved_bytes]);
         requests_per_second: By(&[server::requests_per_second]),
             By(&[client::requests_per_second]);
         notifications_per_second: By(&[server::notifications_per_second]),

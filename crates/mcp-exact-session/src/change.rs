@@ -1,0 +1,103 @@
+//! Changes that a server announces, and progress.
+//!
+//! Plain data, and the notifications that carry it.
+
+use mcp_exact_wire::{Json, JsonObject};
+
+use crate::rules;
+
+/// Change that a server announces to every client that wants to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources.
+    Resources,
+    /// The resource with this URI.
+    Resource(String),
+}
+
+/// Kind of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChangeKind {
+    Tools,
+    Prompts,
+    Resources,
+    Resource,
+}
+
+impl Change {
+    pub(crate) fn kind(&self) -> ChangeKind {
+        match self {
+            Self::Tools => ChangeKind::Tools,
+            Self::Prompts => ChangeKind::Prompts,
+            Self::Resources => ChangeKind::Resources,
+            Self::Resource(_) => ChangeKind::Resource,
+        }
+    }
+
+    /// Notification that announces the change.
+    pub(crate) fn method(&self) -> &'static str {
+        rules::change_method(self.kind())
+    }
+
+    /// Parameters of the notification.
+    pub(crate) fn params(&self) -> Option<JsonObject> {
+        match self {
+            Self::Resource(uri) => Some(JsonObject::from_iter([("uri", Json::string(uri))])),
+            Self::Tools | Self::Prompts | Self::Resources => None,
+        }
+    }
+
+    /// Change that a notification announces; `None` if the URI cannot be read.
+    pub(crate) fn of(kind: ChangeKind, params: Option<&JsonObject>) -> Option<Self> {
+        Some(match kind {
+            ChangeKind::Tools => Self::Tools,
+            ChangeKind::Prompts => Self::Prompts,
+            ChangeKind::Resources => Self::Resources,
+            ChangeKind::Resource => {
+                let uri = params?.view().find("uri")?;
+                Self::Resource(uri.as_str()?.into_owned())
+            }
+        })
+    }
+}
+
+/// How far a request has come (`basic/utilities/progress`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Amount done; it increases with each notification.
+    pub done: f64,
+    /// Amount in all, where it is known.
+    pub total: Option<f64>,
+    /// Description (from 2025-03-26 on).
+    pub message: Option<String>,
+}
+
+impl Progress {
+    /// Progress of this amount.
+    pub fn new(done: f64) -> Self {
+        Self {
+            done,
+            total: None,
+            message: None,
+        }
+    }
+
+    /// Sets the amount in all.
+    #[must_use]
+    pub fn of(mut self, total: f64) -> Self {
+        self.total = Some(total);
+        self
+    }
+
+    /// Sets the description.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+}

@@ -1,0 +1,226 @@
+//! Input that a server requires in the middle of a request (2026-07-28, `basic/patterns/mrtr`): what is asked for, what was
+//! answered, and the retry.
+//!
+//! Takes results of type `input_required`; one key spans all tries. Never reads the server's state.
+
+use std::sync::Arc;
+
+use mcp_exact_wire::{Json, JsonObject, JsonRef};
+
+use super::ClientEndpoint;
+use super::events::{ClientEvent, ServerRequest, ServerRequestKey};
+use super::outbound::{AwaitedInput, AwaitedRequest, OutboundRequest, Phase};
+use super::{Purpose, session::NegotiatedSession};
+use crate::core::PendingRequest;
+use crate::error::{PeerError, SendError};
+use crate::limits::Limit;
+use crate::message::Call;
+use crate::outcome::{Outcome, RawResult, Sent};
+use crate::refusal::Refusal;
+use crate::stream::RequestKey;
+
+/// Input requests by name, and the server's state.
+type Required = (Vec<(String, Call)>, Option<Json>);
+
+impl ClientEndpoint {
+    /// The server requires input: every input request goes to the program, and the request waits.
+    pub(super) fn input_required(
+        &mut self,
+        key: RequestKey,
+        mut outbound: OutboundRequest,
+        session: &NegotiatedSession,
+        result: &RawResult,
+    ) {
+        let (requests, state) = match self.required(&outbound, session, result) {
+            Ok(required) => required,
+            Err(refusal) => return self.complete(key, Outcome::Error(refusal.error().local())),
+        };
+        let awaited = requests.iter().map(|(name, _)| AwaitedRequest {
+            name: name.clone(),
+            key: ServerRequestKey {
+                key: self.core.new_key(),
+                of: Some(key),
+            },
+            response: None,
+        });
+        let input = AwaitedInput {
+            requests: awaited.collect(),
+            waiting: requests.len(),
+            state,
+        };
+        let keys: Vec<ServerRequestKey> = input.requests.iter().map(|r| r.key).collect();
+        let spec = outbound.spec;
+        outbound.phase = Phase::Input(input);
+        let purpose = Purpose::Program(Box::new(outbound));
+        self.core.pending.suspend(key, purpose);
+        for (server_request, (_, call)) in keys.into_iter().zip(requests) {
+            self.core.event(ClientEvent::Request {
+                key: server_request,
+                during: Some(key),
+                request: ServerRequest { spec, call },
+            });
+        }
+        self.retry_if_answered(key);
+    }
+
+    fn required(
+        &self,
+        outbound: &OutboundRequest,
+        session: &NegotiatedSession,
+        result: &RawResult,
+    ) -> Result<Required, Refusal> {
+        let invalid = Refusal::InvalidInputRequired;
+        let limits = &self.core.limits;
+        let mut rules = session.rules(&self.settings);
+        if let Some(capabilities) = &outbound.options.capabilities {
+            rules.own = capabilities;
+        }
+        if !rules.may_require_input(&outbound.method) {
+            return Err(invalid(
+                "the server must not require input for this request",
+            ));
+        }
+        if outbound.retries >= limits.retries {
+            return Err(Refusal::Limit(Limit::Retries));
+        }
+        let [requests, state] = result
+            .object()
+            .view()
+            .find_each(["inputRequests", "requestState"]);
+        if state.is_some_and(|state| state.text().len() > limits.state_bytes) {
+            return Err(Refusal::Limit(Limit::StateBytes));
+        }
+        if requests.is_none() && state.is_none() {
+            return Err(invalid(
+                "`input_required` without requests and without a state",
+            ));
+        }
+        let requests = match requests {
+            None => None,
+            Some(requests) => {
+                let object = requests.object();
+                Some(object.ok_or(invalid("`inputRequests` is no object"))?)
+            }
+        };
+        let mut calls = Vec::new();
+        for (name, request) in requests.iter().flat_map(|requests| requests.iter()) {
+            if calls.len() >= limits.input_requests {
+                return Err(Refusal::Limit(Limit::InputRequests));
+            }
+            let request = request.object();
+            let request = request.ok_or(invalid("an input request is no object"))?;
+            let [method, params] = request.find_each(["method", "params"]);
+            let method = method.and_then(JsonRef::as_str);
+            let method = method.ok_or(invalid("an input request without a method"))?;
+            let params = match params {
+                None => None,
+                Some(params) => {
+                    let object = params.object();
+                    Some(
+                        object
+                            .ok_or(invalid("parameters are no object"))?
+                            .to_object(),
+                    )
+                }
+            };
+            rules.received_input_request(&method, params.as_ref())?;
+            calls.push((name.into_owned(), Call::new(method, params)));
+        }
+        Ok((calls, state.map(JsonRef::to_json)))
+    }
+
+    /// The program has answered an input request.
+    pub(super) fn answer_input(
+        &mut self,
+        of: RequestKey,
+        to: ServerRequestKey,
+        answer: Result<RawResult, PeerError>,
+    ) -> Result<Sent, SendError> {
+        let request = self.core.pending.get_mut(of);
+        let Some(Purpose::Program(outbound)) = request.map(|request| &mut request.purpose) else {
+            return Err(SendError::UnknownRequest);
+        };
+        let Phase::Input(input) = &mut outbound.phase else {
+            return Err(SendError::UnknownRequest);
+        };
+        let mut open = input
+            .requests
+            .iter_mut()
+            .filter(|request| request.response.is_none());
+        let awaited = open.find(|request| request.key == to);
+        let awaited = awaited.ok_or(SendError::UnknownRequest)?;
+        match answer {
+            Ok(result) => {
+                awaited.response = Some(result.into_object());
+                input.waiting -= 1;
+                self.retry_if_answered(of);
+            }
+            Err(error) => {
+                // Answered: the program is not told that this one is cancelled.
+                awaited.response = Some(JsonObject::new());
+                if let Some(request) = self.core.pending.take(of)
+                    && let Purpose::Program(outbound) = request.purpose
+                {
+                    self.drop_input_requests(&outbound);
+                }
+                self.complete(of, Outcome::Error(error.local()));
+            }
+        }
+        Ok(Sent::Queued)
+    }
+
+    /// Sends a request again once no input is awaited, with the responses under their names and the exact state.
+    fn retry_if_answered(&mut self, key: RequestKey) {
+        let Some(request) = self.core.pending.get(key) else {
+            return;
+        };
+        let Purpose::Program(outbound) = &request.purpose else {
+            return;
+        };
+        if !matches!(&outbound.phase, Phase::Input(input) if input.waiting == 0) {
+            return;
+        }
+        let Some(PendingRequest {
+            purpose: Purpose::Program(mut outbound),
+            ..
+        }) = self.core.pending.take(key)
+        else {
+            return;
+        };
+        let Phase::Input(input) = std::mem::replace(&mut outbound.phase, Phase::Answer) else {
+            return;
+        };
+        outbound.retries += 1;
+        let mut members = JsonObject::new();
+        if !input.requests.is_empty() {
+            let responses = input.requests.into_iter();
+            let responses = responses.filter_map(|request| Some((request.name, request.response?)));
+            members.insert("inputResponses", JsonObject::from_iter(responses));
+        }
+        if let Some(state) = input.state {
+            members.insert("requestState", state);
+        }
+        outbound.input = Some(members);
+        let session = self.state.session().map(Arc::clone);
+        match session.filter(|session| session.is_discover()) {
+            Some(session) => self.send_outbound(key, *outbound, &session),
+            None => {
+                let text = "the server has changed its revision between two tries";
+                let error = PeerError::invalid_request(text).local();
+                self.complete(key, Outcome::Error(error));
+            }
+        }
+    }
+
+    /// Tells the program that the open input requests of a request need no answer any more.
+    pub(super) fn drop_input_requests(&mut self, outbound: &OutboundRequest) {
+        for key in outbound.open_input() {
+            self.core.event(ClientEvent::RequestCancelled(key));
+        }
+    }
+
+    /// Ends a request of the program.
+    pub(super) fn complete(&mut self, key: RequestKey, outcome: Outcome) {
+        self.core.event(ClientEvent::Completed(key, outcome));
+    }
+}

@@ -1,0 +1,96 @@
+//! A request of a client's program from its call to its single end, over all retries.
+//!
+//! One record a request: its phase says whether an answer, input, another revision or a list of tools is awaited.
+
+use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::{Json, JsonObject};
+
+use super::call::CallOptions;
+use super::{Purpose, ServerRequestKey};
+use crate::core::PendingRequest;
+use crate::error::PeerError;
+
+/// Request of the program.
+#[derive(Debug)]
+pub(crate) struct OutboundRequest {
+    pub(super) method: String,
+    /// Revision in which it was sent last.
+    pub(super) spec: &'static RevisionSpec,
+    /// Parameters as the program has given them, for another try.
+    pub(super) params: Option<JsonObject>,
+    pub(super) options: CallOptions,
+    pub(super) retries: u32,
+    /// What a retry adds to the parameters: `inputResponses` and `requestState`.
+    pub(super) input: Option<JsonObject>,
+    /// Whether a subscription was acknowledged.
+    pub(super) subscribed: bool,
+    /// Whether the server was asked to make a task of it (2025-11-25).
+    pub(super) task: bool,
+    /// Whether the tools were listed again because its headers were refused.
+    pub(super) relisted: bool,
+    /// Whether it was sent again because the server changed its revision.
+    pub(super) renegotiated: bool,
+    pub(super) phase: Phase,
+}
+
+/// What a request of the program waits for.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// For its answer.
+    Answer,
+    /// For the program's responses to input requests.
+    Input(AwaitedInput),
+    /// For another revision; the error is what it ends with if it cannot be sent then.
+    Renegotiation(PeerError),
+    /// For a list of tools, because its headers were refused.
+    Relisting(Relisting),
+}
+
+/// Input that a server requires (2026-07-28, `basic/patterns/mrtr`).
+#[derive(Debug)]
+pub(super) struct AwaitedInput {
+    pub(super) requests: Vec<AwaitedRequest>,
+    pub(super) waiting: usize,
+    /// The server's state, to be sent back exactly.
+    pub(super) state: Option<Json>,
+}
+
+/// Input request that the program answers.
+#[derive(Debug)]
+pub(super) struct AwaitedRequest {
+    pub(super) name: String,
+    pub(super) key: ServerRequestKey,
+    pub(super) response: Option<JsonObject>,
+}
+
+/// A list of tools that is asked for again.
+#[derive(Debug)]
+pub(super) struct Relisting {
+    /// The refusal.
+    pub(super) error: PeerError,
+    pub(super) tool: String,
+    pub(super) pages: u32,
+}
+
+impl OutboundRequest {
+    /// Number of input requests that the program has not answered.
+    pub(super) fn awaited_input(request: &PendingRequest<Purpose>) -> usize {
+        match &request.purpose {
+            Purpose::Program(outbound) => match &outbound.phase {
+                Phase::Input(input) => input.waiting,
+                _ => 0,
+            },
+            Purpose::Probe(_) | Purpose::Initialize => 0,
+        }
+    }
+
+    /// Input requests that the program has not answered.
+    pub(super) fn open_input(&self) -> impl Iterator<Item = ServerRequestKey> {
+        let requests = match &self.phase {
+            Phase::Input(input) => &*input.requests,
+            _ => &[],
+        };
+        let open = requests.iter().filter(|request| request.response.is_none());
+        open.map(|request| request.key)
+    }
+}

@@ -1,0 +1,159 @@
+//! The lifecycle of a client: what is awaited, and what was negotiated.
+//!
+//! One variant a state. Holds what each request carries from 2026-07-28 on.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef, ObjectWith};
+
+use crate::config::ClientSettings;
+use crate::meta;
+use crate::rules::Rules;
+use crate::session_info::SessionInfo;
+
+/// State of the lifecycle.
+#[derive(Debug)]
+pub(super) enum State {
+    /// The answer to a probe is awaited.
+    ExpectDiscovery(NegotiationProgress),
+    /// The answer to `initialize` is awaited.
+    ExpectInitializeResult(NegotiationProgress),
+    /// A new server process is awaited.
+    ExpectRestart(NegotiationProgress),
+    Operating(Arc<NegotiatedSession>),
+    Ended,
+}
+
+/// What was negotiated.
+#[derive(Debug)]
+pub(super) struct NegotiatedSession {
+    pub(super) spec: &'static RevisionSpec,
+    pub(super) info: SessionInfo,
+    /// What requests carry in a revision where each one states its sender.
+    pub(super) sender: Option<Sender>,
+}
+
+/// What a client has found out while it negotiates.
+#[derive(Debug, Default)]
+pub(super) struct NegotiationProgress {
+    /// Revisions that were offered already.
+    pub(super) offered: BTreeSet<&'static str>,
+    /// How often the server was probed: twice at most.
+    pub(super) probes: u8,
+    /// Whether the probe was met with silence: the server may be slow rather than old.
+    pub(super) silent: bool,
+}
+
+impl State {
+    pub(super) fn start() -> Self {
+        Self::ExpectDiscovery(NegotiationProgress::default())
+    }
+
+    pub(super) fn session(&self) -> Option<&Arc<NegotiatedSession>> {
+        match self {
+            Self::Operating(session) => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Leaves a state in which something is negotiated.
+    pub(super) fn take_progress(&mut self) -> Option<NegotiationProgress> {
+        match std::mem::replace(self, Self::Ended) {
+            Self::ExpectDiscovery(progress)
+            | Self::ExpectInitializeResult(progress)
+            | Self::ExpectRestart(progress) => Some(progress),
+            Self::Operating(_) | Self::Ended => None,
+        }
+    }
+}
+
+impl NegotiatedSession {
+    pub(super) fn new(
+        spec: &'static RevisionSpec,
+        info: SessionInfo,
+        settings: &ClientSettings,
+    ) -> Self {
+        let discover = spec.lifecycle() == Lifecycle::Discover;
+        let sender = discover.then(|| Sender::of(settings, spec));
+        Self { spec, info, sender }
+    }
+
+    pub(super) fn is_discover(&self) -> bool {
+        self.spec.lifecycle() == Lifecycle::Discover
+    }
+
+    /// The rules between the client and this server.
+    pub(super) fn rules<'a>(&'a self, settings: &'a ClientSettings) -> Rules<'a> {
+        Rules {
+            spec: self.spec,
+            local: Side::Client,
+            own: &settings.capabilities,
+            peer: &self.info.capabilities,
+            extensions: &settings.extensions,
+        }
+    }
+}
+
+/// What every request says of its sender (2026-07-28: `basic`, "_meta").
+#[derive(Debug)]
+pub(super) struct Sender {
+    version: Json,
+    capabilities: JsonObject,
+    info: JsonObject,
+    /// All of it.
+    meta: JsonObject,
+}
+
+impl Sender {
+    pub(super) fn of(settings: &ClientSettings, spec: &RevisionSpec) -> Self {
+        let version = Json::string(spec.id());
+        let capabilities = settings.capabilities_towards(spec);
+        let info = settings.identity.towards(spec);
+        let meta = JsonObject::from_iter([
+            (meta::PROTOCOL_VERSION, version.clone()),
+            (meta::CLIENT_CAPABILITIES, capabilities.clone().into()),
+            (meta::CLIENT_INFO, info.clone().into()),
+        ]);
+        Self {
+            version,
+            capabilities,
+            info,
+            meta,
+        }
+    }
+
+    /// The `_meta` of a request that says no more.
+    pub(super) fn meta(&self) -> &JsonObject {
+        &self.meta
+    }
+
+    /// The `_meta` of a request to which the program adds something: who it is, perhaps, but neither its revision nor, unless
+    /// the call has capabilities of its own, its capabilities.
+    pub(super) fn beside<'a>(
+        &'a self,
+        own: ObjectRef<'a>,
+        capabilities: Option<&'a JsonObject>,
+    ) -> ObjectWith<'a, 3> {
+        let info = own.find(meta::CLIENT_INFO);
+        let capabilities = capabilities.unwrap_or(&self.capabilities);
+        own.with([
+            (meta::PROTOCOL_VERSION, Some(self.version.view())),
+            (
+                meta::CLIENT_CAPABILITIES,
+                Some(capabilities.as_json().view()),
+            ),
+            (
+                meta::CLIENT_INFO,
+                info.is_none().then_some(self.info.as_json().view()),
+            ),
+        ])
+    }
+}
+
+/// Text of a member of an object, unescaped.
+pub(super) fn text_of(object: &JsonObject, name: &str) -> Option<String> {
+    let text = object.view().find(name).and_then(JsonRef::as_str);
+    text.map(std::borrow::Cow::into_owned)
+}

@@ -1,0 +1,89 @@
+//! HTTP statuses in place of answers (`basic/transports` of 2024-11-05 to 2026-07-28).
+//!
+//! Takes a status and a body; ends the request, falls back, or ends the session.
+
+use mcp_exact_revisions::RevisionSpec;
+
+use super::events::ClientEvent;
+use super::negotiate::{is_discover_code, supported};
+use super::{ClientEndpoint, Purpose};
+use crate::core::{Endpoint, PendingRequest};
+use crate::error::{NegotiationError, PeerError, Violation};
+use crate::limits::Limit;
+use crate::outcome::Outcome;
+use crate::stream::{Binding, StreamId};
+
+impl ClientEndpoint {
+    /// An HTTP response has an error status.
+    pub(super) fn handle_status(&mut self, stream: StreamId, status: u16, body: &[u8]) {
+        let fits = body.len() <= self.core.limits.message_bytes;
+        if !fits {
+            self.core.violation(Violation::Limit(Limit::MessageBytes));
+        }
+        let error = crate::http::error_of(if fits { body } else { b"" });
+        self.core.streams.remove(stream);
+        let on_it = |request: &&PendingRequest<Purpose>| {
+            request.stream == stream && request.wire_id().is_some()
+        };
+        let key = self.core.pending.iter().find(on_it).map(|r| r.key);
+        let request = key.and_then(|key| self.core.pending.take(key));
+        // "When a client receives HTTP 404 in response to a request containing an `Mcp-Session-Id`, it MUST start a new
+        // session" (`basic/transports`, "Session Management"), whatever the body says and whatever was posted.
+        let over = status == 404 && self.has_http_session();
+        if let Some(request) = request {
+            match request.purpose {
+                Purpose::Probe(spec) => self.probe_refused(spec, status, error),
+                Purpose::Initialize => self.initialize_status(status, error),
+                Purpose::Program(_) => {
+                    let error = error.unwrap_or_else(|| of_status(status));
+                    self.request_ended(request, Outcome::Error(error));
+                }
+            }
+        }
+        if over {
+            self.session_lost();
+        }
+    }
+
+    /// Returns true if a session is negotiated in a revision whose sessions have ids over HTTP.
+    fn has_http_session(&self) -> bool {
+        let http = self.core.binding == Binding::StreamableHttp;
+        http && self.spec().is_some_and(RevisionSpec::has_session_ids)
+    }
+
+    /// 401, 403 and 5xx tell nothing about the lifecycle; other errors without a code of its own do.
+    fn probe_refused(
+        &mut self,
+        spec: &'static RevisionSpec,
+        status: u16,
+        error: Option<PeerError>,
+    ) {
+        let code = error.as_ref().and_then(PeerError::code);
+        let error = error.unwrap_or_else(|| of_status(status));
+        match (status, code) {
+            (401 | 403 | 500.., _) => self.fail(NegotiationError::Refused(error)),
+            (_, Some(code)) if is_discover_code(code) => self.probed(spec, Outcome::Error(error)),
+            _ => self.fall_back(error.to_string()),
+        }
+    }
+
+    /// A status of 400, 404 or 405 may come from a server of HTTP with SSE (2024-11-05).
+    fn initialize_status(&mut self, status: u16, error: Option<PeerError>) {
+        let code = error.as_ref().and_then(PeerError::code);
+        let lists = error.as_ref().and_then(supported).is_some();
+        let older = matches!(status, 400 | 404 | 405)
+            && self.core.binding == Binding::StreamableHttp
+            && !code.is_some_and(is_discover_code)
+            && !lists;
+        let error = error.unwrap_or_else(|| of_status(status));
+        if older {
+            self.core.event(ClientEvent::UseHttpSse);
+            return self.fail(NegotiationError::Refused(error));
+        }
+        self.initialize_ended(Outcome::Error(error));
+    }
+}
+
+fn of_status(status: u16) -> PeerError {
+    PeerError::internal(format!("the server answers with HTTP status {status}")).local()
+}

@@ -1,0 +1,48 @@
+//! What a program says of itself: `Implementation` in the specification.
+
+use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::{Json, JsonObject};
+
+/// `Implementation` of the local peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Name for programs.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Name for people (from 2025-06-18 on).
+    pub title: Option<String>,
+    /// Further members, such as `icons` or `websiteUrl` (from 2025-11-25 on).
+    pub more: JsonObject,
+}
+
+impl Identity {
+    /// Makes an identity of a name and a version.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            title: None,
+            more: JsonObject::new(),
+        }
+    }
+
+    /// `Implementation` of a revision.
+    pub(crate) fn towards(&self, spec: &RevisionSpec) -> JsonObject {
+        let mut object = JsonObject::from_iter([
+            ("name", Json::string(&self.name)),
+            ("version", Json::string(&self.version)),
+        ]);
+        if let Some(title) = &self.title
+            && spec.has_titles()
+        {
+            object.insert("title", Json::string(title));
+        }
+        if spec.has_implementation_details() {
+            for (name, value) in self.more.iter() {
+                object.insert(&name, value.parse().unwrap_or(Json::null()));
+            }
+        }
+        object
+    }
+}

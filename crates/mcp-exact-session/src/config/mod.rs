@@ -1,0 +1,16 @@
+//! What a program configures: revisions in the order of preference, identity, capabilities, extensions, limits.
+//!
+//! [`ServerConfig`] and [`ClientConfig`] are plain data. `build` checks one and gives settings, which any number of endpoints
+//! share.
+
+mod client;
+mod extensions;
+mod identity;
+mod offer;
+mod server;
+
+pub use client::{ClientConfig, ClientSettings};
+pub use extensions::{Extension, ExtensionPolicy, Extensions};
+pub use identity::Identity;
+pub use offer::Offer;
+pub use server::{CacheHint, InputMode, ServerConfig, ServerSettings};

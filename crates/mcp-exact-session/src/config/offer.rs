@@ -1,0 +1,101 @@
+//! The revisions that a peer speaks, most preferred first, and its floor.
+
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_wire::Revision;
+
+use crate::error::ConfigError;
+
+/// Revisions that a peer speaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Revisions in the order of preference, the most preferred one first.
+    pub revisions: Vec<Revision>,
+    /// Oldest revision that is spoken, whatever `revisions` lists. Unknown revisions are neither older nor newer.
+    pub floor: Option<Revision>,
+}
+
+impl Default for Offer {
+    /// All known revisions, the newest first, without a floor.
+    fn default() -> Self {
+        Self {
+            revisions: crate::revisions().rev().collect(),
+            floor: None,
+        }
+    }
+}
+
+impl Offer {
+    /// Offers these revisions, the most preferred one first.
+    ///
+    /// # Errors
+    /// [`ConfigError::UnknownRevision`] for one that is not known.
+    pub fn of<'r>(ids: impl IntoIterator<Item = &'r str>) -> Result<Self, ConfigError> {
+        let known = |id: &str| {
+            let spec = mcp_exact_revisions::find(id);
+            spec.map(RevisionSpec::revision)
+                .ok_or_else(|| ConfigError::UnknownRevision(id.to_owned()))
+        };
+        Ok(Self {
+            revisions: ids.into_iter().map(known).collect::<Result<_, _>>()?,
+            floor: None,
+        })
+    }
+
+    /// What is offered, in order.
+    pub(crate) fn specs(&self) -> impl Iterator<Item = &'static RevisionSpec> {
+        let known = |id: &Revision| mcp_exact_revisions::find(id.as_str());
+        // Above a floor that is not known there is nothing.
+        let floor = self
+            .floor
+            .as_ref()
+            .map(|floor| known(floor).map_or(usize::MAX, RevisionSpec::index));
+        let allowed = move |spec: &&RevisionSpec| floor.is_none_or(|floor| spec.index() >= floor);
+        self.revisions.iter().filter_map(known).filter(allowed)
+    }
+
+    pub(crate) fn of_lifecycle(
+        &self,
+        lifecycle: Lifecycle,
+    ) -> impl Iterator<Item = &'static RevisionSpec> {
+        self.specs()
+            .filter(move |spec| spec.lifecycle() == lifecycle)
+    }
+
+    /// The most preferred revision of a lifecycle that fits.
+    pub(crate) fn choose(
+        &self,
+        lifecycle: Lifecycle,
+        fits: impl Fn(&'static RevisionSpec) -> bool,
+    ) -> Option<&'static RevisionSpec> {
+        self.of_lifecycle(lifecycle).find(|spec| fits(spec))
+    }
+
+    pub(crate) fn has(&self, lifecycle: Lifecycle) -> bool {
+        self.of_lifecycle(lifecycle).next().is_some()
+    }
+
+    /// The revision of this id, if it is offered.
+    pub(crate) fn find(&self, id: &str) -> Option<&'static RevisionSpec> {
+        self.specs().find(|spec| spec.id() == id)
+    }
+
+    pub(crate) fn list(&self) -> Vec<Revision> {
+        self.specs().map(RevisionSpec::revision).collect()
+    }
+
+    /// Ids of what is offered, in order.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.specs().map(|spec| spec.id().to_owned()).collect()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let unknown = |id: &&Revision| mcp_exact_revisions::find(id.as_str()).is_none();
+        if let Some(id) = self.revisions.iter().chain(&self.floor).find(unknown) {
+            return Err(ConfigError::UnknownRevision(id.to_string()));
+        }
+        match self.specs().next() {
+            Some(_) => Ok(()),
+            None => Err(ConfigError::NoRevision),
+        }
+    }
+}

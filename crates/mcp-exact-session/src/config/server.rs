@@ -1,0 +1,242 @@
+//! Configuration of a server, checked once and shared by all its endpoints.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
+
+use super::extensions::check_names;
+use super::{Extensions, Identity, Offer};
+use crate::error::ConfigError;
+use crate::http::ToolHeaders;
+use crate::limits::{Limits, RequestTimeout};
+use crate::log::Level;
+use crate::message;
+use crate::meta;
+use crate::rules::results::{COMPLETE, RESULT_TYPE};
+use crate::rules::{Cached, capability, client_request};
+use crate::seal::{CheckResult, Seal};
+
+/// How long results may be kept (from 2026-07-28 on: `server/utilities/caching`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheHint {
+    /// Time in milliseconds; 0 by default.
+    pub ttl_ms: u64,
+    /// Whether others may be given the same result; false by default. Every list result carries this scope: all pages of a list
+    /// must agree ("Interaction with Pagination").
+    pub public: bool,
+}
+
+/// Who deals with input requests and request states (from 2026-07-28 on: `basic/patterns/mrtr`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum InputMode {
+    /// The endpoint seals states, counts retries, and delivers the input responses with the state.
+    #[default]
+    Managed,
+    /// The program gets `requestState` as it came and writes results of type `input_required` itself: for gateways whose
+    /// upstream server has made the state. The endpoint still checks that the client has declared what is asked of it.
+    PassThrough,
+}
+
+/// Configuration of a server.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Revisions that it speaks.
+    pub offer: Offer,
+    /// Who it is.
+    pub identity: Identity,
+    /// Its capabilities, as the newest revision spells them. Towards each revision only what that one defines is declared.
+    pub capabilities: JsonObject,
+    /// How to use it.
+    pub instructions: Option<String>,
+    /// Methods beyond those of the revisions.
+    pub extensions: Extensions,
+    /// Lowest level that is sent while the client has not chosen one (up to 2025-11-25).
+    pub log_level: Level,
+    /// How long results may be kept that do not say so themselves (from 2026-07-28 on).
+    pub cache: CacheHint,
+    /// Checks results before they leave, such as against the output schema of the tool.
+    pub results: Option<Arc<dyn CheckResult>>,
+    /// Protects states that travel through the client (from 2026-07-28 on); without it there are none.
+    pub seal: Option<Arc<dyn Seal>>,
+    /// Who deals with input requests (from 2026-07-28 on).
+    pub input: InputMode,
+    /// Gives the header-mirrored parameters of a tool, so that the endpoint compares headers and arguments itself (from
+    /// 2026-07-28 on, over HTTP); without it the program calls [`check_params`](crate::http::check_params).
+    pub tool_headers: Option<Arc<dyn ToolHeaders>>,
+    /// Whether error codes that 2026-07-28 reserves or forbids pass unchanged. By default -32002 becomes -32602 and undefined
+    /// codes from -32020 to -32099 become -32603.
+    pub keep_error_codes: bool,
+    /// How long a sealed state can be used.
+    pub state_lifetime: Duration,
+    /// How long its own requests wait.
+    pub request_timeout: RequestTimeout,
+    /// Its limits.
+    pub limits: Limits,
+}
+
+impl ServerConfig {
+    /// Makes a server that speaks every revision and declares nothing.
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            offer: Offer::default(),
+            identity,
+            capabilities: JsonObject::new(),
+            instructions: None,
+            extensions: Extensions::default(),
+            log_level: Level::Info,
+            cache: CacheHint::default(),
+            results: None,
+            seal: None,
+            input: InputMode::default(),
+            tool_headers: None,
+            keep_error_codes: false,
+            state_lifetime: Duration::from_secs(600),
+            request_timeout: RequestTimeout::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Checks the configuration and prepares what all endpoints share.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if no endpoint can work with it.
+    pub fn build(self) -> Result<Arc<ServerSettings>, ConfigError> {
+        check_names(&self.capabilities)?;
+        self.offer.check()?;
+        let discover = self.offer.of_lifecycle(Lifecycle::Discover);
+        let results = discover
+            .map(|spec| ResultDefaults::of(&self, spec))
+            .collect();
+        Ok(Arc::new(ServerSettings {
+            results,
+            speaks_initialize: self.offer.has(Lifecycle::Initialize),
+            speaks_discover: self.offer.has(Lifecycle::Discover),
+            config: self,
+        }))
+    }
+}
+
+/// Configuration of a server that was checked; any number of endpoints share it.
+#[derive(Debug)]
+pub struct ServerSettings {
+    config: ServerConfig,
+    results: Vec<ResultDefaults>,
+    pub(crate) speaks_initialize: bool,
+    pub(crate) speaks_discover: bool,
+}
+
+impl Deref for ServerSettings {
+    type Target = ServerConfig;
+
+    fn deref(&self) -> &ServerConfig {
+        &self.config
+    }
+}
+
+impl ServerSettings {
+    /// Capabilities that are declared towards a revision.
+    pub(crate) fn capabilities_towards(&self, spec: &RevisionSpec) -> JsonObject {
+        let mut declared = capability::towards(spec, &self.capabilities);
+        self.extensions.declare(spec, &mut declared);
+        declared
+    }
+
+    /// What results carry by default towards a revision of the lifecycle `Discover`.
+    pub(crate) fn result_defaults(&self, spec: &RevisionSpec) -> Option<&ResultDefaults> {
+        let mut all = self.results.iter();
+        all.find(|defaults| defaults.spec == spec)
+    }
+}
+
+/// What every result carries from 2026-07-28 on, where the program does not set it.
+#[derive(Debug)]
+pub(crate) struct ResultDefaults {
+    spec: &'static RevisionSpec,
+    complete: Json,
+    /// `Implementation` of the server.
+    info: Json,
+    /// `_meta` with it and nothing else.
+    meta: JsonObject,
+    ttl: Json,
+    scope: Json,
+    /// Result of `server/discover`.
+    discover: JsonObject,
+}
+
+impl ResultDefaults {
+    fn of(config: &ServerConfig, spec: &'static RevisionSpec) -> Self {
+        let scope = match config.cache.public {
+            true => "public",
+            false => "private",
+        };
+        let info = Json::from(config.identity.towards(spec));
+        let mut declared = capability::towards(spec, &config.capabilities);
+        config.extensions.declare(spec, &mut declared);
+        let mut discover = JsonObject::from_iter([
+            ("supportedVersions", Json::from_encode(&config.offer.ids())),
+            ("capabilities", declared.into()),
+        ]);
+        if let Some(instructions) = &config.instructions {
+            discover.insert("instructions", Json::string(instructions));
+        }
+        Self {
+            spec,
+            complete: Json::string(COMPLETE),
+            meta: JsonObject::from_iter([(meta::SERVER_INFO, info.clone())]),
+            info,
+            ttl: config.cache.ttl_ms.into(),
+            scope: Json::string(scope),
+            discover,
+        }
+    }
+
+    pub(crate) fn discover(&self) -> &JsonObject {
+        &self.discover
+    }
+
+    /// The message of a result with the defaults. Without a method the result has no cache hints.
+    pub(crate) fn message(
+        &self,
+        id: &RequestId,
+        result: &JsonObject,
+        method: Option<&str>,
+    ) -> Vec<u8> {
+        let names = [RESULT_TYPE, "ttlMs", "cacheScope", "_meta"];
+        let present = result.view().find_each(names);
+        let meta = match present[3].map(JsonRef::object) {
+            None => Some(Cow::Borrowed(&self.meta)),
+            Some(meta) => meta
+                .filter(|meta| meta.find(meta::SERVER_INFO).is_none())
+                .map(|meta| {
+                    let with = meta.with_new([(meta::SERVER_INFO, Some(self.info.view()))]);
+                    Cow::Owned(with.into())
+                }),
+        };
+        let rule = method.and_then(|method| client_request(method, self.spec));
+        let cached = rule.map_or(Cached::Never, |rule| rule.cached);
+        let missing = |at: usize, value| present[at].map_or(Some(value), |_: JsonRef<'_>| None);
+        let ttl = (cached != Cached::Never).then_some(self.ttl.view());
+        // All pages of a list carry the same scope, and the endpoint remembers none of them.
+        let scope = match cached {
+            Cached::Never => None,
+            Cached::Single => missing(2, self.scope.view()),
+            Cached::List => Some(self.scope.view()),
+        };
+        let more = [
+            (names[0], missing(0, self.complete.view())),
+            (names[1], ttl.and_then(|ttl| missing(1, ttl))),
+            (names[2], scope),
+            (names[3], meta.as_ref().map(|meta| meta.as_json().view())),
+        ];
+        let mut set = present.iter().zip(&more);
+        let is_new = !set.any(|(present, (_, value))| present.is_some() && value.is_some());
+        match is_new {
+            true => message::result(id, result.view().with_new(more)),
+            false => message::result(id, result.view().with(more)),
+        }
+    }
+}

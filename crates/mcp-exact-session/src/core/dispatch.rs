@@ -1,0 +1,389 @@
+//! The flow of messages that both roles share: parse, dispatch, accept or refuse, answer once.
+//!
+//! A role implements the required functions of [`Endpoint`]; the provided ones decide nothing about methods and revisions, which
+//! is the work of `rules`.
+
+use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::{
+    ErrorMessage, Message, MessageError, MessageErrorKind, Nullable, RequestId, ResultMessage,
+    WithId,
+};
+
+use super::batches::{BatchId, FinishedBatch};
+use super::rate::RateDecision;
+use super::{Core, Frame, PendingRequest, Role};
+use crate::error::{PeerError, Violation};
+use crate::limits::Limit;
+use crate::message::{self, Body, Call, ParsedFrame, ParsedMessage, Raw, own_id};
+use crate::outcome::{Outcome, RawResult, Sent};
+use crate::oversized::OversizedHead;
+use crate::refusal::Refusal;
+use crate::stream::{Binding, RequestKey, StreamId};
+
+/// Where a message came in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) stream: StreamId,
+    pub(crate) batch: Option<BatchId>,
+}
+
+impl Arrival {
+    pub(crate) fn alone(stream: StreamId) -> Self {
+        Self {
+            stream,
+            batch: None,
+        }
+    }
+}
+
+/// An endpoint of either role.
+pub(crate) trait Endpoint: Sized {
+    type Role: Role;
+    /// What the transport knows of a frame.
+    type Context;
+
+    fn core(&mut self) -> &mut Core<Self::Role>;
+    fn core_ref(&self) -> &Core<Self::Role>;
+
+    /// The negotiated revision.
+    fn spec(&self) -> Option<&'static RevisionSpec>;
+
+    /// Returns true if answers may leave: from 2026-07-28 on a client sends none.
+    fn may_answer(&self) -> bool;
+
+    /// Returns true if an error may leave without id.
+    fn may_omit_id(&self) -> bool;
+
+    /// Frame of an answer to what came on a stream.
+    fn answer_frame(&mut self, stream: StreamId, bytes: Vec<u8>) -> Frame;
+
+    /// Deals with a request: delivers it, answers it, or refuses it.
+    fn dispatch_request(&mut self, at: Arrival, id: RequestId, call: Call, cx: &Self::Context);
+
+    /// Deals with a notification.
+    ///
+    /// # Errors
+    /// Why it is dropped.
+    fn dispatch_notification(
+        &mut self,
+        at: Arrival,
+        call: Call,
+        cx: &Self::Context,
+    ) -> Result<(), Refusal>;
+
+    /// A request of the local peer was answered.
+    fn answered(
+        &mut self,
+        request: PendingRequest<<Self::Role as Role>::Purpose>,
+        outcome: Outcome,
+    );
+
+    /// Ends everything; output that waits is dropped.
+    fn abort(&mut self);
+
+    /// Takes a frame.
+    fn dispatch_frame(&mut self, stream: StreamId, frame: &[u8], cx: &Self::Context) {
+        let at = Arrival::alone(stream);
+        match message::parse(frame, &self.core_ref().limits) {
+            ParsedFrame::One(Ok(message)) => self.dispatch_message(at, message, cx),
+            ParsedFrame::One(Err(error)) => self.dispatch_malformed(at, error),
+            ParsedFrame::Batch(items) => self.dispatch_batch(stream, items, cx),
+            ParsedFrame::Exceeds(limit, head) => self.dispatch_oversized(at, limit, head),
+        }
+        self.abort_if_exhausted();
+    }
+
+    /// Ends everything if the peer does not read.
+    fn abort_if_exhausted(&mut self) {
+        if std::mem::take(&mut self.core().exhausted) {
+            self.core()
+                .violation(Violation::Limit(Limit::ReservedBytes));
+            self.abort();
+        }
+    }
+
+    /// Ends what a message above a limit was about: refuses its request, fails the request that it answers.
+    fn dispatch_oversized(&mut self, at: Arrival, limit: Limit, head: OversizedHead) {
+        let refusal = Refusal::Limit(limit);
+        match head {
+            OversizedHead::Request(id) => self.refuse(at, &id, &refusal, false),
+            OversizedHead::Response(id) => {
+                self.core().violation(Violation::Limit(limit));
+                let error = refusal.error().local();
+                self.dispatch_response(&id, Outcome::Error(error));
+                self.accept(at);
+            }
+            OversizedHead::Unknown => self.refuse_unaddressed(at, &refusal),
+        }
+    }
+
+    fn dispatch_message(&mut self, at: Arrival, message: Message<Raw>, cx: &Self::Context) {
+        match message {
+            Message::Request(WithId { id, request: call }) => {
+                match self.take_rate(|core| (&mut core.requests, core.limits.requests_per_second)) {
+                    RateDecision::Take => self.dispatch_request(at, id, call, cx),
+                    decision => self.refuse_by_rate(at, &id, decision),
+                }
+            }
+            Message::Notification(call) => {
+                let dispatched = self.dispatch_notification(at, call, cx);
+                match dispatched {
+                    Ok(()) => self.accept(at),
+                    Err(refusal) => self.drop_notification(at, &refusal),
+                }
+            }
+            Message::Result(ResultMessage { id, result, .. }) => {
+                let Body(object) = result;
+                self.dispatch_response(&id, Outcome::Result(RawResult::from(object)));
+                self.accept(at);
+            }
+            Message::Error(ErrorMessage { id, error, .. }) => {
+                match id.as_ref().and_then(Nullable::as_value) {
+                    Some(id) => self.dispatch_response(id, Outcome::Error(error.into())),
+                    None => self.core().violation(Violation::Unaddressed(error.into())),
+                }
+                self.accept(at);
+            }
+        }
+    }
+
+    fn take_rate(
+        &mut self,
+        of: impl FnOnce(&mut Core<Self::Role>) -> (&mut super::Rate, u32),
+    ) -> RateDecision {
+        let now = self.core_ref().now;
+        let (rate, per_second) = of(self.core());
+        rate.take(now, per_second)
+    }
+
+    fn refuse_by_rate(&mut self, at: Arrival, id: &RequestId, decision: RateDecision) {
+        let refusal = Refusal::Limit(Limit::Requests);
+        if decision == RateDecision::RefuseFirst {
+            self.core().violation(Violation::Limit(Limit::Requests));
+        }
+        self.refuse_silently(at, id, &refusal, false);
+    }
+
+    /// Counts a notification.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] if too many came in this second; the program is told once a second.
+    fn count_notification(&mut self) -> Result<(), Refusal> {
+        let limits = |core: &Core<Self::Role>| core.limits.notifications_per_second;
+        match self.take_rate(|core| {
+            let per_second = limits(core);
+            (&mut core.notifications, per_second)
+        }) {
+            RateDecision::Take => Ok(()),
+            RateDecision::RefuseFirst => {
+                self.core()
+                    .violation(Violation::Limit(Limit::Notifications));
+                Err(Refusal::Limit(Limit::Notifications))
+            }
+            RateDecision::Refuse => Err(Refusal::Limit(Limit::Notifications)),
+        }
+    }
+
+    /// A message that gets no message back: over HTTP it gets 202 (`basic/transports`, "Sending Messages").
+    fn accept(&mut self, at: Arrival) {
+        self.finish_post(at, 202);
+    }
+
+    /// A notification that is not delivered.
+    fn drop_notification(&mut self, at: Arrival, refusal: &Refusal) {
+        let rate = matches!(refusal, Refusal::Limit(Limit::Notifications));
+        if let Some(violation) = refusal.violation().filter(|_| !rate) {
+            self.core().violation(violation);
+        }
+        self.finish_post(at, refusal.notification_status());
+    }
+
+    fn finish_post(&mut self, at: Arrival, status: u16) {
+        let streams = &mut self.core().streams;
+        if at.batch.is_none() && streams.is_post(at.stream) {
+            streams.push_status(at.stream, status);
+        }
+    }
+
+    /// A document that is no message: answered if its id can be read.
+    fn dispatch_malformed(&mut self, at: Arrival, error: MessageError) {
+        let kind = error.kind();
+        let answered = error.code().is_some();
+        let id = error.id().cloned();
+        match (kind, id) {
+            (MessageErrorKind::InvalidResponse, Some(id)) => {
+                let outcome = Outcome::Error(PeerError::from(&error).local());
+                self.core().violation(Violation::NoMessage(error));
+                self.dispatch_response(&id, outcome);
+                self.accept(at);
+            }
+            (_, Some(id)) if answered => self.refuse(at, &id, &error.into(), false),
+            _ if answered && at.batch.is_none() => self.refuse_unaddressed(at, &error.into()),
+            _ => {
+                self.core().violation(Violation::NoMessage(error));
+                self.accept(at);
+            }
+        }
+    }
+
+    /// Several messages at once: 2025-03-26 only (`basic`, "Batching").
+    fn dispatch_batch(&mut self, stream: StreamId, items: Vec<ParsedMessage>, cx: &Self::Context) {
+        let spec = self.spec();
+        if items.is_empty() || !spec.is_some_and(RevisionSpec::has_batches) {
+            return self.refuse_batch(stream, &items);
+        }
+        let batch = self.core().batches.begin(stream);
+        let at = Arrival {
+            stream,
+            batch: Some(batch),
+        };
+        for item in items {
+            match item {
+                Ok(message) => self.dispatch_message(at, message, cx),
+                Err(error) => self.dispatch_malformed(at, error),
+            }
+        }
+        let finished = self.core().batches.dispatched(batch);
+        self.finish_batch(finished);
+    }
+
+    /// Refuses a batch where the revision has none: each request by itself, so that no caller waits for it.
+    fn refuse_batch(&mut self, stream: StreamId, items: &[ParsedMessage]) {
+        let revision = self.spec().map(RevisionSpec::revision);
+        let refusal = match items.is_empty() {
+            true => Refusal::BatchEmpty(revision),
+            false => Refusal::BatchUnsupported(revision),
+        };
+        let requests = items.iter().filter_map(|item| match item {
+            Ok(Message::Request(request)) => Some(&request.id),
+            _ => None,
+        });
+        let requests: Vec<RequestId> = requests.cloned().collect();
+        let at = Arrival::alone(stream);
+        // A POST is answered once.
+        if requests.is_empty() || self.core_ref().streams.is_post(stream) {
+            return self.refuse_unaddressed(at, &refusal);
+        }
+        self.core().violation(Violation::Batch(revision));
+        for id in &requests {
+            self.refuse_silently(at, id, &refusal, false);
+        }
+    }
+
+    /// Refuses a request and tells the program if its sender must not have sent it.
+    fn refuse(&mut self, at: Arrival, id: &RequestId, refusal: &Refusal, in_session: bool) {
+        if let Some(violation) = refusal.violation().filter(|_| !refusal.is_overload()) {
+            self.core().violation(violation);
+        }
+        self.refuse_silently(at, id, refusal, in_session);
+    }
+
+    fn refuse_silently(
+        &mut self,
+        at: Arrival,
+        id: &RequestId,
+        refusal: &Refusal,
+        in_session: bool,
+    ) {
+        if self.may_answer() {
+            let error = message::error(Some(id), &refusal.error());
+            self.send_answer(at, error, refusal.status(in_session));
+        }
+    }
+
+    /// Refuses a frame whose id is not known: by an error without id where the revision has such errors.
+    fn refuse_unaddressed(&mut self, at: Arrival, refusal: &Refusal) {
+        if let Some(violation) = refusal.violation() {
+            self.core().violation(violation);
+        }
+        let status = refusal.status(false);
+        match self.may_omit_id() && self.may_answer() {
+            true => self.send_answer(at, message::error(None, &refusal.error()), status),
+            false => self.finish_post(at, status),
+        }
+    }
+
+    /// Sends an answer that the endpoint has made.
+    fn send_answer(&mut self, at: Arrival, answer: Vec<u8>, status: u16) {
+        match at.batch {
+            Some(batch) => self.core().batches.add(batch, answer),
+            None => {
+                let frame = self.answer_frame(at.stream, answer);
+                self.core().push(frame.status(status).reserved());
+            }
+        }
+    }
+
+    /// Ends a request of the peer with its one answer, which the program has given.
+    fn finish_request(&mut self, key: RequestKey, answer: Vec<u8>, status: Option<u16>) -> Sent {
+        let Some(request) = self.core().in_flight.take(key) else {
+            return Sent::Suppressed;
+        };
+        if let Some(batch) = request.batch {
+            let finished = self.core().batches.answered(batch, Some(answer));
+            self.finish_batch(finished);
+            return Sent::Queued;
+        }
+        let mut frame = self.answer_frame(request.stream, answer);
+        frame.about = Some(key);
+        if status.is_some() {
+            frame.http.status = status;
+        }
+        self.core().push(frame)
+    }
+
+    fn finish_batch(&mut self, finished: Option<FinishedBatch>) {
+        let Some(finished) = finished else {
+            return;
+        };
+        match finished.bytes {
+            Some(bytes) => {
+                let mut frame = self.answer_frame(finished.stream, bytes);
+                frame.reserved = finished.reserved;
+                self.core().push(frame);
+            }
+            None => self.finish_post(Arrival::alone(finished.stream), 202),
+        }
+    }
+
+    /// Ends a request of the peer without an answer: what it has queued is withdrawn.
+    fn cancel_in_flight(&mut self, key: RequestKey) -> Option<CancelledRequest<Self::Role>> {
+        let core = self.core();
+        let request = core.in_flight.take_cancelled(key)?;
+        let withdrawn = core.streams.withdraw_about(request.stream, key);
+        if let Some(batch) = request.batch {
+            let finished = core.batches.answered(batch, None);
+            self.finish_batch(finished);
+        }
+        Some(CancelledRequest { request, withdrawn })
+    }
+
+    /// Ends a request of the local peer by its answer. Late answers are ignored (`basic/utilities/cancellation`).
+    fn dispatch_response(&mut self, id: &RequestId, outcome: Outcome) {
+        let own = own_id(id);
+        let core = self.core();
+        match own.and_then(|id| core.pending.take_answered(id)) {
+            Some(request) => self.answered(request, outcome),
+            None if own.is_some_and(|id| core.pending.has_ended(id)) => {}
+            None => core.violation(Violation::UnexpectedResponse(Some(id.clone()))),
+        }
+    }
+
+    /// Returns true if the endpoint reads from its transport. On a duplex stream that is so until it closes, unless events wait
+    /// for the local program.
+    fn reads(&self) -> bool {
+        let core = self.core_ref();
+        let output = match core.binding {
+            Binding::Duplex => None,
+            Binding::StreamableHttp | Binding::HttpSse => core.streams.full_for_peer(&core.limits),
+        };
+        core.events.full(&core.limits).or(output).is_none()
+    }
+}
+
+/// Request of the peer that was cancelled.
+pub(crate) struct CancelledRequest<R: Role> {
+    pub(crate) request: super::InFlightRequest<R::Incoming>,
+    /// Requests of the local peer about it that never left.
+    pub(crate) withdrawn: Vec<RequestKey>,
+}

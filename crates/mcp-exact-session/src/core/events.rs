@@ -1,0 +1,57 @@
+//! Events that wait for the local program, in order, with the memory that they hold.
+//!
+//! Takes events; gives them one by one. Never drops one: a caller asks first whether the queue is full.
+
+use std::collections::VecDeque;
+
+use crate::limits::{Limit, Limits};
+
+/// Bytes that each event counts beside what it holds: as much as a short message.
+pub(crate) const EVENT: usize = 32;
+
+/// Approximate memory of what came from the peer and is kept.
+pub(crate) trait HeapSize {
+    /// Bytes on the heap.
+    fn heap_size(&self) -> usize;
+}
+
+#[derive(Debug)]
+pub(crate) struct EventQueue<E> {
+    /// Events with their sizes.
+    queue: VecDeque<(usize, E)>,
+    bytes: usize,
+}
+
+impl<E: HeapSize> EventQueue<E> {
+    pub(crate) fn new() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, event: E) {
+        let size = EVENT + event.heap_size();
+        self.bytes += size;
+        self.queue.push_back((size, event));
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<E> {
+        let (size, event) = self.queue.pop_front()?;
+        self.bytes -= size;
+        Some(event)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Limit that the queue has reached.
+    pub(crate) fn full(&self, limits: &Limits) -> Option<Limit> {
+        limits.of_queue(self.len(), self.bytes)
+    }
+}

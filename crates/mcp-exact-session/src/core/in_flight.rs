@@ -1,0 +1,173 @@
+//! Requests of the peer that are in flight: one record a request, found by key and by wire id.
+//!
+//! Takes requests as they are admitted; ends each once. Knows no revision, no method and no role.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use mcp_exact_wire::{Json, RequestId};
+
+use super::batches::BatchId;
+use crate::stream::{RequestKey, StreamId};
+
+/// Bounded memory of numbers.
+#[derive(Debug)]
+struct Tombstones {
+    order: VecDeque<u64>,
+    known: BTreeSet<u64>,
+    limit: usize,
+}
+
+impl Tombstones {
+    fn new(limit: usize) -> Self {
+        Self {
+            order: VecDeque::new(),
+            known: BTreeSet::new(),
+            limit,
+        }
+    }
+
+    fn insert(&mut self, number: u64) {
+        if self.limit > 0 && self.known.insert(number) {
+            if self.order.len() == self.limit {
+                let oldest = self.order.pop_front();
+                oldest.map(|oldest| self.known.remove(&oldest));
+            }
+            self.order.push_back(number);
+        }
+    }
+}
+
+/// Request of the peer that has not been answered.
+#[derive(Debug)]
+pub(crate) struct InFlightRequest<T> {
+    pub(crate) id: RequestId,
+    /// Stream that carries the answer.
+    pub(crate) stream: StreamId,
+    pub(crate) batch: Option<BatchId>,
+    /// Approximate memory that the request takes, in bytes.
+    pub(crate) size: usize,
+    /// Stream whose requests compete for ids with this one; `None` for all requests of a session.
+    pub(crate) scope: Option<StreamId>,
+    /// Progress token as the peer spelled it.
+    pub(crate) token: Option<Json>,
+    /// Last progress that was sent.
+    pub(crate) progress: Option<f64>,
+    /// What the role keeps of it.
+    pub(crate) role: T,
+}
+
+/// All requests of the peer that are in flight.
+#[derive(Debug)]
+pub(crate) struct InFlightRequests<T> {
+    by_key: BTreeMap<RequestKey, InFlightRequest<T>>,
+    by_id: BTreeMap<(Option<StreamId>, RequestId), RequestKey>,
+    cancelled: Tombstones,
+    bytes: usize,
+}
+
+impl<T> InFlightRequests<T> {
+    /// No requests yet; `remembered` cancelled ones are recognised later.
+    pub(crate) fn new(remembered: usize) -> Self {
+        Self {
+            by_key: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            cancelled: Tombstones::new(remembered),
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn insert(&mut self, key: RequestKey, request: InFlightRequest<T>) {
+        self.bytes += request.size;
+        let id = (request.scope, request.id.clone());
+        self.by_id.insert(id, key);
+        self.by_key.insert(key, request);
+    }
+
+    pub(crate) fn find(&self, scope: Option<StreamId>, id: &RequestId) -> Option<RequestKey> {
+        if self.by_id.is_empty() {
+            return None;
+        }
+        self.by_id.get(&(scope, id.clone())).copied()
+    }
+
+    pub(crate) fn get(&self, key: RequestKey) -> Option<&InFlightRequest<T>> {
+        self.by_key.get(&key)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut InFlightRequest<T>> {
+        self.by_key.get_mut(&key)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestKey, &InFlightRequest<T>)> {
+        self.by_key.iter().map(|(key, request)| (*key, request))
+    }
+
+    /// Counts more memory for a request, until [`shrink`](Self::shrink).
+    pub(crate) fn grow(&mut self, key: RequestKey, bytes: usize) {
+        if let Some(request) = self.by_key.get_mut(&key) {
+            request.size += bytes;
+            self.bytes += bytes;
+        }
+    }
+
+    pub(crate) fn shrink(&mut self, key: RequestKey, bytes: usize) {
+        if let Some(request) = self.by_key.get_mut(&key) {
+            request.size -= bytes;
+            self.bytes -= bytes;
+        }
+    }
+
+    /// Ends a request that is answered.
+    pub(crate) fn take(&mut self, key: RequestKey) -> Option<InFlightRequest<T>> {
+        let request = self.by_key.remove(&key)?;
+        self.bytes -= request.size;
+        self.by_id.remove(&(request.scope, request.id.clone()));
+        Some(request)
+    }
+
+    /// Ends a request that is not answered any more.
+    pub(crate) fn take_cancelled(&mut self, key: RequestKey) -> Option<InFlightRequest<T>> {
+        let request = self.take(key)?;
+        self.cancelled.insert(key.0);
+        Some(request)
+    }
+
+    /// Number of cancelled requests that are remembered.
+    pub(crate) fn remembered(&self) -> usize {
+        self.cancelled.order.len()
+    }
+
+    /// Returns true if an answer to this request is late rather than wrong.
+    pub(crate) fn was_cancelled(&self, key: RequestKey) -> bool {
+        self.cancelled.known.contains(&key.0)
+    }
+
+    pub(crate) fn keys_where(
+        &self,
+        matches: impl Fn(&InFlightRequest<T>) -> bool,
+    ) -> Vec<RequestKey> {
+        let found = self.by_key.iter().filter(|(_, request)| matches(request));
+        found.map(|(key, _)| *key).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tombstones_are_bounded() {
+        let mut stones = Tombstones::new(2);
+        (1..=3).for_each(|number| stones.insert(number));
+        let known: Vec<bool> = (1..=3).map(|n| stones.known.contains(&n)).collect();
+        assert_eq!(known, [false, true, true]);
+    }
+}

@@ -1,0 +1,189 @@
+//! The core that client and server share: streams, requests both ways, batches, events, rate limits, and dispatch.
+//!
+//! [`Core`] is the state, [`Endpoint`] the flow of messages through it. The roles in `client/` and `server/` add their lifecycle
+//! and what they do with each message; nothing here knows a method or a revision.
+
+pub(crate) mod batches;
+mod dispatch;
+pub(crate) mod events;
+pub(crate) mod in_flight;
+pub(crate) mod pending;
+pub(crate) mod rate;
+pub(crate) mod streams;
+
+use std::fmt;
+
+pub(crate) use batches::Batches;
+pub(crate) use dispatch::{Arrival, Endpoint};
+pub(crate) use events::{EventQueue, HeapSize};
+pub(crate) use in_flight::{InFlightRequest, InFlightRequests};
+pub(crate) use pending::{NewRequest, PendingRequest, PendingRequests, ProgressTarget};
+use rate::Rate;
+pub(crate) use streams::{Frame, NotQueued, Streams};
+
+use crate::Time;
+use crate::elicitation::Elicitations;
+use crate::error::{ReceiveError, Violation};
+use crate::limits::{Limit, Limits};
+use crate::outcome::Sent;
+use crate::stream::{Binding, RequestKey, StreamId, Transmit};
+use crate::usage::Usage;
+
+/// What a role adds to the core.
+pub(crate) trait Role: fmt::Debug {
+    /// What the local program is told.
+    type Event: HeapSize + From<Violation> + fmt::Debug;
+    /// What a request of the local peer is for.
+    type Purpose: fmt::Debug;
+    /// What the role keeps of a request of the peer.
+    type Incoming: fmt::Debug;
+}
+
+/// State of an endpoint that does not depend on its role.
+#[derive(Debug)]
+pub(crate) struct Core<R: Role> {
+    pub(crate) binding: Binding,
+    pub(crate) limits: Limits,
+    pub(crate) now: Time,
+    last_key: u64,
+    pub(crate) streams: Streams,
+    pub(crate) pending: PendingRequests<R::Purpose>,
+    pub(crate) in_flight: InFlightRequests<R::Incoming>,
+    pub(crate) batches: Batches,
+    pub(crate) events: EventQueue<R::Event>,
+    pub(crate) elicitations: Elicitations,
+    requests: Rate,
+    notifications: Rate,
+    /// Whether even the reserve for refusals is used up: the peer does not read.
+    exhausted: bool,
+}
+
+impl<R: Role> Core<R> {
+    /// A core whose wire ids go on after `last_id`; `elicitation_bytes` limits the ids of elicitations.
+    pub(crate) fn new(
+        binding: Binding,
+        limits: &Limits,
+        last_id: u64,
+        elicitation_bytes: usize,
+        now: Time,
+    ) -> Self {
+        Self {
+            binding,
+            limits: limits.clone(),
+            now,
+            last_key: 0,
+            streams: match binding {
+                Binding::Duplex => Streams::duplex(),
+                Binding::StreamableHttp | Binding::HttpSse => Streams::default(),
+            },
+            pending: PendingRequests::after(last_id),
+            in_flight: InFlightRequests::new(limits.remembered_ids),
+            batches: Batches::default(),
+            events: EventQueue::new(),
+            elicitations: Elicitations::new(limits.remembered_ids, elicitation_bytes),
+            requests: Rate::default(),
+            notifications: Rate::default(),
+            exhausted: false,
+        }
+    }
+
+    /// Forgets the session, but for what must not be used twice: keys, wire ids and numbers of streams.
+    pub(crate) fn begin_again(&mut self) {
+        self.streams.clear();
+        if self.binding == Binding::Duplex {
+            self.streams
+                .insert(StreamId::DUPLEX, crate::stream::StreamKind::Duplex);
+        }
+        self.elicitations.restore(Some(Vec::new()));
+        self.exhausted = false;
+    }
+
+    /// Moves the clock; it never goes back.
+    pub(crate) fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    pub(crate) fn new_key(&mut self) -> RequestKey {
+        self.last_key += 1;
+        RequestKey(self.last_key)
+    }
+
+    pub(crate) fn event(&mut self, event: R::Event) {
+        self.events.push(event);
+    }
+
+    pub(crate) fn violation(&mut self, violation: Violation) {
+        self.events.push(violation.into());
+    }
+
+    /// Queues a frame; a frame for a stream that is closed is suppressed.
+    pub(crate) fn push(&mut self, frame: Frame) -> Sent {
+        match self.streams.push(frame, &self.limits) {
+            Ok(()) => Sent::Queued,
+            Err(NotQueued::Closed) => Sent::Suppressed,
+            Err(NotQueued::ReserveExhausted) => {
+                self.exhausted = true;
+                Sent::Dropped
+            }
+        }
+    }
+
+    /// Why a frame on this stream cannot be taken now.
+    pub(crate) fn check_input(&self, stream: StreamId) -> Result<(), ReceiveError> {
+        if !self.streams.is_open(stream) {
+            return Err(ReceiveError::UnknownStream);
+        }
+        match self.events.full(&self.limits) {
+            Some(_) => Err(ReceiveError::Full),
+            None => Ok(()),
+        }
+    }
+
+    /// Limit for which a request of the peer is refused, whose answer goes to `stream`.
+    pub(crate) fn refuses_request(&self, stream: StreamId, size: usize) -> Option<Limit> {
+        let limits = &self.limits;
+        if self.in_flight.len() >= limits.in_flight {
+            return Some(Limit::InFlight);
+        }
+        if self.in_flight.bytes() + size > limits.in_flight_bytes {
+            return Some(Limit::InFlightBytes);
+        }
+        self.refuses_message(stream)
+    }
+
+    /// Limit for which a message of the peer is refused.
+    pub(crate) fn refuses_message(&self, stream: StreamId) -> Option<Limit> {
+        let limits = &self.limits;
+        let output = || self.streams.full(stream, limits);
+        let batches =
+            || (self.batches.bytes() >= limits.queued_bytes).then_some(Limit::QueuedBytes);
+        self.events.full(limits).or_else(output).or_else(batches)
+    }
+
+    pub(crate) fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
+        let (transmit, bytes) = self.streams.pop()?;
+        match out.is_empty() {
+            true => *out = bytes,
+            false => out.extend_from_slice(&bytes),
+        }
+        Some(transmit)
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            in_flight: self.in_flight.len(),
+            in_flight_bytes: self.in_flight.bytes(),
+            batches: self.batches.len(),
+            batch_bytes: self.batches.bytes(),
+            pending: self.pending.len(),
+            streams: self.streams.len(),
+            queued: self.streams.queued(),
+            queued_bytes: self.streams.queued_bytes(),
+            events: self.events.len(),
+            events_bytes: self.events.bytes(),
+            elicitations: self.elicitations.len(),
+            remembered_ids: self.in_flight.remembered(),
+            ..Usage::default()
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Requests of the local peer from creation to their single end: ids, progress tokens, deadlines.
+//!
+//! One record a request, under its key. A record has a wire id while an answer is awaited, and none while the request waits for
+//! something else, such as input for a retry. Knows no revision, no method and no role.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Time;
+use crate::limits::RequestTimeout;
+use crate::stream::{RequestKey, StreamId};
+
+/// Request of the local peer that has not ended.
+#[derive(Debug)]
+pub(crate) struct PendingRequest<P> {
+    pub(crate) key: RequestKey,
+    pub(crate) method: String,
+    /// Stream on which the answer is awaited.
+    pub(crate) stream: StreamId,
+    /// What the role keeps of it.
+    pub(crate) purpose: P,
+    timeout: RequestTimeout,
+    /// Id under which an answer is awaited.
+    wire_id: Option<u64>,
+    deadline: Option<Time>,
+    cap: Time,
+    /// Last progress: `None` when no progress is wanted, `None` inside when none came.
+    progress: Option<Option<f64>>,
+}
+
+impl<P> PendingRequest<P> {
+    pub(crate) fn last_progress(&self) -> Option<f64> {
+        self.progress.flatten()
+    }
+
+    pub(crate) fn wire_id(&self) -> Option<u64> {
+        self.wire_id
+    }
+}
+
+/// Request that is about to be sent.
+pub(crate) struct NewRequest<P> {
+    pub(crate) key: RequestKey,
+    pub(crate) method: String,
+    pub(crate) stream: StreamId,
+    pub(crate) timeout: RequestTimeout,
+    pub(crate) progress: bool,
+    pub(crate) purpose: P,
+}
+
+/// Request that a progress notification belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProgressTarget {
+    Request(RequestKey),
+    /// The request has ended: such races are normal.
+    Ended,
+    NotIncreasing,
+    Unknown,
+}
+
+/// All requests of the local peer. Wire ids are numbers that are never used twice in a session (`basic`, "Requests"); the
+/// progress token of a request is its wire id.
+#[derive(Debug)]
+pub(crate) struct PendingRequests<P> {
+    last_id: u64,
+    by_key: BTreeMap<RequestKey, PendingRequest<P>>,
+    by_wire_id: BTreeMap<u64, RequestKey>,
+    deadlines: BTreeSet<(Time, RequestKey)>,
+}
+
+impl<P> PendingRequests<P> {
+    /// No requests yet; ids go on after `last_id`.
+    pub(crate) fn after(last_id: u64) -> Self {
+        Self {
+            last_id,
+            by_key: BTreeMap::new(),
+            by_wire_id: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn last_id(&self) -> u64 {
+        self.last_id
+    }
+
+    /// Id that the next request will have.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.last_id.saturating_add(1)
+    }
+
+    /// Number of requests that have not ended.
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Records a request that leaves now and returns its wire id.
+    pub(crate) fn open(&mut self, new: NewRequest<P>, now: Time) -> u64 {
+        let id = self.next_id();
+        self.last_id = id;
+        let cap = now.plus(new.timeout.total);
+        let deadline = now.plus(new.timeout.idle).min(cap);
+        self.deadlines.insert((deadline, new.key));
+        self.by_wire_id.insert(id, new.key);
+        let request = PendingRequest {
+            key: new.key,
+            method: new.method,
+            stream: new.stream,
+            purpose: new.purpose,
+            timeout: new.timeout,
+            wire_id: Some(id),
+            deadline: Some(deadline),
+            cap,
+            progress: new.progress.then_some(None),
+        };
+        self.by_key.insert(new.key, request);
+        id
+    }
+
+    pub(crate) fn get(&self, key: RequestKey) -> Option<&PendingRequest<P>> {
+        self.by_key.get(&key)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut PendingRequest<P>> {
+        self.by_key.get_mut(&key)
+    }
+
+    pub(crate) fn by_wire_id(&self, id: u64) -> Option<&PendingRequest<P>> {
+        self.get(*self.by_wire_id.get(&id)?)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PendingRequest<P>> {
+        self.by_key.values()
+    }
+
+    /// Ends a request.
+    pub(crate) fn take(&mut self, key: RequestKey) -> Option<PendingRequest<P>> {
+        let request = self.by_key.remove(&key)?;
+        if let Some(id) = request.wire_id {
+            self.by_wire_id.remove(&id);
+        }
+        if let Some(deadline) = request.deadline {
+            self.deadlines.remove(&(deadline, key));
+        }
+        Some(request)
+    }
+
+    /// Ends the request that an answer belongs to.
+    pub(crate) fn take_answered(&mut self, id: u64) -> Option<PendingRequest<P>> {
+        let key = *self.by_wire_id.get(&id)?;
+        self.take(key)
+    }
+
+    /// Keeps a request that awaits no answer for now: it has no wire id, no stream and no deadline.
+    pub(crate) fn suspend(&mut self, key: RequestKey, purpose: P) {
+        let request = PendingRequest {
+            key,
+            method: String::new(),
+            stream: StreamId::DUPLEX,
+            purpose,
+            timeout: RequestTimeout::default(),
+            wire_id: None,
+            deadline: None,
+            cap: Time::ZERO,
+            progress: None,
+        };
+        self.by_key.insert(key, request);
+    }
+
+    /// Returns true if a request of this id has ended: an answer to it is late, not wrong.
+    pub(crate) fn has_ended(&self, id: u64) -> bool {
+        (1..=self.last_id).contains(&id) && !self.by_wire_id.contains_key(&id)
+    }
+
+    /// Finds the request of a progress token and restarts its idle timeout.
+    pub(crate) fn progress(&mut self, token: Option<u64>, done: f64, now: Time) -> ProgressTarget {
+        let Some(id) = token else {
+            return ProgressTarget::Unknown;
+        };
+        let ended = self.has_ended(id);
+        let key = self.by_wire_id.get(&id);
+        let Some(request) = key.and_then(|key| self.by_key.get_mut(key)) else {
+            return match ended {
+                true => ProgressTarget::Ended,
+                false => ProgressTarget::Unknown,
+            };
+        };
+        let Some(last) = &mut request.progress else {
+            return ProgressTarget::Unknown;
+        };
+        if last.is_some_and(|last| done <= last) || done.is_nan() {
+            return ProgressTarget::NotIncreasing;
+        }
+        *last = Some(done);
+        let key = request.key;
+        // A request without a deadline, such as an acknowledged subscription, stays without one.
+        if let (true, Some(deadline)) = (request.timeout.reset_on_progress, request.deadline) {
+            let later = now.plus(request.timeout.idle).min(request.cap);
+            request.deadline = Some(later);
+            self.deadlines.remove(&(deadline, key));
+            self.deadlines.insert((later, key));
+        }
+        ProgressTarget::Request(key)
+    }
+
+    /// Lifts the deadline of a request that lasts as long as both peers want.
+    pub(crate) fn lift_deadline(&mut self, key: RequestKey) -> Option<&mut PendingRequest<P>> {
+        let request = self.by_key.get_mut(&key)?;
+        if let Some(deadline) = request.deadline.take() {
+            self.deadlines.remove(&(deadline, key));
+        }
+        Some(request)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.first().map(|(time, _)| *time)
+    }
+
+    /// Ends a request whose deadline has passed.
+    pub(crate) fn take_expired(&mut self, now: Time) -> Option<PendingRequest<P>> {
+        let (deadline, key) = *self.deadlines.first()?;
+        match deadline <= now {
+            true => self.take(key),
+            false => None,
+        }
+    }
+
+    /// Ends the oldest request.
+    pub(crate) fn take_any(&mut self) -> Option<PendingRequest<P>> {
+        let key = *self.by_key.keys().next()?;
+        self.take(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn opened(timeout: RequestTimeout, progress: bool) -> PendingRequests<()> {
+        let mut pending = PendingRequests::after(0);
+        let new = NewRequest {
+            key: RequestKey(7),
+            method: "x".into(),
+            stream: StreamId::DUPLEX,
+            timeout,
+            progress,
+            purpose: (),
+        };
+        assert_eq!(pending.open(new, Time::ZERO), 1);
+        pending
+    }
+
+    const TIMEOUT: RequestTimeout = RequestTimeout {
+        idle: Duration::from_secs(10),
+        reset_on_progress: true,
+        total: Duration::from_secs(15),
+    };
+
+    #[test]
+    fn prog_increasing_and_known_tokens_only() {
+        let mut pending = opened(TIMEOUT, true);
+        let mut progress = |token, done| pending.progress(token, done, Time::ZERO);
+        let request = ProgressTarget::Request(RequestKey(7));
+        assert_eq!(progress(Some(1), 1.0), request);
+        assert_eq!(progress(Some(1), 1.0), ProgressTarget::NotIncreasing);
+        assert_eq!(progress(Some(1), f64::NAN), ProgressTarget::NotIncreasing);
+        assert_eq!(progress(Some(2), 1.0), ProgressTarget::Unknown);
+        assert_eq!(progress(None, 1.0), ProgressTarget::Unknown);
+        pending.take_answered(1).expect("pending");
+        let late = pending.progress(Some(1), 2.0, Time::ZERO);
+        assert_eq!(late, ProgressTarget::Ended);
+    }
+
+    #[test]
+    fn progress_that_nobody_asked_for_is_unknown() {
+        let mut pending = opened(TIMEOUT, false);
+        let target = pending.progress(Some(1), 1.0, Time::ZERO);
+        assert_eq!(target, ProgressTarget::Unknown);
+    }
+
+    #[test]
+    fn progress_restarts_the_timeout_up_to_the_cap() {
+        let mut pending = opened(TIMEOUT, true);
+        pending.progress(Some(1), 1.0, Time::from_millis(4000));
+        assert_eq!(pending.next_deadline(), Some(Time::from_millis(14_000)));
+        pending.progress(Some(1), 2.0, Time::from_millis(13_000));
+        assert_eq!(pending.next_deadline(), Some(Time::from_millis(15_000)));
+        assert!(pending.take_expired(Time::from_millis(14_999)).is_none());
+        assert!(pending.take_expired(Time::from_millis(15_000)).is_some());
+        assert_eq!(pending.next_deadline(), None);
+    }
+
+    /// A listen request lasts until one of the peers ends it (2026-07-28, `basic/patterns/subscriptions`).
+    #[test]
+    fn progress_restores_no_lifted_deadline() {
+        let mut pending = opened(TIMEOUT, true);
+        pending.lift_deadline(RequestKey(7)).expect("pending");
+        pending.progress(Some(1), 1.0, Time::from_millis(1000));
+        assert_eq!(pending.next_deadline(), None);
+    }
+}

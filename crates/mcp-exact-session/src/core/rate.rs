@@ -1,0 +1,43 @@
+//! Rate limits: how many messages of a kind are taken in a second.
+//!
+//! Takes timestamps; reads no clock.
+
+use std::time::Duration;
+
+use crate::Time;
+
+/// Messages of a kind that were taken in the current second.
+#[derive(Debug, Default)]
+pub(crate) struct Rate {
+    since: Time,
+    count: u32,
+    reported: bool,
+}
+
+/// What becomes of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RateDecision {
+    Take,
+    /// The first message of this second that is refused.
+    RefuseFirst,
+    Refuse,
+}
+
+impl Rate {
+    pub(crate) fn take(&mut self, now: Time, per_second: u32) -> RateDecision {
+        if now.after(self.since) >= Duration::from_secs(1) {
+            *self = Self {
+                since: now,
+                ..Self::default()
+            };
+        }
+        if self.count < per_second {
+            self.count += 1;
+            return RateDecision::Take;
+        }
+        match std::mem::replace(&mut self.reported, true) {
+            true => RateDecision::Refuse,
+            false => RateDecision::RefuseFirst,
+        }
+    }
+}

@@ -1,0 +1,538 @@
+//! Streams of an endpoint, each with its own queue of output, limits and sequence numbers.
+//!
+//! A slow reader of one stream delays no other stream and grows nothing beyond the limit of its own. Takes frames from the
+//! roles; gives them to the transport, by stream or in the order in which they were queued. Decides nothing about messages.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::limits::{Limit, Limits};
+use crate::stream::{HttpHints, RequestKey, StreamId, StreamKind, Transmit};
+
+/// Frame on its way to the transport.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) stream: StreamId,
+    pub(crate) bytes: Vec<u8>,
+    /// Incoming request that the frame belongs to.
+    pub(crate) about: Option<RequestKey>,
+    /// Request of the local peer that the frame carries.
+    pub(crate) carries: Option<RequestKey>,
+    /// Whether nothing follows on this stream.
+    pub(crate) last: bool,
+    pub(crate) http: HttpHints,
+    /// Whether the frame was made by the endpoint, such as a refusal: it may use the reserve.
+    pub(crate) reserved: bool,
+}
+
+impl Frame {
+    pub(crate) fn new(stream: StreamId, bytes: Vec<u8>) -> Self {
+        Self {
+            stream,
+            bytes,
+            about: None,
+            carries: None,
+            last: false,
+            http: HttpHints::default(),
+            reserved: false,
+        }
+    }
+
+    pub(crate) fn about(mut self, request: RequestKey) -> Self {
+        self.about = Some(request);
+        self
+    }
+
+    pub(crate) fn last(mut self, last: bool) -> Self {
+        self.last = last;
+        self
+    }
+
+    pub(crate) fn status(mut self, status: u16) -> Self {
+        self.http.status = Some(status);
+        self
+    }
+
+    pub(crate) fn reserved(mut self) -> Self {
+        self.reserved = true;
+        self
+    }
+}
+
+/// What waits on a stream.
+#[derive(Debug)]
+enum Output {
+    Frame(Frame),
+    Status(u16),
+    Close,
+}
+
+#[derive(Debug)]
+struct Stream {
+    kind: StreamKind,
+    /// Whether the connection is lost: the stream may be resumed on another one.
+    detached: bool,
+    /// Whether nothing more is queued; what is queued is still written.
+    finished: bool,
+    /// Output with its place in the order of all streams.
+    queue: VecDeque<(u64, Output)>,
+    bytes: usize,
+    /// Frames that were handed to the transport.
+    sequence: u64,
+}
+
+/// Why a frame was not queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotQueued {
+    /// The stream is not open.
+    Closed,
+    /// The peer does not read: even the reserve for refusals is used up.
+    ReserveExhausted,
+}
+
+/// All streams of an endpoint.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    last_id: u64,
+    table: BTreeMap<StreamId, Stream>,
+    /// Attached streams with output, by the place of their oldest output.
+    ready: BTreeSet<(u64, StreamId)>,
+    place: u64,
+    entries: usize,
+    bytes: usize,
+    reserved_bytes: usize,
+    /// Requests that wait for `notifications/initialized`.
+    deferred: VecDeque<Frame>,
+    deferred_bytes: usize,
+}
+
+impl Streams {
+    /// Streams of an endpoint on a duplex transport: one, open from the start.
+    pub(crate) fn duplex() -> Self {
+        let mut streams = Self::default();
+        streams.insert(StreamId::DUPLEX, StreamKind::Duplex);
+        streams
+    }
+
+    pub(crate) fn insert(&mut self, id: StreamId, kind: StreamKind) {
+        let stream = Stream {
+            kind,
+            detached: false,
+            finished: false,
+            queue: VecDeque::new(),
+            bytes: 0,
+            sequence: 0,
+        };
+        self.table.insert(id, stream);
+    }
+
+    pub(crate) fn open(&mut self, kind: StreamKind) -> StreamId {
+        self.last_id += 1;
+        let id = StreamId(self.last_id);
+        self.insert(id, kind);
+        id
+    }
+
+    /// Opens a stream under a known id, with the number of frames that it has carried so far.
+    pub(crate) fn restore(&mut self, id: StreamId, kind: StreamKind, sequence: u64) {
+        self.last_id = self.last_id.max(id.0);
+        self.insert(id, kind);
+        if let Some(stream) = self.table.get_mut(&id) {
+            stream.sequence = sequence;
+            stream.detached = true;
+        }
+    }
+
+    /// Lets numbers of streams go on after `last_id`.
+    pub(crate) fn reserve(&mut self, last_id: u64) {
+        self.last_id = self.last_id.max(last_id);
+    }
+
+    /// Last number of a stream.
+    pub(crate) fn last_id(&self) -> u64 {
+        self.last_id
+    }
+
+    /// Returns true if the stream is open, or has output that was not taken.
+    pub(crate) fn contains(&self, id: StreamId) -> bool {
+        self.table.contains_key(&id)
+    }
+
+    pub(crate) fn is_open(&self, id: StreamId) -> bool {
+        self.kind(id).is_some()
+    }
+
+    /// Kind of a stream that still takes output.
+    pub(crate) fn kind(&self, id: StreamId) -> Option<StreamKind> {
+        let stream = self.table.get(&id)?;
+        (!stream.finished).then_some(stream.kind)
+    }
+
+    pub(crate) fn is_post(&self, id: StreamId) -> bool {
+        self.kind(id) == Some(StreamKind::Post)
+    }
+
+    /// Streams that still take output, with their kinds, oldest first.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (StreamId, StreamKind)> {
+        let open = self.table.iter().filter(|(_, stream)| !stream.finished);
+        open.map(|(id, stream)| (*id, stream.kind))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Number of the next frame of a stream.
+    pub(crate) fn sequence(&self, id: StreamId) -> u64 {
+        self.table.get(&id).map_or(0, |stream| stream.sequence)
+    }
+
+    /// Newest standalone stream, attached before detached ones.
+    pub(crate) fn standalone(&self) -> Option<StreamId> {
+        let newest = |detached: bool| {
+            let fits = |stream: &Stream| {
+                stream.kind == StreamKind::Standalone
+                    && !stream.finished
+                    && stream.detached == detached
+            };
+            let mut all = self.table.iter().rev();
+            all.find(|(_, stream)| fits(stream)).map(|(id, _)| *id)
+        };
+        newest(false).or_else(|| newest(true))
+    }
+
+    /// Queues a frame.
+    pub(crate) fn push(&mut self, frame: Frame, limits: &Limits) -> Result<(), NotQueued> {
+        let id = frame.stream;
+        if !self.is_open(id) {
+            return Err(NotQueued::Closed);
+        }
+        let mut frame = frame;
+        frame.reserved &= self.full(id, limits).is_some();
+        if frame.reserved {
+            let reserve = self.reserved_bytes + frame.bytes.len();
+            if id == StreamId::DUPLEX && reserve > limits.reserved_bytes {
+                return Err(NotQueued::ReserveExhausted);
+            }
+            self.reserved_bytes = reserve;
+        }
+        let last = frame.last;
+        self.enqueue(id, Output::Frame(frame));
+        if last {
+            self.finish(id);
+        }
+        Ok(())
+    }
+
+    /// Queues an HTTP status without a body, which ends the stream.
+    pub(crate) fn push_status(&mut self, id: StreamId, status: u16) {
+        if self.is_open(id) {
+            self.enqueue(id, Output::Status(status));
+            self.finish(id);
+        }
+    }
+
+    /// Queues the end of a stream.
+    pub(crate) fn push_close(&mut self, id: StreamId) {
+        if self.is_open(id) {
+            self.enqueue(id, Output::Close);
+            self.finish(id);
+        }
+    }
+
+    /// Drops what is queued on every stream and queues the end of each.
+    pub(crate) fn abort(&mut self) {
+        let ids: Vec<StreamId> = self.table.keys().copied().collect();
+        for id in ids {
+            let open = self.is_open(id);
+            self.discard_queue(id);
+            match open {
+                true => self.push_close(id),
+                false => self.remove(id),
+            }
+        }
+        self.deferred.clear();
+        self.deferred_bytes = 0;
+    }
+
+    /// Queues the end of every open stream, behind what waits there.
+    pub(crate) fn close_all(&mut self) {
+        let ids: Vec<StreamId> = self.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            self.push_close(id);
+        }
+    }
+
+    /// Forgets a stream and what is queued on it: the transport has lost it.
+    pub(crate) fn remove(&mut self, id: StreamId) {
+        self.discard_queue(id);
+        self.table.remove(&id);
+    }
+
+    /// Forgets all streams and their output.
+    pub(crate) fn clear(&mut self) {
+        *self = Self {
+            last_id: self.last_id,
+            place: self.place,
+            ..Self::default()
+        };
+    }
+
+    /// Marks the connection of a stream as lost; its output waits for another one.
+    pub(crate) fn detach(&mut self, id: StreamId) {
+        if let Some(stream) = self.table.get_mut(&id)
+            && !stream.detached
+        {
+            stream.detached = true;
+            if let Some((place, _)) = stream.queue.front() {
+                self.ready.remove(&(*place, id));
+            }
+        }
+    }
+
+    /// Connects a detached stream again; returns false if there is none.
+    pub(crate) fn attach(&mut self, id: StreamId) -> bool {
+        let Some(stream) = self.table.get_mut(&id) else {
+            return false;
+        };
+        if std::mem::take(&mut stream.detached)
+            && let Some((place, _)) = stream.queue.front()
+        {
+            self.ready.insert((*place, id));
+        }
+        true
+    }
+
+    /// Removes the queued frames of an incoming request; returns the local peer's requests that never left.
+    pub(crate) fn withdraw_about(&mut self, id: StreamId, request: RequestKey) -> Vec<RequestKey> {
+        self.withdraw(id, |frame| frame.about == Some(request))
+    }
+
+    /// Removes a request of the local peer that has not left; returns true if it was still here.
+    pub(crate) fn withdraw_request(&mut self, id: StreamId, request: RequestKey) -> bool {
+        let before = self.deferred.len();
+        let bytes = &mut self.deferred_bytes;
+        self.deferred.retain(|frame| {
+            let stays = frame.carries != Some(request);
+            if !stays {
+                *bytes -= frame.bytes.len();
+            }
+            stays
+        });
+        self.deferred.len() < before
+            || !self
+                .withdraw(id, |frame| frame.carries == Some(request))
+                .is_empty()
+    }
+
+    fn withdraw(&mut self, id: StreamId, gone: impl Fn(&Frame) -> bool) -> Vec<RequestKey> {
+        let Some(stream) = self.table.get_mut(&id) else {
+            return Vec::new();
+        };
+        let leaves = |output: &Output| matches!(output, Output::Frame(frame) if gone(frame));
+        if !stream.queue.iter().any(|(_, output)| leaves(output)) {
+            return Vec::new();
+        }
+        let front = stream.queue.front().map(|(place, _)| *place);
+        let (left, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut stream.queue)
+            .into_iter()
+            .partition(|(_, output)| leaves(output));
+        stream.queue = kept.into();
+        let next = stream.queue.front().map(|(place, _)| *place);
+        let attached = !stream.detached;
+        front.map(|place| self.ready.remove(&(place, id)));
+        next.filter(|_| attached)
+            .map(|place| self.ready.insert((place, id)));
+        let mut requests = Vec::new();
+        for (_, output) in left {
+            self.uncount(id, &output);
+            if let Output::Frame(frame) = output {
+                requests.extend(frame.carries);
+            }
+        }
+        requests
+    }
+
+    /// Keeps a request until [`release_deferred`](Self::release_deferred).
+    pub(crate) fn defer(&mut self, frame: Frame) {
+        self.deferred_bytes += frame.bytes.len();
+        self.deferred.push_back(frame);
+    }
+
+    /// Queues the deferred requests whose streams are still open; returns those that have lost theirs.
+    pub(crate) fn release_deferred(&mut self, limits: &Limits) -> Vec<RequestKey> {
+        self.deferred_bytes = 0;
+        let mut lost = Vec::new();
+        for frame in std::mem::take(&mut self.deferred) {
+            let request = frame.carries;
+            if self.push(frame, limits).is_err() {
+                lost.extend(request);
+            }
+        }
+        lost
+    }
+
+    /// Takes the oldest output of all attached streams.
+    pub(crate) fn pop(&mut self) -> Option<(Transmit, Vec<u8>)> {
+        let (_, id) = *self.ready.first()?;
+        self.pop_on(id)
+    }
+
+    /// Takes the oldest output of a stream, detached ones included.
+    pub(crate) fn pop_on(&mut self, id: StreamId) -> Option<(Transmit, Vec<u8>)> {
+        let stream = self.table.get_mut(&id)?;
+        let (place, output) = stream.queue.pop_front()?;
+        if !stream.detached {
+            self.ready.remove(&(place, id));
+            if let Some((next, _)) = stream.queue.front() {
+                self.ready.insert((*next, id));
+            }
+        }
+        let sequence = stream.sequence;
+        let drained = stream.queue.is_empty() && stream.finished;
+        if matches!(output, Output::Frame(_)) {
+            stream.sequence += 1;
+        }
+        self.uncount(id, &output);
+        if drained {
+            self.table.remove(&id);
+        }
+        Some(match output {
+            Output::Frame(frame) => {
+                let transmit = Transmit::Frame {
+                    stream: id,
+                    sequence,
+                    about: frame.about,
+                    last: frame.last,
+                    http: frame.http,
+                };
+                (transmit, frame.bytes)
+            }
+            Output::Status(status) => (Transmit::Status { stream: id, status }, Vec::new()),
+            Output::Close => (Transmit::Close { stream: id }, Vec::new()),
+        })
+    }
+
+    /// The oldest output of a stream, which stays.
+    pub(crate) fn peek_on(&self, id: StreamId) -> Option<(Transmit, &[u8])> {
+        let stream = self.table.get(&id)?;
+        let (_, output) = stream.queue.front()?;
+        Some(match output {
+            Output::Frame(frame) => {
+                let transmit = Transmit::Frame {
+                    stream: id,
+                    sequence: stream.sequence,
+                    about: frame.about,
+                    last: frame.last,
+                    http: frame.http.clone(),
+                };
+                (transmit, &frame.bytes)
+            }
+            Output::Status(status) => {
+                let status = *status;
+                (Transmit::Status { stream: id, status }, &[])
+            }
+            Output::Close => (Transmit::Close { stream: id }, &[]),
+        })
+    }
+
+    /// Attached streams with output, the one with the oldest output first.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = StreamId> {
+        self.ready.iter().map(|(_, id)| *id)
+    }
+
+    /// Limit that the queue of a stream, or all queues together, have reached. Deferred requests do not count: they leave
+    /// with `notifications/initialized`, which must be able to arrive.
+    pub(crate) fn full(&self, id: StreamId, limits: &Limits) -> Option<Limit> {
+        self.full_for_peer(limits).or_else(|| {
+            let stream = self.table.get(&id)?;
+            let own = stream.kind != StreamKind::Duplex && !stream.queue.is_empty();
+            (own && stream.bytes >= limits.stream_bytes).then_some(Limit::StreamBytes)
+        })
+    }
+
+    /// Limit that all queues together have reached.
+    pub(crate) fn full_for_peer(&self, limits: &Limits) -> Option<Limit> {
+        limits.of_queue(self.entries, self.bytes)
+    }
+
+    /// The same with the deferred requests, for requests of the local program.
+    pub(crate) fn full_for_program(&self, limits: &Limits) -> Option<Limit> {
+        let entries = self.entries + self.deferred.len();
+        limits.of_queue(entries, self.bytes + self.deferred_bytes)
+    }
+
+    /// Frames, statuses and ends of streams that wait, the deferred ones included.
+    pub(crate) fn queued(&self) -> usize {
+        self.entries + self.deferred.len()
+    }
+
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.bytes + self.deferred_bytes
+    }
+
+    /// Bytes that wait on one stream.
+    pub(crate) fn queued_bytes_on(&self, id: StreamId) -> usize {
+        self.table.get(&id).map_or(0, |stream| stream.bytes)
+    }
+
+    fn enqueue(&mut self, id: StreamId, output: Output) {
+        self.place += 1;
+        let Some(stream) = self.table.get_mut(&id) else {
+            return;
+        };
+        if stream.queue.is_empty() && !stream.detached {
+            self.ready.insert((self.place, id));
+        }
+        let bytes = output.bytes();
+        stream.bytes += bytes;
+        self.bytes += bytes;
+        self.entries += 1;
+        stream.queue.push_back((self.place, output));
+    }
+
+    /// Takes no more output on a stream; it is forgotten once what waits was taken.
+    fn finish(&mut self, id: StreamId) {
+        let Some(stream) = self.table.get_mut(&id) else {
+            return;
+        };
+        stream.finished = true;
+        if stream.queue.is_empty() {
+            self.table.remove(&id);
+        }
+    }
+
+    fn discard_queue(&mut self, id: StreamId) {
+        let Some(stream) = self.table.get_mut(&id) else {
+            return;
+        };
+        if let Some((place, _)) = stream.queue.front() {
+            self.ready.remove(&(*place, id));
+        }
+        for (_, output) in std::mem::take(&mut stream.queue) {
+            self.uncount(id, &output);
+        }
+    }
+
+    fn uncount(&mut self, id: StreamId, output: &Output) {
+        let bytes = output.bytes();
+        self.entries -= 1;
+        self.bytes -= bytes;
+        if let Output::Frame(frame) = output
+            && frame.reserved
+        {
+            self.reserved_bytes -= bytes;
+        }
+        if let Some(stream) = self.table.get_mut(&id) {
+            stream.bytes -= bytes;
+        }
+    }
+}
+
+impl Output {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Frame(frame) => frame.bytes.len(),
+            Self::Status(_) | Self::Close => 0,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Approximate sizes of what came from the peer and is kept in events.
+//!
+//! One implementation a type; [`HeapSize`] says what is counted.
+
+use mcp_exact_wire::{ErrorObject, MessageError};
+
+use crate::change::{Change, Progress};
+use crate::core::HeapSize;
+use crate::error::{PeerError, Violation};
+use crate::log::LogMessage;
+use crate::outcome::Outcome;
+use crate::session_info::SessionInfo;
+
+impl HeapSize for SessionInfo {
+    fn heap_size(&self) -> usize {
+        let info = self.info.as_ref().map_or(0, |info| info.text().len());
+        let instructions = self.instructions.as_ref().map_or(0, String::len);
+        self.capabilities.text().len() + info + instructions
+    }
+}
+
+impl HeapSize for Outcome {
+    fn heap_size(&self) -> usize {
+        match self {
+            Self::Result(result) => result.object().text().len(),
+            Self::Error(error) => error.heap_size(),
+            Self::TimedOut | Self::Cancelled | Self::Lost | Self::Closed => 0,
+        }
+    }
+}
+
+impl HeapSize for PeerError {
+    fn heap_size(&self) -> usize {
+        let ErrorObject {
+            code,
+            message,
+            data,
+            extra,
+        } = self.object();
+        // Only a number beyond 64 bits keeps its digits.
+        let code = match code.as_i64() {
+            Some(_) => 0,
+            None => code.to_string().len(),
+        };
+        let data = data.as_ref().map_or(0, |data| data.text().len());
+        let extra = extra.iter().map(|(n, v)| n.len() + v.text().len());
+        code + message.len() + data + extra.sum::<usize>()
+    }
+}
+
+impl HeapSize for Progress {
+    fn heap_size(&self) -> usize {
+        self.message.as_ref().map_or(0, String::len)
+    }
+}
+
+impl HeapSize for LogMessage {
+    fn heap_size(&self) -> usize {
+        self.logger.as_ref().map_or(0, String::len) + self.data.text().len()
+    }
+}
+
+impl HeapSize for Change {
+    fn heap_size(&self) -> usize {
+        match self {
+            Self::Resource(uri) => uri.len(),
+            Self::Tools | Self::Prompts | Self::Resources => 0,
+        }
+    }
+}
+
+impl HeapSize for Violation {
+    fn heap_size(&self) -> usize {
+        match self {
+            Self::NoMessage(error) => error.heap_size(),
+            Self::Unaddressed(error) => error.heap_size(),
+            Self::Tool { name, reason } => name.len() + reason.to_string().len(),
+            Self::BeforeInitialize(method)
+            | Self::Method(method)
+            | Self::Notification(method)
+            | Self::Subscription(method)
+            | Self::Capability { method, .. } => method.len(),
+            // Ids are short (`name_bytes`).
+            Self::UnexpectedResponse(_)
+            | Self::IdInUse(_)
+            | Self::InitializeAgain
+            | Self::ForeignPrincipal
+            | Self::UnknownToken
+            | Self::Progress
+            | Self::Batch(_)
+            | Self::Limit(_) => 0,
+        }
+    }
+}
+
+impl HeapSize for MessageError {
+    fn heap_size(&self) -> usize {
+        let error = self.decode_error();
+        let method = self.method().map_or(0, str::len);
+        method + error.pointer().len() + error.detail().len()
+    }
+}

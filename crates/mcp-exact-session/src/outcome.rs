@@ -1,0 +1,111 @@
+//! How requests end: results as they stand in messages, errors, and the other ends.
+//!
+//! Plain data; a result is decoded only when the program asks.
+
+use mcp_exact_wire::{
+    Decode, DecodeError, Encode, EncodeParams, Json, JsonObject, Request, from_str,
+};
+
+use crate::error::{PeerError, SendError};
+
+/// What became of something that the program has sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sent {
+    /// It is queued.
+    Queued,
+    /// Nobody wants it: the request was cancelled, has no progress token, or the level is too low.
+    Suppressed,
+    /// Too much waits to be sent already.
+    Dropped,
+}
+
+/// How a request of the local peer ended. Each one ends exactly once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// With a result.
+    Result(RawResult),
+    /// With an error.
+    Error(PeerError),
+    /// No answer came in time; the peer was told to stop.
+    TimedOut,
+    /// The program has cancelled it.
+    Cancelled,
+    /// The stream was lost before an answer came. The peer may have done the work.
+    Lost,
+    /// The program closed the session.
+    Closed,
+}
+
+/// A result as it stands in a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawResult {
+    object: JsonObject,
+    retries: u32,
+}
+
+impl RawResult {
+    /// Returns the result as an untyped object.
+    pub fn object(&self) -> &JsonObject {
+        &self.object
+    }
+
+    /// Returns the result as an untyped object.
+    pub fn into_object(self) -> JsonObject {
+        self.object
+    }
+
+    /// Number of times that a client has repeated the request with input before this result came (2026-07-28,
+    /// `basic/patterns/mrtr`). Such a result is never kept for another request.
+    pub fn retries(&self) -> u32 {
+        self.retries
+    }
+
+    pub(crate) fn with_retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    /// Makes a result of a generated type.
+    ///
+    /// # Errors
+    /// [`SendError::Params`] if the value is no object.
+    pub fn of<T: Encode + ?Sized>(value: &T) -> Result<Self, SendError> {
+        let object = JsonObject::try_from(Json::from_encode(value));
+        object.map(Self::from).map_err(|_| SendError::Params {
+            method: "result".to_owned(),
+            reason: "they have to be an object".to_owned(),
+        })
+    }
+
+    /// Decodes the result of the request `Q`, whose revision is the negotiated one.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it does not fit.
+    pub fn decode_as<Q: Request>(&self) -> Result<Q::Result, DecodeError>
+    where
+        Q::Result: Decode,
+    {
+        from_str(self.object.text())
+    }
+}
+
+impl From<JsonObject> for RawResult {
+    fn from(object: JsonObject) -> Self {
+        Self { object, retries: 0 }
+    }
+}
+
+/// Encodes parameters of a generated type; `None` for none.
+pub(crate) fn encode_params<P: EncodeParams + ?Sized>(
+    method: &str,
+    params: &P,
+) -> Result<Option<JsonObject>, SendError> {
+    let Some(text) = params.encode_params() else {
+        return Ok(None);
+    };
+    let params = from_str(&text).map_err(|_| SendError::Params {
+        method: method.to_owned(),
+        reason: "they have to be an object".to_owned(),
+    });
+    params.map(Some)
+}

@@ -1,0 +1,230 @@
+//! Messages above the size limit: which request one is about, as far as its first and last bytes tell.
+//!
+//! Takes what the framing has kept. Reads members of the outermost object only, and never guesses: an id counts if the message
+//! has it at its beginning or end, as every known peer writes it.
+
+use mcp_exact_wire::{RequestId, from_slice};
+
+use crate::frame::Oversized;
+use crate::limits::Limits;
+use crate::message::id_length;
+
+/// What a message above the size limit is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OversizedHead {
+    /// A request with this id.
+    Request(RequestId),
+    /// A response with this id.
+    Response(RequestId),
+    /// A notification, or a message whose id is out of reach.
+    Unknown,
+}
+
+/// Members of the outermost object that were seen.
+#[derive(Debug, Default)]
+struct Seen<'a> {
+    id: Option<&'a [u8]>,
+    is_request: bool,
+    is_response: bool,
+}
+
+impl<'a> Seen<'a> {
+    fn member(&mut self, name: &[u8], value: Option<&'a [u8]>) {
+        match name {
+            b"id" => self.id = self.id.or(value),
+            b"method" | b"params" => self.is_request = true,
+            b"result" | b"error" => self.is_response = true,
+            _ => {}
+        }
+    }
+}
+
+/// Reads what the framing has kept of a message.
+pub(crate) fn read(message: &Oversized<'_>, limits: &Limits) -> OversizedHead {
+    let mut seen = Seen::default();
+    read_head(message.head, &mut seen);
+    read_tail(message.tail, &mut seen);
+    let id = seen.id.and_then(|id| from_slice::<RequestId>(id).ok());
+    let id = id.filter(|id| id_length(id) <= limits.name_bytes);
+    match (id, seen.is_request, seen.is_response) {
+        (Some(id), true, false) => OversizedHead::Request(id),
+        (Some(id), false, true) => OversizedHead::Response(id),
+        _ => OversizedHead::Unknown,
+    }
+}
+
+/// Reads members from the beginning, up to the first one whose value is not whole.
+fn read_head<'a>(head: &'a [u8], seen: &mut Seen<'a>) {
+    let Some(mut rest) = head.trim_ascii_start().strip_prefix(b"{") else {
+        return;
+    };
+    loop {
+        let Some((name, after)) = string_at(rest.trim_ascii_start()) else {
+            return;
+        };
+        let name = inside(name);
+        let Some(value) = after.trim_ascii_start().strip_prefix(b":") else {
+            return;
+        };
+        let Some((value, after)) = value_at(value.trim_ascii_start()) else {
+            return seen.member(name, None);
+        };
+        seen.member(name, Some(value));
+        match after.trim_ascii_start().strip_prefix(b",") {
+            Some(next) => rest = next,
+            None => return,
+        }
+    }
+}
+
+/// The string at the beginning, and what follows; `None` if it is not whole.
+fn string_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    if text.first() != Some(&b'"') {
+        return None;
+    }
+    let mut escaped = false;
+    for (at, byte) in text.iter().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some(text.split_at(at + 1)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The value at the beginning, and what follows; `None` if it is not whole.
+fn value_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    match text.first()? {
+        b'"' => string_at(text),
+        b'{' | b'[' => {
+            let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+            for (at, byte) in text.iter().enumerate() {
+                match byte {
+                    _ if escaped => escaped = false,
+                    b'\\' if in_string => escaped = true,
+                    b'"' => in_string = !in_string,
+                    _ if in_string => {}
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => {
+                        depth -= 1;
+                        if depth == 0 {
+                            return Some(text.split_at(at + 1));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            None
+        }
+        _ => {
+            let end = text.iter().position(|byte| !is_scalar(*byte))?;
+            (end > 0).then(|| text.split_at(end))
+        }
+    }
+}
+
+/// Reads members from the end, up to the first one whose value is no scalar.
+fn read_tail<'a>(tail: &'a [u8], seen: &mut Seen<'a>) {
+    let Some(mut rest) = tail.trim_ascii_end().strip_suffix(b"}") else {
+        return;
+    };
+    loop {
+        let Some((before, value)) = scalar_before(rest.trim_ascii_end()) else {
+            return;
+        };
+        let Some(before) = before.trim_ascii_end().strip_suffix(b":") else {
+            return;
+        };
+        let Some((before, name)) = string_before(before.trim_ascii_end()) else {
+            return;
+        };
+        // The member is one of the outermost object: after it only that object ends.
+        let Some(next) = before.trim_ascii_end().strip_suffix(b",") else {
+            return;
+        };
+        seen.member(inside(name), Some(value));
+        rest = next;
+    }
+}
+
+/// What precedes the scalar at the end, and the scalar.
+fn scalar_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    if text.last() == Some(&b'"') {
+        return string_before(text);
+    }
+    let start = text.iter().rposition(|byte| !is_scalar(*byte))? + 1;
+    (start < text.len()).then(|| text.split_at(start))
+}
+
+/// What precedes the string at the end, and the string. Its first quote is the last one that is not escaped.
+fn string_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let body = text.strip_suffix(b"\"")?;
+    let is_quote = |at: &usize| {
+        let slashes = body[..*at].iter().rev().take_while(|byte| **byte == b'\\');
+        body[*at] == b'"' && slashes.count() % 2 == 0
+    };
+    let start = (0..body.len()).rev().find(is_quote)?;
+    Some(text.split_at(start))
+}
+
+fn is_scalar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
+}
+
+fn inside(string: &[u8]) -> &[u8] {
+    string
+        .get(1..string.len().saturating_sub(1))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, kept: usize, expected: &OversizedHead) {
+        let text = text.as_bytes();
+        let kept = kept.min(text.len());
+        let message = Oversized {
+            head: &text[..kept],
+            tail: &text[text.len() - kept..],
+        };
+        assert_eq!(read(&message, &Limits::default()), *expected);
+    }
+
+    #[test]
+    fn ids_at_both_ends_are_found() {
+        let long = "x".repeat(500);
+        let id = RequestId::from(7_u64);
+        let request = OversizedHead::Request(id.clone());
+        for text in [
+            format!(r#"{{"jsonrpc":"2.0","id":7,"method":"a","params":{{"x":"{long}"}}}}"#),
+            format!(r#"{{"method":"a","params":{{"x":"{long}"}},"id": 7 ,"jsonrpc":"2.0"}}"#),
+            format!(r#"{{ "params" : {{"x":"{long}"}}, "method":"a", "jsonrpc":"2.0","id":7 }}"#),
+        ] {
+            check(&text, 100, &request);
+        }
+        let response = OversizedHead::Response(id);
+        for text in [
+            format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"x":"{long}"}}}}"#),
+            format!(r#"{{"result":{{"id":9,"x":"{long}"}},"jsonrpc":"2.0","id":7}}"#),
+        ] {
+            check(&text, 100, &response);
+        }
+    }
+
+    #[test]
+    fn ids_out_of_reach_are_not_guessed() {
+        let long = "x".repeat(500);
+        for text in [
+            format!(r#"{{"result":{{"x":"{long}","id":7}}}}"#),
+            format!(r#"{{"method":"a","params":{{"x":"{long},\"id\":7}}"}}}}"#),
+            format!(r#"{{"result":"{long}","id":7,"y":{{"z":"{long}"}}}}"#),
+            format!(r#"[{{"id":7,"method":"{long}"}}]"#),
+            format!(r#"{{"method":"notifications/x","params":{{"x":"{long}"}}}}"#),
+        ] {
+            check(&text, 100, &OversizedHead::Unknown);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Why a message is refused: one variant a cause, with the error that answers it, the HTTP status, and the violation that the
+//! local program is told of.
+//!
+//! This file answers the question "why was this message refused". Texts here are what the peer reads: they say what it can do
+//! and nothing about the inside of the program.
+
+use mcp_exact_revisions::Side;
+use mcp_exact_wire::{Json, JsonObject, MessageError, RequestId, Revision};
+
+use crate::error::{PeerError, Violation, code};
+use crate::limits::Limit;
+
+/// Cause for which a message of the peer is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The text is not UTF-8.
+    #[error("the text is not UTF-8")]
+    NotUtf8,
+    /// The text is not JSON.
+    #[error("the text is not JSON: {0}")]
+    NotJson(String),
+    /// The document is no message, or its parameters have no object.
+    #[error("{0}")]
+    Malformed(Box<MessageError>),
+    /// An array of messages towards a revision that has no batches (`basic`, "Batching": 2025-03-26 only).
+    #[error("no batches here; send the messages one by one")]
+    BatchUnsupported(Option<Revision>),
+    /// An array without messages.
+    #[error("a batch holds at least one message")]
+    BatchEmpty(Option<Revision>),
+    /// A limit is reached.
+    #[error("the limit `{0}` is exceeded; try again later")]
+    Limit(Limit),
+    /// The id is that of another request in flight (`basic`, "Requests").
+    #[error("the id belongs to another request in flight")]
+    IdInUse(RequestId),
+    /// The session is not initialized, and the method needs one.
+    #[error("the session is not initialized; send `initialize`")]
+    NotInitialized(String),
+    /// The session is not initialized, and no method of this name would need one.
+    #[error("Method not found")]
+    UnknownBeforeInitialize(String),
+    /// A second `initialize`.
+    #[error("the session is initialized already; start a new one")]
+    InitializedAlready,
+    /// The revision has no such request in this direction.
+    #[error("Method not found")]
+    UnknownMethod(String),
+    /// The revision has no such notification in this direction.
+    #[error("`{0}` may not be sent here")]
+    NotAllowed(String),
+    /// The receiver has not declared the capability that the request needs.
+    #[error("the {} has not declared `{capability}`", side_name(*receiver))]
+    MissingCapability {
+        /// The receiver.
+        receiver: Side,
+        /// The capability, with dots between its parts.
+        capability: String,
+        /// The error code: -32601, or -32602 when only the parameters need it.
+        code: i64,
+    },
+    /// The sender has not declared the capability that its notification needs.
+    #[error("`{method}` needs the capability `{capability}`")]
+    NotDeclared {
+        /// The notification.
+        method: String,
+        /// The capability, with dots between its parts.
+        capability: String,
+    },
+    /// The client has not declared the extension that the request needs (from 2026-07-28 on).
+    #[error("the request needs the extension `{0}`")]
+    MissingExtension(String),
+    /// The parameters do not fit the method.
+    #[error("{0}")]
+    InvalidParams(String),
+    /// A required member of the request's `_meta` is missing (2026-07-28, `basic`, "_meta").
+    #[error("`_meta` needs `{0}`")]
+    MissingMeta(&'static str),
+    /// The server does not speak the revision.
+    #[error("Unsupported protocol version")]
+    UnsupportedVersion {
+        /// The revision that was asked for.
+        requested: String,
+        /// The revisions that the server speaks.
+        supported: Vec<String>,
+    },
+    /// The header `MCP-Protocol-Version` names no revision of this server (2025-06-18 and 2025-11-25).
+    #[error("unsupported MCP-Protocol-Version; supported: {}", .0.join(", "))]
+    UnsupportedVersionHeader(Vec<String>),
+    /// A header is missing, repeated, malformed, or differs from the body (from 2026-07-28 on).
+    #[error("Header mismatch: {0}")]
+    HeaderMismatch(String),
+    /// The `requestState` was not sealed by this server for this request, or has expired.
+    #[error("the request state is not valid; start again")]
+    InvalidState,
+    /// A result is of a type that the receiver does not know.
+    #[error("the result is of the unknown type {0:?}")]
+    UnknownResultType(String),
+    /// A result of type `input_required` breaks a rule (`basic/patterns/mrtr`).
+    #[error("{0}")]
+    InvalidInputRequired(&'static str),
+    /// The parameters of a notification do not fit.
+    #[error("the parameters of `{0}` do not fit")]
+    InvalidNotification(String),
+    /// A notification for no subscription, before the acknowledgement of its subscription, or a second acknowledgement
+    /// (`basic/patterns/subscriptions`).
+    #[error("`{0}` belongs to no subscription that waits for it")]
+    SubscriptionOrder(String),
+    /// A progress token that no request has.
+    #[error("no request has this progress token")]
+    UnknownToken,
+    /// Progress that did not increase (`basic/utilities/progress`).
+    #[error("progress has to increase")]
+    ProgressNotIncreasing,
+    /// The session belongs to another principal. The answer does not tell whether the session exists.
+    #[error("no such session")]
+    ForeignPrincipal,
+    /// The session is over or unknown (`basic/transports`, "Session Management").
+    #[error("no such session")]
+    NoSession,
+    /// The request needs `Mcp-Session-Id`.
+    #[error("the header Mcp-Session-Id is missing; send the id of the session")]
+    SessionIdMissing,
+    /// `Mcp-Session-Id` holds characters that it must not hold.
+    #[error("Mcp-Session-Id has to consist of visible ASCII characters")]
+    SessionIdMalformed,
+    /// The origin of a web page is not allowed (`basic/transports`, "Security Warning").
+    #[error("the origin is not allowed")]
+    OriginNotAllowed,
+    /// The host is not one of this server's names.
+    #[error("the host is not allowed")]
+    HostNotAllowed,
+    /// The server has no stream for this HTTP method here.
+    #[error("no stream here; send messages by POST")]
+    MethodNotAllowed,
+    /// The client does not accept what the server answers with.
+    #[error("the header Accept has to name {0}")]
+    NotAcceptable(&'static str),
+    /// The body is not declared as JSON.
+    #[error("the header Content-Type has to be application/json")]
+    UnsupportedMediaType,
+    /// No stream of events is open that could carry the answer (2024-11-05).
+    #[error("no stream of events is open; open one first")]
+    NoEventStream,
+    /// The server is about to stop.
+    #[error("the server is shutting down; try another one")]
+    ShuttingDown,
+}
+
+fn side_name(side: Side) -> &'static str {
+    match side {
+        Side::Client => "client",
+        Side::Server => "server",
+    }
+}
+
+impl Refusal {
+    /// Returns the error that answers the message.
+    pub fn error(&self) -> PeerError {
+        let text = self.to_string();
+        match self {
+            Self::NotUtf8 | Self::NotJson(_) => PeerError::new(code::PARSE_ERROR, text),
+            Self::Malformed(error) => PeerError::from(&**error),
+            Self::Limit(limit) => {
+                let data = JsonObject::from_iter([("limit", Json::string(limit.name()))]);
+                PeerError::internal(text).with_data(data)
+            }
+            Self::UnknownMethod(method) | Self::UnknownBeforeInitialize(method) => {
+                PeerError::method_not_found(method)
+            }
+            Self::MissingCapability { code, .. } => PeerError::new(*code, text),
+            Self::MissingExtension(id) => PeerError::missing_extension(id),
+            Self::InvalidParams(_) | Self::MissingMeta(_) | Self::InvalidState => {
+                PeerError::invalid_params(text)
+            }
+            Self::UnsupportedVersion {
+                requested,
+                supported,
+            } => {
+                let data = JsonObject::from_iter([
+                    ("supported", Json::from_encode(supported)),
+                    ("requested", Json::string(requested)),
+                ]);
+                PeerError::new(code::UNSUPPORTED_VERSION, text).with_data(data)
+            }
+            Self::HeaderMismatch(_) => PeerError::new(code::HEADER_MISMATCH, text),
+            Self::ShuttingDown => PeerError::internal(text),
+            _ => PeerError::invalid_request(text),
+        }
+    }
+
+    /// Returns the HTTP status of the answer. Within a session the error of a request is an answer like any other: there 404
+    /// says that the session is over (`basic/transports`, "Session Management").
+    pub fn status(&self, in_session: bool) -> u16 {
+        match self {
+            Self::ForeignPrincipal | Self::NoSession | Self::NoEventStream => 404,
+            Self::OriginNotAllowed | Self::HostNotAllowed => 403,
+            Self::MethodNotAllowed => 405,
+            Self::NotAcceptable(_) => 406,
+            Self::UnsupportedMediaType => 415,
+            Self::ShuttingDown => 503,
+            Self::Limit(Limit::MessageBytes | Limit::Depth | Limit::BatchItems) => 413,
+            Self::Limit(Limit::NameBytes) => 400,
+            Self::Limit(Limit::Requests | Limit::Notifications) => 429,
+            Self::Limit(_) => 503,
+            Self::Malformed(_)
+            | Self::NotUtf8
+            | Self::NotJson(_)
+            | Self::BatchUnsupported(_)
+            | Self::BatchEmpty(_)
+            | Self::NotInitialized(_)
+            | Self::UnknownBeforeInitialize(_)
+            | Self::SessionIdMissing
+            | Self::SessionIdMalformed
+            | Self::UnsupportedVersionHeader(_)
+            | Self::NotAllowed(_)
+            | Self::NotDeclared { .. }
+            | Self::InvalidNotification(_)
+            | Self::UnknownToken
+            | Self::ProgressNotIncreasing => 400,
+            _ if in_session => 200,
+            _ => crate::http::status_of(&self.error()),
+        }
+    }
+
+    /// Returns the HTTP status of the answer to a notification. What a receiver does not understand it accepts and ignores; what
+    /// it cannot take now gets an error ("If the server cannot accept the input, it MUST return an HTTP error status code").
+    pub(crate) fn notification_status(&self) -> u16 {
+        match self {
+            Self::Limit(_) | Self::NotInitialized(_) | Self::UnknownBeforeInitialize(_) => {
+                self.status(false)
+            }
+            _ => 202,
+        }
+    }
+
+    /// Returns true for a request that honest peers send, too, when there is much to do.
+    pub(crate) fn is_overload(&self) -> bool {
+        match self {
+            Self::Limit(limit) => !matches!(
+                limit,
+                Limit::MessageBytes | Limit::Depth | Limit::BatchItems | Limit::NameBytes
+            ),
+            _ => false,
+        }
+    }
+
+    /// Returns what the local program is told of; `None` for what honest peers do, too.
+    pub(crate) fn violation(&self) -> Option<Violation> {
+        Some(match self {
+            Self::Malformed(error) => Violation::NoMessage((**error).clone()),
+            Self::BatchUnsupported(revision) | Self::BatchEmpty(revision) => {
+                Violation::Batch(*revision)
+            }
+            Self::Limit(limit) => Violation::Limit(*limit),
+            Self::IdInUse(id) => Violation::IdInUse(id.clone()),
+            Self::NotInitialized(method) | Self::UnknownBeforeInitialize(method) => {
+                Violation::BeforeInitialize(method.clone())
+            }
+            Self::InitializedAlready => Violation::InitializeAgain,
+            Self::NotAllowed(method) => Violation::Method(method.clone()),
+            Self::NotDeclared { method, capability } => Violation::Capability {
+                method: method.clone(),
+                capability: capability.clone(),
+            },
+            Self::InvalidNotification(method) => Violation::Notification(method.clone()),
+            Self::SubscriptionOrder(method) => Violation::Subscription(method.clone()),
+            Self::UnknownToken => Violation::UnknownToken,
+            Self::ProgressNotIncreasing => Violation::Progress,
+            Self::ForeignPrincipal => Violation::ForeignPrincipal,
+            _ => return None,
+        })
+    }
+}
+
+impl From<Limit> for Refusal {
+    fn from(limit: Limit) -> Self {
+        Self::Limit(limit)
+    }
+}
+
+impl From<MessageError> for Refusal {
+    fn from(error: MessageError) -> Self {
+        Self::Malformed(Box::new(error))
+    }
+}

@@ -1,0 +1,228 @@
+//! Capabilities: which one a message needs, whether it was declared, and which ones are declared towards a revision
+//! (`basic/lifecycle`, "Capability Negotiation").
+//!
+//! Takes capability objects as JSON; gives what is missing, with the code of the refusal.
+
+use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+use mcp_exact_wire::{Json, JsonObject, ObjectRef};
+
+use crate::error::{SendError, code};
+use crate::refusal::Refusal;
+
+/// Capability that a message needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Need {
+    /// The capability at this path.
+    Path(&'static [&'static str]),
+    /// `completions`, where the revision has this capability; 2024-11-05 has the method alone.
+    Completions,
+    /// `elicitation`, and the mode of the request where there are modes.
+    Elicitation,
+    /// `sampling`, and `tools` where the request has them.
+    Sampling,
+}
+
+/// Capability that was not declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// The capability, with dots between its parts.
+    pub(crate) capability: String,
+    /// The error code of a receiver's refusal.
+    pub(crate) code: i64,
+}
+
+impl Missing {
+    fn of(path: &[&str], code: i64) -> Self {
+        Self {
+            capability: path.join("."),
+            code,
+        }
+    }
+
+    /// Refusal of a receiver that has not declared the capability.
+    pub(crate) fn on_receiving(self, receiver: Side) -> Refusal {
+        Refusal::MissingCapability {
+            receiver,
+            capability: self.capability,
+            code: self.code,
+        }
+    }
+
+    /// Error of a program that wants to send a message without the capability.
+    pub(crate) fn on_sending(self, method: &str) -> SendError {
+        SendError::Capability {
+            method: method.to_owned(),
+            capability: self.capability,
+        }
+    }
+}
+
+/// What is missing at a path.
+pub(crate) fn missing_path(path: &[&str], declared: &JsonObject) -> Option<Missing> {
+    (!is_declared(declared, path)).then(|| Missing::of(path, code::METHOD_NOT_FOUND))
+}
+
+impl Need {
+    /// What is missing among the declared capabilities.
+    pub(crate) fn missing(
+        self,
+        params: Option<&JsonObject>,
+        spec: &RevisionSpec,
+        declared: &JsonObject,
+    ) -> Option<Missing> {
+        match self {
+            Self::Path(path) => missing_path(path, declared),
+            Self::Completions if !spec.has_completions_capability() => None,
+            Self::Completions => missing_path(&["completions"], declared),
+            Self::Elicitation => missing_path(&["elicitation"], declared).or_else(|| {
+                missing_mode(params.filter(|_| spec.has_elicitation_modes()), declared)
+            }),
+            Self::Sampling => missing_path(&["sampling"], declared)
+                .or_else(|| missing_tools(params.filter(|_| spec.has_sampling_tools()), declared)),
+        }
+    }
+}
+
+/// Mode of an elicitation that was not declared (`client/elicitation`, "Capabilities": an empty object means `form`).
+fn missing_mode(params: Option<&JsonObject>, declared: &JsonObject) -> Option<Missing> {
+    let mode = params?.view().find("mode");
+    let is_url = mode.is_some_and(|mode| mode.as_str().as_deref() == Some("url"));
+    let has_url = is_declared(declared, &["elicitation", "url"]);
+    let path: &[&str] = match (is_url, has_url) {
+        (true, _) => &["elicitation", "url"],
+        (false, true) => &["elicitation", "form"],
+        (false, false) => return None,
+    };
+    (!is_declared(declared, path)).then(|| Missing::of(path, code::INVALID_PARAMS))
+}
+
+fn missing_tools(params: Option<&JsonObject>, declared: &JsonObject) -> Option<Missing> {
+    let [tools, choice] = params?.view().find_each(["tools", "toolChoice"]);
+    tools.or(choice)?;
+    let path = ["sampling", "tools"];
+    (!is_declared(declared, &path)).then(|| Missing::of(&path, code::INVALID_PARAMS))
+}
+
+/// Returns true if a capability is present, and neither `false` nor null.
+pub(crate) fn is_declared(capabilities: &JsonObject, path: &[&str]) -> bool {
+    is_declared_in(capabilities.view(), path)
+}
+
+fn is_declared_in(capabilities: ObjectRef<'_>, path: &[&str]) -> bool {
+    let [name, rest @ ..] = path else {
+        return true;
+    };
+    let Some(value) = capabilities.find(name) else {
+        return false;
+    };
+    match value.object() {
+        Some(inner) => is_declared_in(inner, rest),
+        None => rest.is_empty() && value.text() == "true",
+    }
+}
+
+/// Capabilities that are declared towards a revision: without those that it does not define, and without the tasks of
+/// 2025-11-25, which are experimental.
+pub(crate) fn towards(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObject {
+    let mut kept = JsonObject::new();
+    for (name, value) in capabilities
+        .iter()
+        .filter(|(name, _)| is_defined(spec, name))
+    {
+        let empty = match &*name {
+            "elicitation" => !spec.has_elicitation_modes(),
+            "sampling" => !spec.has_sampling_tools(),
+            _ => false,
+        };
+        match empty {
+            true => kept.insert(&name, JsonObject::new()),
+            // Scanned before: the text is one value.
+            false => kept.insert(&name, value.parse().unwrap_or(Json::null())),
+        };
+    }
+    kept
+}
+
+/// Capabilities of the peer that mean something in the negotiated revision: they may have been declared towards a newer one.
+pub(crate) fn understood(spec: &RevisionSpec, capabilities: JsonObject) -> JsonObject {
+    let means = |name: &str| name == "tasks" || name == "extensions" || is_defined(spec, name);
+    if capabilities.iter().all(|(name, _)| means(&name)) {
+        return capabilities;
+    }
+    let kept = capabilities.iter().filter(|(name, _)| means(name));
+    kept.map(|(name, value)| (name, value.parse().unwrap_or(Json::null())))
+        .collect()
+}
+
+fn is_defined(spec: &RevisionSpec, name: &str) -> bool {
+    match name {
+        "tasks" => false,
+        "completions" => spec.has_completions_capability(),
+        "extensions" => spec.lifecycle() == Lifecycle::Discover,
+        "elicitation" => {
+            spec.has_input_required() || spec.sends_request(Side::Server, "elicitation/create")
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(text: &str) -> JsonObject {
+        text.parse().expect(text)
+    }
+
+    fn spec(id: &str) -> &'static RevisionSpec {
+        mcp_exact_revisions::find(id).expect("a revision")
+    }
+
+    #[test]
+    fn object_or_true_declares_a_capability() {
+        let declares = |text: &str, path: &[&str]| is_declared(&object(text), path);
+        assert!(declares(r#"{"tools":{}}"#, &["tools"]));
+        assert!(!declares(r#"{"tools":null}"#, &["tools"]));
+        assert!(!declares(r#"{"tools":{}}"#, &["tools", "listChanged"]));
+        let path = ["tools", "listChanged"];
+        assert!(declares(r#"{"tools":{"listChanged":true}}"#, &path));
+        assert!(!declares(r#"{"tools":{"listChanged":false}}"#, &path));
+    }
+
+    /// "An empty capabilities object is equivalent to declaring support for `form` mode only" (2025-11-25,
+    /// `client/elicitation`). Values are compared unescaped.
+    #[test]
+    fn elicitation_without_modes_means_form() {
+        let missing = |params: &str, receiver: &str| {
+            let (params, receiver) = (object(params), object(receiver));
+            let missing = Need::Elicitation.missing(Some(&params), spec("2025-11-25"), &receiver);
+            missing.map(|missing| (missing.capability, missing.code))
+        };
+        let url = Some(("elicitation.url".into(), code::INVALID_PARAMS));
+        assert_eq!(missing("{}", r#"{"elicitation":{}}"#), None);
+        assert_eq!(missing(r#"{"mode":"url"}"#, r#"{"elicitation":{}}"#), url);
+        let escaped = r#"{"mode":"\u0075rl"}"#;
+        assert_eq!(missing(escaped, r#"{"elicitation":{}}"#), url);
+        let form = Some(("elicitation.form".into(), code::INVALID_PARAMS));
+        assert_eq!(missing("{}", r#"{"elicitation":{"url":{}}}"#), form);
+        let both = r#"{"elicitation":{"url":{},"form":{}}}"#;
+        assert_eq!(missing("{}", both), None);
+    }
+
+    #[test]
+    fn undefined_capabilities_are_not_declared() {
+        let all = object(
+            r#"{"elicitation":{"url":{}},"roots":{},"tasks":{},"completions":{},"x":{"y":[1, 2]}}"#,
+        );
+        let towards = |id: &str| towards(spec(id), &all).to_string();
+        assert_eq!(towards("2024-11-05"), r#"{"roots":{},"x":{"y":[1, 2]}}"#);
+        assert_eq!(
+            towards("2025-06-18"),
+            r#"{"elicitation":{},"roots":{},"completions":{},"x":{"y":[1, 2]}}"#
+        );
+        assert_eq!(
+            towards("2025-11-25"),
+            r#"{"elicitation":{"url":{}},"roots":{},"completions":{},"x":{"y":[1, 2]}}"#
+        );
+    }
+}

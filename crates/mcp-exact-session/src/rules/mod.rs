@@ -1,0 +1,645 @@
+//! What may be sent and received: the one place that compares methods and revisions.
+//!
+//! Every way into and out of an endpoint asks [`Rules`], typed or raw: received requests and notifications, requests,
+//! notifications, replies and input requests of the program. [`table`] holds the rows, [`capability`] the needs of parameters,
+//! [`results`] the kinds of results. Gives a handler, or why the message is refused.
+
+pub(crate) mod capability;
+pub(crate) mod results;
+mod table;
+
+use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+use mcp_exact_wire::{JsonObject, JsonRef};
+
+use crate::builtin_notifications::has_own_token;
+use crate::change::{Change, ChangeKind};
+use crate::config::{Extension, ExtensionPolicy, Extensions};
+use crate::error::SendError;
+use crate::input_request;
+use crate::refusal::Refusal;
+use crate::server::Filter;
+
+pub(crate) use capability::{Missing, Need};
+use table::RULES;
+
+/// What a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Request,
+    Notification,
+    InputRequest,
+}
+
+/// Who sends a message on the sending side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Local {
+    /// Only the endpoint, by itself or through a function of its own.
+    Endpoint,
+    /// The program; the endpoint may, too.
+    Program,
+}
+
+/// Who deals with a message on the receiving side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handler {
+    /// The program: the endpoint delivers it.
+    Program,
+    Initialize,
+    Initialized,
+    Ping,
+    SetLogLevel,
+    Discover,
+    Listen,
+    /// The program; a result subscribes the client.
+    Subscribe,
+    /// The program; a result ends the subscription.
+    Unsubscribe,
+    Cancelled,
+    Progress,
+    Log,
+    Changed(ChangeKind),
+    Acknowledged,
+    ElicitationComplete,
+    TaskStatus,
+}
+
+/// Where a notification of a server belongs from 2026-07-28 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    Anywhere,
+    /// On the stream of the request that it is about, which is no subscription (`server/utilities/logging`,
+    /// `basic/utilities/progress`).
+    Request,
+    /// On the stream of a subscription whose filter asks for it (`basic/patterns/subscriptions`).
+    Subscription,
+}
+
+/// Whether the result of a request says how long it may be kept (2026-07-28, `server/utilities/caching`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cached {
+    Never,
+    /// Each result for itself.
+    Single,
+    /// All pages of a list alike.
+    List,
+}
+
+/// What a message tells of tasks (2025-11-25, `basic/utilities/tasks`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskEffect {
+    None,
+    /// It holds the status of a task.
+    Status,
+    /// It gives the result of a task, which is over then.
+    Result,
+}
+
+/// Row of the rule table.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    kind: Kind,
+    sender: Side,
+    pub(crate) method: &'static str,
+    sent_by: Local,
+    pub(crate) handler: Handler,
+    placement: Placement,
+    /// Capability that the receiver must have declared.
+    receiver: Option<Need>,
+    /// Capability that the sender must have declared.
+    sender_needs: Option<Need>,
+    /// Whether a receiver takes it without the capability of the sender: widespread servers send it so.
+    taken_undeclared: bool,
+    /// Capability of the receiver without which the request cannot become a task.
+    may_become_task: Option<&'static [&'static str]>,
+    /// Whether it may be sent before `notifications/initialized`, and a request before `initialize`.
+    pub(crate) early: bool,
+    /// Parameter that `Mcp-Name` mirrors over HTTP.
+    pub(crate) named_by: Option<&'static str>,
+    /// Whether tool parameters are mirrored into headers.
+    pub(crate) mirrors_params: bool,
+    /// Whether the result lists tools.
+    pub(crate) lists_tools: bool,
+    /// Whether a result of type `input_required` may answer it (`basic/patterns/mrtr`, "Supported Requests").
+    pub(crate) may_require_input: bool,
+    /// Whether it may be sent again although the peer may have executed it.
+    pub(crate) repeatable: bool,
+    pub(crate) cached: Cached,
+    pub(crate) task: TaskEffect,
+}
+
+impl Rule {
+    const fn new(kind: Kind, sender: Side, method: &'static str) -> Self {
+        Self {
+            kind,
+            sender,
+            method,
+            sent_by: Local::Program,
+            handler: Handler::Program,
+            placement: Placement::Anywhere,
+            receiver: None,
+            sender_needs: None,
+            taken_undeclared: false,
+            may_become_task: None,
+            early: false,
+            named_by: None,
+            mirrors_params: false,
+            lists_tools: false,
+            may_require_input: false,
+            repeatable: false,
+            cached: Cached::Never,
+            task: TaskEffect::None,
+        }
+    }
+
+    const fn sent_by(mut self, local: Local) -> Self {
+        self.sent_by = local;
+        self
+    }
+
+    const fn handled_by(mut self, handler: Handler) -> Self {
+        self.handler = handler;
+        self
+    }
+
+    const fn placed(mut self, placement: Placement) -> Self {
+        self.placement = placement;
+        self
+    }
+
+    const fn receiver(mut self, need: Need) -> Self {
+        self.receiver = Some(need);
+        self
+    }
+
+    const fn sender_needs(mut self, need: Need) -> Self {
+        self.sender_needs = Some(need);
+        self
+    }
+
+    const fn taken_undeclared(mut self) -> Self {
+        self.taken_undeclared = true;
+        self
+    }
+
+    const fn may_become_task(mut self, capability: &'static [&'static str]) -> Self {
+        self.may_become_task = Some(capability);
+        self
+    }
+
+    const fn allowed_early(mut self) -> Self {
+        self.early = true;
+        self
+    }
+
+    const fn named_by(mut self, parameter: &'static str) -> Self {
+        self.named_by = Some(parameter);
+        self
+    }
+
+    const fn mirrors_params(mut self) -> Self {
+        self.mirrors_params = true;
+        self
+    }
+
+    const fn lists_tools(mut self) -> Self {
+        self.lists_tools = true;
+        self
+    }
+
+    const fn may_require_input(mut self) -> Self {
+        self.may_require_input = true;
+        self
+    }
+
+    const fn repeatable(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
+
+    const fn cached(mut self) -> Self {
+        self.cached = Cached::Single;
+        self
+    }
+
+    const fn cached_list(mut self) -> Self {
+        self.cached = Cached::List;
+        self
+    }
+
+    const fn task(mut self, effect: TaskEffect) -> Self {
+        self.task = effect;
+        self
+    }
+
+    fn is_defined(&self, spec: &RevisionSpec) -> bool {
+        match self.kind {
+            Kind::Request => spec.sends_request(self.sender, self.method),
+            Kind::Notification => spec.sends_notification(self.sender, self.method),
+            Kind::InputRequest => spec.has_input_required(),
+        }
+    }
+}
+
+/// Row of a method, whatever the revision.
+fn row(kind: Kind, sender: Side, method: &str) -> Option<&'static Rule> {
+    let key = |rule: &Rule| (rule.kind, rule.sender == Side::Server, rule.method);
+    let wanted = (kind, sender == Side::Server, method);
+    let at = RULES.binary_search_by(|rule| key(rule).cmp(&wanted)).ok()?;
+    RULES.get(at)
+}
+
+/// Row of a method that a revision defines.
+pub(crate) fn find(
+    kind: Kind,
+    sender: Side,
+    method: &str,
+    spec: &RevisionSpec,
+) -> Option<&'static Rule> {
+    row(kind, sender, method).filter(|rule| rule.is_defined(spec))
+}
+
+/// Row of a request of a client.
+pub(crate) fn client_request(method: &str, spec: &RevisionSpec) -> Option<&'static Rule> {
+    find(Kind::Request, Side::Client, method, spec)
+}
+
+/// Row of a message that may come before a revision is negotiated.
+pub(crate) fn before_negotiation(kind: Kind, sender: Side, method: &str) -> Option<&'static Rule> {
+    row(kind, sender, method).filter(|rule| rule.early)
+}
+
+/// Returns true if a client's request begins a session.
+pub(crate) fn is_initialize(method: &str) -> bool {
+    let rule = row(Kind::Request, Side::Client, method);
+    rule.is_some_and(|rule| rule.handler == Handler::Initialize)
+}
+
+/// Returns true if a client's request begins a subscription.
+pub(crate) fn is_listen(method: &str, spec: &RevisionSpec) -> bool {
+    client_request(method, spec).is_some_and(|rule| rule.handler == Handler::Listen)
+}
+
+/// Where a notification of a server is to go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target<'a> {
+    /// To the client as such.
+    Peer,
+    /// To the stream of a request; with its filter if it is a subscription.
+    Request(Option<&'a Filter>),
+}
+
+/// Two peers that have negotiated a revision, from the view of the local one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    pub(crate) spec: &'static RevisionSpec,
+    pub(crate) local: Side,
+    /// Capabilities of the local peer.
+    pub(crate) own: &'a JsonObject,
+    /// Capabilities of the remote peer.
+    pub(crate) peer: &'a JsonObject,
+    pub(crate) extensions: &'a Extensions,
+}
+
+impl<'a> Rules<'a> {
+    fn remote(&self) -> Side {
+        self.local.peer()
+    }
+
+    fn is_discover(&self) -> bool {
+        self.spec.lifecycle() == Lifecycle::Discover
+    }
+
+    /// Returns true if a side sends a message of this method in the revision, of whatever kind.
+    fn is_sent_by(&self, side: Side, method: &str) -> bool {
+        self.spec.sends_request(side, method) || self.spec.sends_notification(side, method)
+    }
+
+    /// Returns who handles a request of the peer.
+    ///
+    /// # Errors
+    /// The refusal that answers it.
+    pub(crate) fn received_request(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+    ) -> Result<Handler, Refusal> {
+        if let Some(extension) = self.extension_of_request(method, self.remote()) {
+            return match extension.is_declared(self.peer) {
+                true => Ok(Handler::Program),
+                false => Err(Refusal::MissingExtension(extension.id.clone())),
+            };
+        }
+        let Some(rule) = find(Kind::Request, self.remote(), method, self.spec) else {
+            let vendor = self.is_vendor(&self.extensions.requests, method);
+            return match vendor && !self.is_sent_by(self.local, method) {
+                true => Ok(Handler::Program),
+                false => Err(Refusal::UnknownMethod(method.to_owned())),
+            };
+        };
+        if let Some(missing) = self.missing(rule.receiver, params, self.own) {
+            return Err(missing.on_receiving(self.local));
+        }
+        check_received(rule, params, self.spec).map_err(Refusal::InvalidParams)?;
+        Ok(rule.handler)
+    }
+
+    /// Returns who handles a notification of the peer.
+    ///
+    /// # Errors
+    /// Why it is dropped.
+    pub(crate) fn received_notification(&self, method: &str) -> Result<Handler, Refusal> {
+        let Some(rule) = find(Kind::Notification, self.remote(), method, self.spec) else {
+            let vendor = self.is_vendor(&self.extensions.notifications, method);
+            let known = vendor && !self.is_sent_by(self.local, method);
+            let extension = self.extension_of_notification(method, self.remote());
+            return match known || extension.is_some_and(|known| known.is_declared(self.peer)) {
+                true => Ok(Handler::Program),
+                false => Err(Refusal::NotAllowed(method.to_owned())),
+            };
+        };
+        let needed = rule.sender_needs.filter(|_| !rule.taken_undeclared);
+        match self.missing(needed, None, self.peer) {
+            Some(missing) => Err(Refusal::NotDeclared {
+                method: method.to_owned(),
+                capability: missing.capability,
+            }),
+            None => Ok(rule.handler),
+        }
+    }
+
+    /// Checks a request of the local program, its parameters included.
+    ///
+    /// # Errors
+    /// Why it cannot be sent.
+    pub(crate) fn sending_request(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+    ) -> Result<(), SendError> {
+        let [meta, task] = params.map_or([None; 2], |params| {
+            params.view().find_each(["_meta", "task"])
+        });
+        if let Some(extension) = self.extension_of_request(method, self.local) {
+            return match extension.is_declared(self.peer) {
+                true => own_token(method, meta),
+                false => Err(extension.missing(method)),
+            };
+        }
+        let unknown = || SendError::Method {
+            method: method.to_owned(),
+            revision: self.spec.revision(),
+        };
+        let Some(rule) = find(Kind::Request, self.local, method, self.spec) else {
+            let vendor = self.is_vendor(&self.extensions.requests, method);
+            let sends = self.local == Side::Client || self.spec.has_server_requests();
+            return match vendor && sends && !self.is_sent_by(self.remote(), method) {
+                true => own_token(method, meta),
+                false => Err(unknown()),
+            };
+        };
+        if rule.sent_by == Local::Endpoint {
+            return Err(unknown());
+        }
+        own_token(method, meta)?;
+        let missing = self.missing(rule.receiver, params, self.peer);
+        let task = || {
+            let path = rule
+                .may_become_task
+                .filter(|_| task.is_some() && self.spec.has_tasks())?;
+            capability::missing_path(path, self.peer)
+        };
+        if let Some(missing) = missing.or_else(task) {
+            return Err(missing.on_sending(method));
+        }
+        check_sent(rule, params, self.spec)
+    }
+
+    /// Checks a notification of the local program; returns who handles it, so that a raw notification is held to the rules of
+    /// the typed function.
+    ///
+    /// # Errors
+    /// Why it cannot be sent.
+    pub(crate) fn sending_notification(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+        target: Target<'_>,
+    ) -> Result<Handler, SendError> {
+        let unknown = || SendError::Method {
+            method: method.to_owned(),
+            revision: self.spec.revision(),
+        };
+        let Some(rule) = find(Kind::Notification, self.local, method, self.spec) else {
+            if let Some(extension) = self.extension_of_notification(method, self.local) {
+                return match extension.is_declared(self.peer) {
+                    true => Ok(Handler::Program),
+                    false => Err(extension.missing(method)),
+                };
+            }
+            let vendor = self.is_vendor(&self.extensions.notifications, method);
+            return match vendor && !self.is_sent_by(self.remote(), method) {
+                true => Ok(Handler::Program),
+                false => Err(unknown()),
+            };
+        };
+        if rule.sent_by == Local::Endpoint {
+            return Err(SendError::Reserved {
+                method: method.to_owned(),
+            });
+        }
+        if let Some(missing) = self.missing(rule.sender_needs, params, self.own) {
+            return Err(missing.on_sending(method));
+        }
+        match self.is_discover() && !is_placed(rule, params, target) {
+            true => Err(SendError::Placement {
+                method: method.to_owned(),
+            }),
+            false => Ok(rule.handler),
+        }
+    }
+
+    /// Checks a request that the local server makes in the middle of a request of the client.
+    ///
+    /// # Errors
+    /// Why it cannot be sent.
+    pub(crate) fn sending_input_request(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+    ) -> Result<(), SendError> {
+        let unknown = || SendError::Method {
+            method: method.to_owned(),
+            revision: self.spec.revision(),
+        };
+        if row(Kind::InputRequest, Side::Server, method).is_none() {
+            return Err(unknown());
+        }
+        if !self.is_discover() {
+            return self.sending_request(method, params);
+        }
+        let rule = find(Kind::InputRequest, Side::Server, method, self.spec).ok_or_else(unknown)?;
+        let meta = params.and_then(|params| params.view().find("_meta"));
+        own_token(method, meta)?;
+        if let Some(missing) = self.missing(rule.receiver, params, self.peer) {
+            return Err(missing.on_sending(method));
+        }
+        check_sent(rule, params, self.spec)
+    }
+
+    /// Checks a request inside of a result that the local client has received.
+    ///
+    /// # Errors
+    /// Why the result cannot be used.
+    pub(crate) fn received_input_request(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+    ) -> Result<(), Refusal> {
+        let rule = find(Kind::InputRequest, Side::Server, method, self.spec);
+        let rule = rule.ok_or_else(|| Refusal::UnknownMethod(method.to_owned()))?;
+        if let Some(missing) = self.missing(rule.receiver, params, self.own) {
+            return Err(missing.on_receiving(self.local));
+        }
+        check_received(rule, params, self.spec).map_err(Refusal::InvalidParams)
+    }
+
+    /// Returns the negotiated extension that adds a request of a side.
+    fn extension_of_request(&self, method: &str, sender: Side) -> Option<&'a Extension> {
+        let extensions = self.extensions;
+        (self.is_discover() && sender == Side::Client)
+            .then(|| extensions.of_request(method))
+            .flatten()
+    }
+
+    fn extension_of_notification(&self, method: &str, sender: Side) -> Option<&'a Extension> {
+        let extensions = self.extensions;
+        self.is_discover()
+            .then(|| extensions.of_notification(method, sender))
+            .flatten()
+    }
+
+    /// Returns true if a method that the revision does not define is one of the program's own.
+    fn is_vendor(&self, listed: &[String], method: &str) -> bool {
+        self.extensions.policy == ExtensionPolicy::AllowAll
+            || listed.iter().any(|known| known == method)
+    }
+
+    fn missing(
+        &self,
+        need: Option<Need>,
+        params: Option<&JsonObject>,
+        declared: &JsonObject,
+    ) -> Option<Missing> {
+        need?.missing(params, self.spec, declared)
+    }
+}
+
+/// Notification that announces a change.
+pub(crate) fn change_method(kind: ChangeKind) -> &'static str {
+    let announces = |rule: &&Rule| rule.handler == Handler::Changed(kind);
+    RULES.iter().find(announces).map_or("", |rule| rule.method)
+}
+
+/// Notification that tells of a finished elicitation by URL (2025-11-25).
+pub(crate) fn has_elicitation_complete(spec: &RevisionSpec) -> bool {
+    let tells = |rule: &Rule| rule.handler == Handler::ElicitationComplete;
+    RULES
+        .iter()
+        .any(|rule| tells(rule) && rule.is_defined(spec))
+}
+
+/// Returns true if the method asks a client for an elicitation.
+pub(crate) fn is_elicitation(method: &str) -> bool {
+    let rule = row(Kind::InputRequest, Side::Server, method);
+    rule.is_some_and(|rule| matches!(rule.receiver, Some(Need::Elicitation)))
+}
+
+/// Tokens must differ among all active requests (`basic/utilities/progress`): the endpoint chooses them.
+fn own_token(method: &str, meta: Option<JsonRef<'_>>) -> Result<(), SendError> {
+    match has_own_token(meta) {
+        false => Ok(()),
+        true => Err(SendError::Params {
+            method: method.to_owned(),
+            reason: "the endpoint chooses progress tokens; leave `progressToken` out".to_owned(),
+        }),
+    }
+}
+
+/// Checks the parameters of a request to a client before it leaves.
+fn check_sent(
+    rule: &Rule,
+    params: Option<&JsonObject>,
+    spec: &RevisionSpec,
+) -> Result<(), SendError> {
+    let checked = match rule.receiver {
+        Some(Need::Elicitation) => input_request::check_elicitation(params, spec, true),
+        Some(Need::Sampling) => input_request::check_sampling(params, spec, true),
+        _ => Ok(()),
+    };
+    checked.map_err(|reason| SendError::Params {
+        method: rule.method.to_owned(),
+        reason,
+    })
+}
+
+/// The same for a request that has come: the program judges roles and modes that are not known yet.
+fn check_received(
+    rule: &Rule,
+    params: Option<&JsonObject>,
+    spec: &RevisionSpec,
+) -> Result<(), String> {
+    match rule.receiver {
+        Some(Need::Elicitation) => input_request::check_elicitation(params, spec, false),
+        Some(Need::Sampling) => input_request::check_sampling(params, spec, false),
+        _ => Ok(()),
+    }
+}
+
+fn is_placed(rule: &Rule, params: Option<&JsonObject>, target: Target<'_>) -> bool {
+    match (rule.placement, target) {
+        (Placement::Anywhere, _) => true,
+        (Placement::Request, Target::Request(filter)) => filter.is_none(),
+        (Placement::Subscription, Target::Request(Some(filter))) => match rule.handler {
+            Handler::Changed(kind) => {
+                Change::of(kind, params).is_some_and(|change| filter.wants(&change))
+            }
+            _ => false,
+        },
+        (Placement::Request, Target::Peer) | (Placement::Subscription, _) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted_and_unique() {
+        let key = |rule: &Rule| (rule.kind, rule.sender == Side::Server, rule.method);
+        assert!(RULES.is_sorted_by(|one, other| key(one) < key(other)));
+    }
+
+    /// The table has a row for every method of every revision, and none for anything else.
+    #[test]
+    fn rows_cover_exactly_the_revisions() {
+        for spec in mcp_exact_revisions::all() {
+            for side in [Side::Client, Side::Server] {
+                let methods = spec.methods(side);
+                for method in methods.requests() {
+                    assert!(
+                        find(Kind::Request, side, method, spec).is_some(),
+                        "{method}"
+                    );
+                }
+                for method in methods.notifications() {
+                    let found = find(Kind::Notification, side, method, spec);
+                    assert!(found.is_some(), "{method}");
+                }
+            }
+        }
+        for rule in RULES {
+            let mut all = mcp_exact_revisions::all().iter();
+            assert!(all.any(|spec| rule.is_defined(spec)), "{}", rule.method);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Kinds of results: what `resultType` may say, and towards whom (2026-07-28, `basic`, "Result Types").
+//!
+//! Takes results as JSON; gives their kind, or why a result can neither leave nor be used.
+
+use std::borrow::Cow;
+
+use mcp_exact_revisions::Lifecycle;
+use mcp_exact_wire::{JsonObject, JsonRef};
+
+use super::{Rules, client_request};
+use crate::config::ExtensionPolicy;
+use crate::error::SendError;
+use crate::refusal::Refusal;
+
+/// Name of the member that tells the kind.
+pub(crate) const RESULT_TYPE: &str = "resultType";
+pub(crate) const COMPLETE: &str = "complete";
+pub(crate) const INPUT_REQUIRED: &str = "input_required";
+
+/// Kind of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultKind {
+    /// The final one.
+    Complete,
+    /// The server needs input before it goes on.
+    InputRequired,
+    /// The kind of an extension or of a vendor.
+    Extension,
+}
+
+/// Text of `resultType`, unescaped; `None` if it is no string. Absent means `complete`: "Clients MUST treat an absent
+/// `resultType` as `complete`".
+fn named(result: &JsonObject) -> Option<Cow<'_, str>> {
+    match result.view().find(RESULT_TYPE) {
+        None => Some(Cow::Borrowed(COMPLETE)),
+        Some(value) => value.as_str(),
+    }
+}
+
+impl Rules<'_> {
+    /// Returns the kind of a result that the local server wants to send.
+    ///
+    /// # Errors
+    /// [`SendError::ResultType`] or [`SendError::Capability`]: the client could not use it.
+    pub(crate) fn sending_result(
+        &self,
+        method: &str,
+        result: &JsonObject,
+    ) -> Result<ResultKind, SendError> {
+        if self.spec.lifecycle() == Lifecycle::Initialize {
+            return Ok(ResultKind::Complete);
+        }
+        let text = || result.view().find(RESULT_TYPE).map(JsonRef::text);
+        let refused = |kind: &str| SendError::ResultType {
+            method: method.to_owned(),
+            kind: kind.to_owned(),
+        };
+        let Some(kind) = named(result) else {
+            return Err(refused(text().unwrap_or_default()));
+        };
+        match &*kind {
+            COMPLETE => Ok(ResultKind::Complete),
+            INPUT_REQUIRED => match self.may_require_input(method) {
+                true => Ok(ResultKind::InputRequired),
+                false => Err(refused(&kind)),
+            },
+            kind => match self.extensions.of_result_type(kind) {
+                Some(extension) if extension.is_declared(self.peer) => Ok(ResultKind::Extension),
+                Some(extension) => Err(extension.missing(method)),
+                None if self.is_vendor_result(kind) => Ok(ResultKind::Extension),
+                None => Err(refused(kind)),
+            },
+        }
+    }
+
+    /// Returns the kind of a result that the local client has received.
+    ///
+    /// # Errors
+    /// "A `resultType` of any value unrecognized by the client MUST be considered invalid."
+    pub(crate) fn received_result(&self, result: &JsonObject) -> Result<ResultKind, Refusal> {
+        if self.spec.lifecycle() == Lifecycle::Initialize {
+            return Ok(ResultKind::Complete);
+        }
+        let Some(kind) = named(result) else {
+            let value = result.view().find(RESULT_TYPE);
+            let text = value.map(JsonRef::text).unwrap_or_default();
+            return Err(Refusal::UnknownResultType(text.to_owned()));
+        };
+        match &*kind {
+            COMPLETE => Ok(ResultKind::Complete),
+            INPUT_REQUIRED => Ok(ResultKind::InputRequired),
+            kind if self.extensions.of_result_type(kind).is_some() => Ok(ResultKind::Extension),
+            kind if self.is_vendor_result(kind) => Ok(ResultKind::Extension),
+            kind => Err(Refusal::UnknownResultType(kind.to_owned())),
+        }
+    }
+
+    /// Returns true if a request may be answered with input requests in this revision.
+    pub(crate) fn may_require_input(&self, method: &str) -> bool {
+        let rule = client_request(method, self.spec);
+        let core = rule.is_some_and(|rule| rule.may_require_input);
+        core && self.spec.has_input_required()
+    }
+
+    fn is_vendor_result(&self, kind: &str) -> bool {
+        self.extensions.policy == ExtensionPolicy::AllowAll
+            || self
+                .extensions
+                .result_types
+                .iter()
+                .any(|known| known == kind)
+    }
+}

@@ -1,0 +1,123 @@
+//! Filters of subscriptions (2026-07-28, `basic/patterns/subscriptions`).
+//!
+//! Plain data, read from and written to the parameters of `subscriptions/listen` and its acknowledgement.
+
+use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef};
+
+use crate::change::Change;
+use crate::config::ServerSettings;
+use crate::core::HeapSize;
+use crate::rules::capability::is_declared;
+
+/// Members of a filter that the specification defines.
+const MEMBERS: [&str; 4] = [
+    "toolsListChanged",
+    "promptsListChanged",
+    "resourcesListChanged",
+    "resourceSubscriptions",
+];
+
+/// Changes that a client wants to know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Changes of the list of tools.
+    pub tools: bool,
+    /// Changes of the list of prompts.
+    pub prompts: bool,
+    /// Changes of the list of resources.
+    pub resources: bool,
+    /// Changes of the resources with these URIs.
+    pub uris: Vec<String>,
+    /// Members that extensions add; [`ServerEndpoint::notify`](crate::ServerEndpoint::notify) sends their notifications.
+    pub more: JsonObject,
+}
+
+impl Filter {
+    /// Reads a filter; `None` if a member does not fit.
+    pub(crate) fn of(notifications: ObjectRef<'_>) -> Option<Self> {
+        let flag = |name: &str| match notifications.find(name) {
+            None => Some(false),
+            Some(value) => value.decode_as().ok(),
+        };
+        let uris = notifications.find("resourceSubscriptions");
+        let uris = uris.map(JsonRef::decode_as).transpose().ok()?;
+        Some(Self {
+            tools: flag("toolsListChanged")?,
+            prompts: flag("promptsListChanged")?,
+            resources: flag("resourcesListChanged")?,
+            uris: uris.unwrap_or_default(),
+            more: notifications
+                .iter()
+                .filter(|(name, _)| !MEMBERS.contains(&&**name))
+                .map(|(name, value)| (name, value.to_json()))
+                .collect(),
+        })
+    }
+
+    pub(crate) fn object(&self) -> JsonObject {
+        let mut object = JsonObject::new();
+        let flags = [self.tools, self.prompts, self.resources];
+        for (name, _) in MEMBERS.iter().zip(flags).filter(|(_, wanted)| *wanted) {
+            object.insert(name, true);
+        }
+        if !self.uris.is_empty() {
+            object.insert("resourceSubscriptions", Json::from_encode(&self.uris));
+        }
+        for (name, value) in self.more.iter() {
+            object.insert(&name, value.parse().unwrap_or(Json::null()));
+        }
+        object
+    }
+
+    /// The part of the filter that a server can honour, by its capabilities and extensions.
+    pub(crate) fn honoured(mut self, settings: &ServerSettings) -> Self {
+        let declared = |path: &[&str]| is_declared(&settings.capabilities, path);
+        self.tools &= declared(&["tools", "listChanged"]);
+        self.prompts &= declared(&["prompts", "listChanged"]);
+        self.resources &= declared(&["resources", "listChanged"]);
+        if !declared(&["resources", "subscribe"]) {
+            self.uris.clear();
+        }
+        let known = |name: &str| settings.extensions.of_filter(name).is_some();
+        let kept = self.more.iter().filter(|(name, _)| known(name));
+        self.more = kept
+            .map(|(name, value)| (name, value.parse().unwrap_or(Json::null())))
+            .collect();
+        self
+    }
+
+    /// Returns true if the filter asks for a change.
+    pub fn wants(&self, change: &Change) -> bool {
+        match change {
+            Change::Tools => self.tools,
+            Change::Prompts => self.prompts,
+            Change::Resources => self.resources,
+            Change::Resource(uri) => self.uris.contains(uri),
+        }
+    }
+
+    /// Returns true if the filter asks for nothing.
+    pub fn is_empty(&self) -> bool {
+        let flags = self.tools || self.prompts || self.resources;
+        !flags && self.uris.is_empty() && self.more.is_empty()
+    }
+
+    /// Adds what another filter asks for.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.tools |= other.tools;
+        self.prompts |= other.prompts;
+        self.resources |= other.resources;
+        for uri in &other.uris {
+            if !self.uris.contains(uri) {
+                self.uris.push(uri.clone());
+            }
+        }
+    }
+}
+
+impl HeapSize for Filter {
+    fn heap_size(&self) -> usize {
+        let uris = self.uris.iter().map(|uri| size_of::<String>() + uri.len());
+        uris.sum::<usize>() + self.more.text().len()
+    }
+}

@@ -1,0 +1,308 @@
+//! Requests for input in the middle of a request of the client: results of type `input_required` towards 2026-07-28
+//! (`basic/patterns/mrtr`), requests of the server to older clients.
+//!
+//! Takes what the program asks for; delivers the request again with the responses.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mcp_exact_wire::{Json, JsonObject, JsonRef};
+
+use super::discover::state_context;
+use super::incoming::{ClientContext, IncomingRequest, ServerEvent};
+use super::{Purpose, ServerEndpoint};
+use crate::config::InputMode;
+use crate::core::{Endpoint, Frame, HeapSize, NewRequest};
+use crate::error::{PeerError, SendError, Violation};
+use crate::input_request::{InputRequest, InputResponses};
+use crate::limits::Limit;
+use crate::outcome::{Outcome, Sent};
+use crate::rules::results::{INPUT_REQUIRED, RESULT_TYPE};
+use crate::seal::Payload;
+use crate::stream::RequestKey;
+
+/// Input requests that were sent to the client.
+#[derive(Debug)]
+pub(super) struct AwaitedInput {
+    waiting: usize,
+    responses: Vec<(String, Option<Outcome>)>,
+    /// Bytes that the responses count as a part of the request, until all of them are there.
+    bytes: usize,
+    state: Option<String>,
+}
+
+impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    pub(super) fn require_input(
+        &mut self,
+        to: RequestKey,
+        requests: Vec<(String, InputRequest)>,
+        state: Option<String>,
+    ) -> Result<Sent, SendError> {
+        let request = self.core.in_flight.get(to);
+        let request = request.ok_or(SendError::UnknownRequest)?;
+        let client = Arc::clone(&request.role.client);
+        let (stream, retries) = (request.stream, request.role.retries);
+        self.check_input_requests(&client, &requests, state.as_deref(), retries)?;
+        if client.is_discover() {
+            return self.reply_input_required(to, &requests, state);
+        }
+        if self.core.pending.len() + requests.len() > self.core.limits.pending {
+            return Err(SendError::Limit(Limit::Pending));
+        }
+        if !self.core.streams.is_open(stream) {
+            return Err(SendError::NoStream);
+        }
+        let names = requests.iter().map(|(name, _)| (name.clone(), None));
+        let awaited = AwaitedInput {
+            waiting: requests.len(),
+            responses: names.collect(),
+            bytes: 0,
+            state,
+        };
+        if let Some(request) = self.core.in_flight.get_mut(to) {
+            request.role.awaiting = Some(awaited);
+        }
+        if requests.is_empty() {
+            self.deliver_again(to);
+        }
+        for (at, (_, request)) in requests.into_iter().enumerate() {
+            let InputRequest { method, params } = request;
+            self.core.elicitations.record(&method, params.as_ref());
+            let new = NewRequest {
+                key: self.core.new_key(),
+                method,
+                stream,
+                timeout: self.settings.request_timeout,
+                progress: false,
+                purpose: Purpose::Input { of: to, at },
+            };
+            self.send_request(new, params, Some(to));
+        }
+        Ok(Sent::Queued)
+    }
+
+    /// Checks input requests before anything leaves: limits, names, methods, and what the client has declared.
+    fn check_input_requests(
+        &self,
+        client: &ClientContext,
+        requests: &[(String, InputRequest)],
+        state: Option<&str>,
+        retries: u32,
+    ) -> Result<(), SendError> {
+        let limits = &self.core.limits;
+        if requests.is_empty() && state.is_none() {
+            let text = "ask for at least one input, or give a state";
+            return Err(SendError::InputRequests(text));
+        }
+        if requests.len() > limits.input_requests {
+            return Err(SendError::Limit(Limit::InputRequests));
+        }
+        if retries >= limits.retries {
+            return Err(SendError::Limit(Limit::Retries));
+        }
+        if state.is_some_and(|state| state.len() > limits.state_bytes) {
+            return Err(SendError::Limit(Limit::StateBytes));
+        }
+        let names: BTreeSet<&str> = requests.iter().map(|(name, _)| &**name).collect();
+        if names.len() < requests.len() {
+            let text = "two input requests have the same name";
+            return Err(SendError::InputRequests(text));
+        }
+        let rules = client.rules(&self.settings);
+        requests.iter().try_for_each(|(_, request)| {
+            rules.sending_input_request(&request.method, request.params.as_ref())
+        })
+    }
+
+    /// Checks a result of type `input_required` that the program has written itself.
+    pub(super) fn check_raw_input(
+        &self,
+        to: RequestKey,
+        result: &JsonObject,
+    ) -> Result<(), SendError> {
+        let request = self.core.in_flight.get(to);
+        let request = request.ok_or(SendError::UnknownRequest)?;
+        let [requests, state] = result.view().find_each(["inputRequests", "requestState"]);
+        let unfit = SendError::InputRequests("`inputRequests` has to be an object of requests");
+        let mut parsed = Vec::new();
+        if let Some(requests) = requests {
+            for (name, value) in requests.object().ok_or_else(|| unfit.clone())?.iter() {
+                let value = value.object().ok_or_else(|| unfit.clone())?;
+                let [method, params] = value.find_each(["method", "params"]);
+                let method = method
+                    .and_then(JsonRef::as_str)
+                    .ok_or_else(|| unfit.clone())?;
+                let params = match params {
+                    None => None,
+                    Some(params) => Some(params.object().ok_or_else(|| unfit.clone())?.to_object()),
+                };
+                let request = InputRequest::new(method, params);
+                parsed.push((name.into_owned(), request));
+            }
+        }
+        let state = match state {
+            None => None,
+            Some(state) => Some(state.as_str().ok_or(SendError::InputRequests(
+                "`requestState` has to be a string",
+            ))?),
+        };
+        if state.is_some() && self.settings.input == InputMode::Managed {
+            let text = "the endpoint writes `requestState`; reply `InputRequired` with the state";
+            return Err(SendError::InputRequests(text));
+        }
+        let role = &request.role;
+        self.check_input_requests(&role.client, &parsed, state.as_deref(), role.retries)
+    }
+
+    /// Answers with a result of type `input_required`: the request ends here, and comes again as another one.
+    fn reply_input_required(
+        &mut self,
+        to: RequestKey,
+        requests: &[(String, InputRequest)],
+        state: Option<String>,
+    ) -> Result<Sent, SendError> {
+        let request = self.core.in_flight.get(to);
+        let request = request.ok_or(SendError::UnknownRequest)?;
+        let role = &request.role;
+        let (client, call) = (Arc::clone(&role.client), &role.origin.call);
+        if !client.rules(&self.settings).may_require_input(&call.method) {
+            return Err(SendError::InputRequests(
+                "only `tools/call`, `prompts/get` and `resources/read` may require input in this revision",
+            ));
+        }
+        let mut result = JsonObject::from_iter([(RESULT_TYPE, Json::string(INPUT_REQUIRED))]);
+        if !requests.is_empty() {
+            let embedded = requests
+                .iter()
+                .map(|(name, request)| (name, embed(request)));
+            result.insert("inputRequests", JsonObject::from_iter(embedded));
+        }
+        let state = match (&self.settings.seal, self.settings.input) {
+            (_, InputMode::PassThrough) => state,
+            (Some(seal), InputMode::Managed) => {
+                let payload = Payload {
+                    retry: role.retries + 1,
+                    expires: self.core.now.plus(self.settings.state_lifetime),
+                    state,
+                };
+                let context = state_context(call, &role.origin.context);
+                Some(seal.seal(&payload.text(), &context))
+            }
+            (None, InputMode::Managed) if state.is_some() => {
+                return Err(SendError::InputRequests(
+                    "a state travels through the client; configure a seal for it",
+                ));
+            }
+            (None, InputMode::Managed) => None,
+        };
+        if let Some(state) = state {
+            result.insert("requestState", Json::string(&state));
+        }
+        let bytes = self.result_message(&request.id, &result, client.spec, None);
+        Ok(self.finish_request(to, bytes, Some(200)))
+    }
+
+    /// An input request has ended.
+    pub(super) fn input_ended(&mut self, of: RequestKey, at: usize, mut outcome: Outcome) {
+        let core = &mut self.core;
+        let room = core.limits.in_flight_bytes;
+        let room = room.saturating_sub(core.in_flight.bytes());
+        let Some(request) = core.in_flight.get_mut(of) else {
+            return;
+        };
+        let Some(awaited) = &mut request.role.awaiting else {
+            return;
+        };
+        let last = awaited.waiting == 1;
+        let mut bytes = outcome.heap_size();
+        let exceeds = !last && bytes > room;
+        if exceeds {
+            outcome = Outcome::Error(PeerError::limit(Limit::InFlightBytes).local());
+            bytes = 0;
+        }
+        if let Some((_, response)) = awaited.responses.get_mut(at) {
+            *response = Some(outcome);
+            awaited.waiting -= 1;
+            awaited.bytes += bytes;
+        }
+        core.in_flight.grow(of, bytes);
+        if exceeds {
+            core.violation(Violation::Limit(Limit::InFlightBytes));
+        }
+        if last {
+            self.deliver_again(of);
+        }
+    }
+
+    /// Delivers a request again, with the responses to its input requests.
+    fn deliver_again(&mut self, key: RequestKey) {
+        let Some(request) = self.core.in_flight.get_mut(key) else {
+            return;
+        };
+        let Some(awaited) = request.role.awaiting.take() else {
+            return;
+        };
+        request.role.retries += 1;
+        let responses = awaited.responses.into_iter();
+        let responses = responses.filter_map(|(name, outcome)| Some((name, outcome?)));
+        let again = IncomingRequest {
+            key,
+            retries: request.role.retries,
+            responses: InputResponses(responses.collect()),
+            state: awaited.state,
+            stream: request.stream,
+            client: Arc::clone(&request.role.client),
+            origin: Arc::clone(&request.role.origin),
+        };
+        self.core.in_flight.shrink(key, awaited.bytes);
+        self.core.event(ServerEvent::Request(again));
+    }
+
+    /// Sends a request of the server; it is deferred until `notifications/initialized` unless it may leave early.
+    pub(super) fn send_request(
+        &mut self,
+        new: NewRequest<Purpose>,
+        params: Option<JsonObject>,
+        about: Option<RequestKey>,
+    ) {
+        let id = self.core.pending.next_id();
+        let params = match new.progress {
+            true => Some(with_token(params, id)),
+            false => params,
+        };
+        let early = self.state.is_operating() || self.may_leave_early(&new.method);
+        let bytes = crate::message::request(id, &new.method, params.as_ref());
+        let mut frame = Frame::new(new.stream, bytes);
+        frame.about = about;
+        frame.carries = Some(new.key);
+        self.core.pending.open(new, self.core.now);
+        self.reserve_ids();
+        match early {
+            true => {
+                self.core.push(frame);
+            }
+            false => self.core.streams.defer(frame),
+        }
+    }
+}
+
+/// An input request without `jsonrpc` and id. Peers fail on one without `params`, although the schema requires `method` only.
+fn embed(request: &InputRequest) -> Json {
+    let params = request.params.clone().unwrap_or_default();
+    let members = [
+        ("method", Json::string(&request.method)),
+        ("params", params.into()),
+    ];
+    JsonObject::from_iter(members).into()
+}
+
+/// The parameters of a request whose progress is wanted: its token is its id.
+fn with_token(params: Option<JsonObject>, id: u64) -> JsonObject {
+    let mut params = params.unwrap_or_default();
+    let meta = params.view().find("_meta").and_then(JsonRef::object);
+    let token = Json::from(id);
+    let token = [("progressToken", Some(token.view()))];
+    let meta = JsonObject::from(meta.unwrap_or_default().with(token));
+    params.insert("_meta", meta);
+    params
+}

@@ -1,0 +1,160 @@
+//! Replies of the program: results, errors, and requests for input.
+//!
+//! Gives frames on the stream of the request. Answers a request once at most.
+
+use std::sync::Arc;
+
+use mcp_exact_wire::{Integer, JsonObject, JsonRef};
+
+use super::ServerEndpoint;
+use super::incoming::Reply;
+use crate::Time;
+use crate::core::Endpoint;
+use crate::elicitation;
+use crate::error::{PeerError, SendError, code};
+use crate::http::status_of;
+use crate::message;
+use crate::outcome::Sent;
+use crate::rules::results::ResultKind;
+use crate::rules::{Cached, Handler, client_request};
+use crate::stream::RequestKey;
+
+impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    /// Replies to a request.
+    ///
+    /// [`Sent::Suppressed`] says that the client has cancelled the request, which is a normal race.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing has left then, and the request still waits.
+    pub fn reply(
+        &mut self,
+        to: RequestKey,
+        reply: impl Into<Reply>,
+        now: Time,
+    ) -> Result<Sent, SendError> {
+        self.core.advance(now);
+        let Some(request) = self.core.in_flight.get(to) else {
+            return match self.core.in_flight.was_cancelled(to) {
+                true => Ok(Sent::Suppressed),
+                false => Err(SendError::UnknownRequest),
+            };
+        };
+        if request.role.awaiting.is_some() || request.role.subscription.is_some() {
+            return Err(SendError::AwaitingInput);
+        }
+        let sent = match reply.into() {
+            Reply::Result(result) => self.reply_result(to, result.object()),
+            Reply::Error(error) => self.reply_error(to, &error),
+            Reply::InputRequired { requests, state } => self.require_input(to, requests, state),
+        };
+        self.requests_changed = true;
+        self.finish_draining();
+        sent
+    }
+
+    fn reply_result(&mut self, to: RequestKey, result: &JsonObject) -> Result<Sent, SendError> {
+        let request = self.core.in_flight.get(to);
+        let request = request.ok_or(SendError::UnknownRequest)?;
+        let client = Arc::clone(&request.role.client);
+        let origin = Arc::clone(&request.role.origin);
+        let method = &origin.call.method;
+        if let Some(check) = &self.settings.results {
+            let params = origin.call.params.as_ref();
+            let checked = check.check(method, params, result);
+            checked.map_err(|reason| SendError::Result {
+                method: method.clone(),
+                reason,
+            })?;
+        }
+        let rules = client.rules(&self.settings);
+        if rules.sending_result(method, result)? == ResultKind::InputRequired {
+            self.check_raw_input(to, result)?;
+        }
+        let bytes = match client.is_discover() {
+            true => {
+                check_ttl(method, result, client.spec)?;
+                self.result_message(&origin.id, result, client.spec, Some(method))
+            }
+            false => message::result(&origin.id, result),
+        };
+        self.record_subscription(to);
+        Ok(self.finish_request(to, bytes, Some(200)))
+    }
+
+    fn reply_error(&mut self, to: RequestKey, error: &PeerError) -> Result<Sent, SendError> {
+        let request = self.core.in_flight.get(to);
+        let request = request.ok_or(SendError::UnknownRequest)?;
+        let client = &request.role.client;
+        elicitation::check_error(error, client.spec, &client.info.capabilities)?;
+        let stateless = client.is_discover();
+        let error = match stateless && !self.settings.keep_error_codes {
+            true => with_allowed_code(error),
+            false => error.clone(),
+        };
+        let bytes = message::error(Some(&request.id), &error);
+        let status = match stateless {
+            true => status_of(&error),
+            false => 200,
+        };
+        self.core.elicitations.record_error(&error);
+        Ok(self.finish_request(to, bytes, Some(status)))
+    }
+
+    /// A client is subscribed to a resource once the program has accepted it (`server/resources`, "Subscriptions").
+    fn record_subscription(&mut self, to: RequestKey) {
+        let Some(request) = self.core.in_flight.get(to) else {
+            return;
+        };
+        let role = &request.role;
+        let rule = client_request(&role.origin.call.method, role.client.spec);
+        let uri = role.origin.call.param("uri").and_then(JsonRef::as_str);
+        let (Some(rule), Some(uri)) = (rule, uri) else {
+            return;
+        };
+        match rule.handler {
+            Handler::Subscribe => self.subscriptions.insert(uri.into_owned()),
+            Handler::Unsubscribe => self.subscriptions.remove(&uri),
+            _ => return,
+        }
+        self.snapshot_due = true;
+    }
+}
+
+/// A time to live must not be negative (2026-07-28, `server/utilities/caching`).
+fn check_ttl(
+    method: &str,
+    result: &JsonObject,
+    spec: &mcp_exact_revisions::RevisionSpec,
+) -> Result<(), SendError> {
+    let cached = client_request(method, spec).is_some_and(|rule| rule.cached != Cached::Never);
+    let fits = |ttl: JsonRef<'_>| {
+        let ttl: Option<Integer> = ttl.decode_as().ok();
+        ttl.is_some_and(|ttl| ttl.as_number().compare(0).is_ge())
+    };
+    match result.view().find("ttlMs").filter(|_| cached) {
+        Some(ttl) if !fits(ttl) => Err(SendError::Params {
+            method: method.to_owned(),
+            reason: "`ttlMs` has to be zero or more".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The error with a code that it may carry from 2026-07-28 on (`basic`, "Error Codes").
+fn with_allowed_code(error: &PeerError) -> PeerError {
+    let defined = [
+        code::HEADER_MISMATCH,
+        code::MISSING_CLIENT_CAPABILITY,
+        code::UNSUPPORTED_VERSION,
+    ];
+    let replaced = match error.code() {
+        Some(code::RESOURCE_NOT_FOUND) => code::INVALID_PARAMS,
+        Some(reserved @ -32099..=-32020) if !defined.contains(&reserved) => code::INTERNAL_ERROR,
+        _ => return error.clone(),
+    };
+    let allowed = PeerError::new(replaced, error.message());
+    match error.data() {
+        Some(data) => allowed.with_data(data.clone()),
+        None => allowed,
+    }
+}

@@ -1,0 +1,119 @@
+//! Sessions that outlive their process: snapshots, and endpoints that resume from them.
+//!
+//! Takes and gives [`Snapshot`]; where snapshots are kept is the transport's matter.
+
+use std::sync::Arc;
+
+use super::ServerEndpoint;
+use super::handshake::State;
+use crate::Time;
+use crate::config::ServerSettings;
+use crate::core::Frame;
+use crate::error::{ConfigError, PeerError};
+use crate::message;
+use crate::snapshot::{Snapshot, SnapshotDue, SnapshotRequest};
+use crate::stream::{Binding, StreamId, StreamKind};
+
+/// Wire ids and stream numbers that a snapshot reserves: so many requests and streams pass before the next one is due.
+const RESERVED: u64 = 256;
+/// Frames of one stream that may have left since a snapshot.
+const RESERVED_FRAMES: u64 = 1 << 32;
+
+impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    /// Resumes a session that another endpoint has begun.
+    ///
+    /// Requests that were in flight are lost: each gets an error that says so, on its stream, which is detached until the client
+    /// resumes it. [`snapshot_due`](Self::snapshot_due) is [`SnapshotDue::Now`]: write a snapshot before anything is sent.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the configuration does not offer the revision of the session.
+    pub fn resume(
+        settings: Arc<ServerSettings>,
+        binding: Binding,
+        snapshot: Snapshot,
+        now: Time,
+    ) -> Result<Self, ConfigError> {
+        let id = snapshot.info.revision.as_str();
+        let unknown = || ConfigError::UnknownRevision(id.to_owned());
+        let spec = settings.offer.find(id).ok_or_else(unknown)?;
+        let state = State::operating(spec, snapshot.info, snapshot.principal, snapshot.ready);
+        let mut endpoint = Self::with_state(settings, binding, state, snapshot.last_id, now);
+        endpoint.level = snapshot.log_level;
+        for uri in snapshot.subscriptions {
+            endpoint.subscriptions.insert(uri);
+        }
+        endpoint.core.elicitations.restore(snapshot.elicitations);
+        endpoint.snapshot_version = snapshot.version;
+        endpoint.snapshot_due = true;
+        endpoint.core.streams.reserve(snapshot.last_stream);
+        for request in snapshot.requests {
+            endpoint.report_lost(&request);
+        }
+        Ok(endpoint)
+    }
+
+    fn report_lost(&mut self, request: &SnapshotRequest) {
+        if self.core.binding != Binding::StreamableHttp {
+            return;
+        }
+        let stream = StreamId(request.stream);
+        let streams = &mut self.core.streams;
+        streams.restore(stream, StreamKind::Post, request.sequence);
+        let text = "the server was restarted and the request is lost; it may have been executed";
+        let error = PeerError::internal(text);
+        let bytes = message::error(Some(&request.id), &error);
+        self.core.push(Frame::new(stream, bytes).last(true));
+    }
+
+    /// Returns when a snapshot has to be written; [`SnapshotDue::No`] without a session.
+    pub fn snapshot_due(&self) -> SnapshotDue {
+        if self.state.client().is_none() {
+            return SnapshotDue::No;
+        }
+        match (self.snapshot_due, self.requests_changed) {
+            (true, _) => SnapshotDue::Now,
+            (false, true) => SnapshotDue::Soon,
+            (false, false) => SnapshotDue::No,
+        }
+    }
+
+    /// Takes a snapshot of the session, with the next version; `None` without a session.
+    ///
+    /// It reserves wire ids and stream numbers beyond those in use, so that not every message needs a snapshot.
+    pub fn snapshot(&mut self) -> Option<Snapshot> {
+        let client = self.state.client()?;
+        let info = client.info.clone();
+        self.snapshot_version += 1;
+        self.snapshot_due = false;
+        self.requests_changed = false;
+        self.reserved_id = self.core.pending.last_id().saturating_add(RESERVED);
+        self.reserved_stream = self.core.streams.last_id().saturating_add(RESERVED);
+        let elicitations = self.core.elicitations.known_ids();
+        let requests = self.core.in_flight.iter();
+        let requests = requests.filter(|(_, request)| request.scope.is_none());
+        let requests = requests.map(|(_, request)| SnapshotRequest {
+            stream: request.stream.0,
+            id: request.id.clone(),
+            sequence: self.core.streams.sequence(request.stream) + RESERVED_FRAMES,
+        });
+        Some(Snapshot {
+            version: self.snapshot_version,
+            info,
+            principal: self.state.principal().cloned(),
+            ready: self.state.is_operating(),
+            log_level: self.level,
+            subscriptions: self.subscriptions.uris().map(str::to_owned).collect(),
+            elicitations,
+            last_id: self.reserved_id,
+            last_stream: self.reserved_stream,
+            requests: requests.collect(),
+        })
+    }
+
+    /// Makes a snapshot due once the wire ids or stream numbers that the latest one has reserved are used up.
+    pub(super) fn reserve_ids(&mut self) {
+        let ids = self.core.pending.last_id() > self.reserved_id;
+        let streams = self.core.streams.last_id() > self.reserved_stream;
+        self.snapshot_due |= ids || streams;
+    }
+}

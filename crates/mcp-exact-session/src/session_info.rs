@@ -1,0 +1,74 @@
+//! What two peers have negotiated, and its text form.
+//!
+//! Plain data.
+
+use std::fmt;
+
+use mcp_exact_wire::{Json, JsonObject, Revision, from_str};
+
+use crate::error::ConfigError;
+
+/// What two peers have negotiated, from the view of one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// The negotiated revision.
+    pub revision: Revision,
+    /// Capabilities that the peer has declared, as far as the revision defines them.
+    pub capabilities: JsonObject,
+    /// `Implementation` of the peer, as it says itself: for display and logs only.
+    pub info: Option<JsonObject>,
+    /// How to use the server, in its own words. A server has none of its client.
+    pub instructions: Option<String>,
+}
+
+impl SessionInfo {
+    /// The text form, which [`from_str`](std::str::FromStr) reads.
+    pub(crate) fn json(&self) -> JsonObject {
+        let mut json = JsonObject::from_iter([
+            ("revision", Json::string(self.revision.as_str())),
+            ("capabilities", self.capabilities.as_json().clone()),
+        ]);
+        if let Some(info) = &self.info {
+            json.insert("info", info.as_json().clone());
+        }
+        if let Some(instructions) = &self.instructions {
+            json.insert("instructions", Json::string(instructions));
+        }
+        json
+    }
+}
+
+impl fmt::Display for SessionInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.json().fmt(f)
+    }
+}
+
+impl std::str::FromStr for SessionInfo {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let unreadable = |what: &str| ConfigError::Snapshot(what.to_owned());
+        let json: JsonObject =
+            from_str(text).map_err(|error| ConfigError::Snapshot(error.to_string()))?;
+        let revision = json.view().find("revision");
+        let revision = revision.ok_or_else(|| unreadable("no revision"))?;
+        let revision = revision.as_str();
+        let revision = revision.ok_or_else(|| unreadable("the revision is no string"))?;
+        let unknown = || ConfigError::UnknownRevision(revision.clone().into_owned());
+        let spec = mcp_exact_revisions::find(&revision).ok_or_else(unknown)?;
+        let object = |name: &str| {
+            let value = json.get(name).map(JsonObject::try_from).transpose();
+            value.map_err(|_| ConfigError::Snapshot(format!("`{name}` is no object")))
+        };
+        let instructions = json.get("instructions").map(|json| from_str(json.text()));
+        Ok(Self {
+            revision: spec.revision(),
+            capabilities: object("capabilities")?.ok_or_else(|| unreadable("no capabilities"))?,
+            info: object("info")?,
+            instructions: instructions
+                .transpose()
+                .map_err(|_| unreadable("the instructions are no string"))?,
+        })
+    }
+}

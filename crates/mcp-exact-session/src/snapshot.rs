@@ -1,0 +1,239 @@
+//! Snapshots: what another process needs to go on with a session of the lifecycle with handshake.
+//!
+//! Plain data with a text form (JSON) and serde. A snapshot holds no messages: what an event log keeps is the transport's.
+
+use std::fmt;
+use std::str::FromStr;
+
+use mcp_exact_wire::{Integer, Json, JsonObject, JsonRef, ObjectRef, RequestId, from_str};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::ConfigError;
+use crate::log::Level;
+use crate::server::Principal;
+use crate::session_info::SessionInfo;
+
+/// State of a session at a moment.
+///
+/// A store keeps the snapshot of each session and replaces it only if the version of the stored one is lower (compare and set):
+/// an endpoint that resumes takes the next version and has its first snapshot due at once, so that of two processes that resume
+/// the same session one fails to write, and stops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Version, which increases with each snapshot of a session.
+    pub version: u64,
+    /// What was negotiated.
+    pub info: SessionInfo,
+    /// Principal to whom the session belongs.
+    pub principal: Option<Principal>,
+    /// Whether `notifications/initialized` has come.
+    pub ready: bool,
+    /// Level that the client has chosen.
+    pub log_level: Option<Level>,
+    /// URIs of the resources that the client is subscribed to.
+    pub subscriptions: Vec<String>,
+    /// Ids of elicitations by URL that are not complete; `None` if they are not known, so that every completion passes.
+    pub elicitations: Option<Vec<String>>,
+    /// Last wire id that the session may have used: ids go on after it.
+    pub last_id: u64,
+    /// Last number of a stream that the session may have used.
+    pub last_stream: u64,
+    /// Requests of the client that were in flight.
+    pub requests: Vec<SnapshotRequest>,
+}
+
+/// Request that was in flight at a snapshot. A resumed endpoint answers it with an error: its work is lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotRequest {
+    /// Number of its stream.
+    pub stream: u64,
+    /// Id as the client spelled it.
+    pub id: RequestId,
+    /// Number of the next frame of the stream, beyond all that may have left.
+    pub sequence: u64,
+}
+
+/// When a snapshot has to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SnapshotDue {
+    /// The latest one is up to date.
+    No,
+    /// Requests have begun or ended: a process that resumes from the latest snapshot does not know all that are lost.
+    Soon,
+    /// Before anything else is sent: a process that resumes from the latest snapshot would use an id twice, or forget what the
+    /// client was promised.
+    Now,
+}
+
+impl Snapshot {
+    /// Makes a snapshot of a session whose handshake is over, by hand: with the last wire id that it has used.
+    pub fn new(info: SessionInfo, last_id: u64) -> Self {
+        Self {
+            version: 0,
+            info,
+            principal: None,
+            ready: true,
+            log_level: None,
+            subscriptions: Vec::new(),
+            elicitations: None,
+            last_id,
+            last_stream: 0,
+            requests: Vec::new(),
+        }
+    }
+
+    fn json(&self) -> JsonObject {
+        let mut json = JsonObject::from_iter([
+            ("version", Json::from(self.version)),
+            ("info", self.info.json().into()),
+            ("ready", Json::from(self.ready)),
+            ("lastId", Json::from(self.last_id)),
+            ("lastStream", Json::from(self.last_stream)),
+        ]);
+        if let Some(Principal(principal)) = &self.principal {
+            json.insert("principal", Json::string(principal));
+        }
+        if let Some(level) = self.log_level {
+            json.insert("logLevel", Json::string(level.name()));
+        }
+        if !self.subscriptions.is_empty() {
+            json.insert("subscriptions", Json::from_encode(&self.subscriptions));
+        }
+        if let Some(ids) = &self.elicitations {
+            json.insert("elicitations", Json::from_encode(ids));
+        }
+        if !self.requests.is_empty() {
+            let requests = self.requests.iter().map(SnapshotRequest::json);
+            json.insert("requests", Json::from_encode(&requests.collect::<Vec<_>>()));
+        }
+        json
+    }
+
+    fn of(json: ObjectRef<'_>) -> Result<Self, ConfigError> {
+        let principal = json.find("principal").map(|name| text(name, "principal"));
+        let level = json.find("logLevel").map(|level| text(level, "logLevel"));
+        let level = level.transpose()?.map(|level| level.parse::<Level>());
+        let requests: Vec<Json> = match json.find("requests") {
+            None => Vec::new(),
+            Some(requests) => requests.decode_as().map_err(|_| unfit("requests"))?,
+        };
+        let info = json.find("info").ok_or_else(|| unfit("info"))?;
+        Ok(Self {
+            version: number(json, "version")?,
+            info: info.text().parse()?,
+            principal: principal.transpose()?.map(Principal),
+            ready: match json.find("ready") {
+                Some(ready) => ready.decode_as().map_err(|_| unfit("ready"))?,
+                None => return Err(unfit("ready")),
+            },
+            log_level: level.transpose().map_err(|_| unfit("logLevel"))?,
+            subscriptions: texts(json, "subscriptions")?.unwrap_or_default(),
+            elicitations: texts(json, "elicitations")?,
+            last_id: number(json, "lastId")?,
+            last_stream: number(json, "lastStream")?,
+            requests: requests
+                .iter()
+                .map(|request| SnapshotRequest::of(request.view()))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl SnapshotRequest {
+    fn json(&self) -> JsonObject {
+        JsonObject::from_iter([
+            ("stream", Json::from(self.stream)),
+            ("id", Json::from_encode(&self.id)),
+            ("sequence", Json::from(self.sequence)),
+        ])
+    }
+
+    fn of(json: JsonRef<'_>) -> Result<Self, ConfigError> {
+        let json = json.object().ok_or_else(|| unfit("requests"))?;
+        let id = json.find("id").and_then(|id| id.decode_as().ok());
+        Ok(Self {
+            stream: number(json, "stream")?,
+            id: id.ok_or_else(|| unfit("id"))?,
+            sequence: number(json, "sequence")?,
+        })
+    }
+}
+
+fn unfit(member: &str) -> ConfigError {
+    ConfigError::Snapshot(format!("`{member}` is missing or does not fit"))
+}
+
+fn number(json: ObjectRef<'_>, member: &str) -> Result<u64, ConfigError> {
+    let number = json.find(member).and_then(|value| {
+        let number: Integer = value.decode_as().ok()?;
+        number.as_u64()
+    });
+    number.ok_or_else(|| unfit(member))
+}
+
+fn text(value: JsonRef<'_>, member: &str) -> Result<String, ConfigError> {
+    let text = value.as_str().ok_or_else(|| unfit(member))?;
+    Ok(text.into_owned())
+}
+
+fn texts(json: ObjectRef<'_>, member: &str) -> Result<Option<Vec<String>>, ConfigError> {
+    let texts = json.find(member).map(JsonRef::decode_as);
+    texts.transpose().map_err(|_| unfit(member))
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.json().fmt(f)
+    }
+}
+
+impl FromStr for Snapshot {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let json: JsonObject =
+            from_str(text).map_err(|error| ConfigError::Snapshot(error.to_string()))?;
+        Self::of(json.view())
+    }
+}
+
+impl Serialize for Snapshot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Snapshot {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = JsonObject::deserialize(deserializer)?;
+        Self::of(json.view()).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshot_survives_its_text_and_serde() {
+        let info = r#"{"revision":"2025-06-18","capabilities":{"roots":{}},"info":{"name":"x"}}"#;
+        let snapshot = Snapshot {
+            version: 7,
+            principal: Some(Principal("someone \"else\"".into())),
+            log_level: Some(Level::Warning),
+            subscriptions: vec!["file:///a".into()],
+            elicitations: Some(vec![]),
+            last_stream: 9,
+            requests: vec![SnapshotRequest {
+                stream: 3,
+                id: RequestId::from("a"),
+                sequence: 5,
+            }],
+            ..Snapshot::new(info.parse().expect("an info"), 64)
+        };
+        assert_eq!(snapshot.to_string().parse(), Ok(snapshot.clone()));
+        let text = serde_json::to_string(&snapshot).expect("serialisable");
+        assert_eq!(serde_json::from_str::<Snapshot>(&text).ok(), Some(snapshot));
+        assert!("{}".parse::<Snapshot>().is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! A registry of what many clients want to know, so that one change reaches all of them without asking every endpoint.
+//!
+//! Takes the interests of each client as they change; gives the clients that a change concerns. Knows no endpoint.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::change::Change;
+use crate::server::Filter;
+
+/// Clients by what they want to know. `K` names a client, or the endpoint that serves it.
+#[derive(Debug, Clone)]
+pub struct Subscribers<K> {
+    interests: BTreeMap<K, Filter>,
+    tools: BTreeSet<K>,
+    prompts: BTreeSet<K>,
+    resources: BTreeSet<K>,
+    uris: BTreeMap<String, BTreeSet<K>>,
+}
+
+impl<K> Default for Subscribers<K> {
+    fn default() -> Self {
+        Self {
+            interests: BTreeMap::new(),
+            tools: BTreeSet::new(),
+            prompts: BTreeSet::new(),
+            resources: BTreeSet::new(),
+            uris: BTreeMap::new(),
+        }
+    }
+}
+
+impl<K: Ord + Clone> Subscribers<K> {
+    /// Makes an empty registry.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what a client wants to know: [`ServerEndpoint::interests`](crate::ServerEndpoint::interests), after each frame that
+    /// may have changed it.
+    pub fn set(&mut self, key: K, interests: Filter) {
+        if self.interests.get(&key) == Some(&interests) {
+            return;
+        }
+        self.remove(&key);
+        if interests.is_empty() {
+            return;
+        }
+        let lists = [
+            (interests.tools, &mut self.tools),
+            (interests.prompts, &mut self.prompts),
+            (interests.resources, &mut self.resources),
+        ];
+        for (wanted, keys) in lists {
+            if wanted {
+                keys.insert(key.clone());
+            }
+        }
+        for uri in &interests.uris {
+            let keys = self.uris.entry(uri.clone()).or_default();
+            keys.insert(key.clone());
+        }
+        self.interests.insert(key, interests);
+    }
+
+    /// Forgets a client.
+    pub fn remove(&mut self, key: &K) {
+        let Some(interests) = self.interests.remove(key) else {
+            return;
+        };
+        self.tools.remove(key);
+        self.prompts.remove(key);
+        self.resources.remove(key);
+        for uri in interests.uris {
+            if let Some(keys) = self.uris.get_mut(&uri) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.uris.remove(&uri);
+                }
+            }
+        }
+    }
+
+    /// Iterates over the clients that a change concerns.
+    pub fn concerned(&self, change: &Change) -> impl Iterator<Item = &K> {
+        let keys = match change {
+            Change::Tools => Some(&self.tools),
+            Change::Prompts => Some(&self.prompts),
+            Change::Resources => Some(&self.resources),
+            Change::Resource(uri) => self.uris.get(uri),
+        };
+        keys.into_iter().flatten()
+    }
+
+    /// Returns the number of clients that want to know anything.
+    pub fn len(&self) -> usize {
+        self.interests.len()
+    }
+
+    /// Returns true if no client wants to know anything.
+    pub fn is_empty(&self) -> bool {
+        self.interests.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_concern_whoever_wants_them() {
+        let mut all = Subscribers::new();
+        let filter = |tools, uris: &[&str]| Filter {
+            tools,
+            uris: uris.iter().map(|uri| (*uri).to_owned()).collect(),
+            ..Filter::default()
+        };
+        all.set(1, filter(true, &["file:///a"]));
+        all.set(2, filter(false, &["file:///a", "file:///b"]));
+        all.set(3, filter(true, &[]));
+        let concerned = |all: &Subscribers<i32>, change: Change| {
+            all.concerned(&change).copied().collect::<Vec<_>>()
+        };
+        let a = || Change::Resource("file:///a".into());
+        assert_eq!(concerned(&all, Change::Tools), [1, 3]);
+        assert_eq!(concerned(&all, a()), [1, 2]);
+        all.set(1, filter(false, &[]));
+        all.remove(&3);
+        assert_eq!(concerned(&all, a()), [2]);
+        assert_eq!(concerned(&all, Change::Tools), Vec::<i32>::new());
+        assert_eq!((all.len(), all.is_empty()), (1, false));
+    }
+}

@@ -1,0 +1,266 @@
+//! Typed views: what came in by the types of the negotiated revision, or of one that the program names.
+//!
+//! The only place of this crate that links type crates, one a feature. Takes text that the endpoints keep; decodes when asked.
+
+use std::fmt::Debug;
+
+use mcp_exact_wire::{
+    DecodeResult, Direction, JsonObject, Message, Never, Reader, Revision, RevisionTypes,
+    decode_message,
+};
+
+use crate::client::{ServerNotification, ServerRequest};
+use crate::error::PeerError;
+use crate::message;
+use crate::outcome::RawResult;
+use crate::server::{ClientNotification, IncomingRequest};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What a [`Negotiated`] is a value of.
+pub trait View: sealed::Sealed + Debug + Clone + PartialEq {
+    /// The type in one revision.
+    type Of<R: RevisionTypes>: Debug + Clone + PartialEq;
+
+    #[doc(hidden)]
+    type Source<'a>;
+
+    #[doc(hidden)]
+    fn decode<R: RevisionTypes>(from: Self::Source<'_>) -> Result<Self::Of<R>, PeerError>;
+}
+
+macro_rules! views {
+    ($($(#[$doc:meta])* $name:ident $side:ident $variant:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+            pub enum $name {}
+
+            impl sealed::Sealed for $name {}
+
+            impl View for $name {
+                type Of<R: RevisionTypes> = <R::$side as Direction>::$variant;
+                type Source<'a> = &'a [u8];
+
+                fn decode<R: RevisionTypes>(text: &[u8]) -> Result<Self::Of<R>, PeerError> {
+                    match decode_message::<R::$side>(text, &|_| None) {
+                        Ok(Message::$variant(value)) => Ok(value),
+                        Ok(_) => Err(PeerError::invalid_request("a message of another kind")),
+                        Err(error) => Err(PeerError::from(&error)),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+views! {
+    /// Requests of a client.
+    ClientRequests FromClient Request;
+    /// Requests of a server (up to 2025-11-25).
+    ServerRequests FromServer Request;
+    /// Notifications of a client.
+    ClientNotifications FromClient Notification;
+    /// Notifications of a server.
+    ServerNotifications FromServer Notification;
+}
+
+macro_rules! results {
+    ($($(#[$doc:meta])* $name:ident $side:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+            pub enum $name {}
+
+            impl sealed::Sealed for $name {}
+
+            impl View for $name {
+                type Of<R: RevisionTypes> = <R::$side as Direction>::Result;
+                type Source<'a> = (&'a str, &'a JsonObject);
+
+                fn decode<R: RevisionTypes>(
+                    (method, result): (&str, &JsonObject),
+                ) -> Result<Self::Of<R>, PeerError> {
+                    let mut r = Reader::new(result.text());
+                    let decoded = <R::$side as Direction>::Result::decode_result(method, &mut r);
+                    decoded.map_err(|_| unreadable(method, r))
+                }
+            }
+        )*
+    };
+}
+
+results! {
+    /// Results of a server.
+    ServerResults FromServer;
+    /// Results of a client (up to 2025-11-25).
+    ClientResults FromClient;
+}
+
+fn unreadable(method: &str, r: Reader<'_>) -> PeerError {
+    let error = r.into_error();
+    PeerError::invalid_params(format!("the result does not fit `{method}`: {error}")).local()
+}
+
+/// Error of a view whose revision has no types here.
+fn disabled(revision: Revision) -> PeerError {
+    let text = format!("the types of {revision} are not compiled in; enable their feature");
+    PeerError::internal(text).local()
+}
+
+/// Types of a revision whose feature is off: there are none.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "with every feature on, no revision is disabled")]
+pub struct DisabledRevision;
+
+impl mcp_exact_wire::private::Generated for DisabledRevision {}
+
+impl RevisionTypes for DisabledRevision {
+    const REVISION: Revision = Revision::new("");
+    type FromClient = Self;
+    type FromServer = Self;
+    type ClientRequest = Never;
+    type ClientNotification = Never;
+    type ClientResult = Never;
+    type ServerRequest = Never;
+    type ServerNotification = Never;
+    type ServerResult = Never;
+}
+
+impl Direction for DisabledRevision {
+    type Request = Never;
+    type Notification = Never;
+    type Result = Never;
+    const REQUESTS: &'static [&'static str] = &[];
+    const NOTIFICATIONS: &'static [&'static str] = &[];
+    const BATCHES: bool = false;
+    const ENVELOPE_INSIDE: bool = false;
+    const ERROR_NEEDS_ID: bool = false;
+}
+
+macro_rules! revisions {
+    ($($id:literal $marker:ident $krate:ident;)*) => {
+        mod markers {
+            $(
+                #[cfg(feature = $id)]
+                pub use $krate::$marker;
+                #[cfg(not(feature = $id))]
+                pub type $marker = super::DisabledRevision;
+            )*
+        }
+
+        /// A value of the negotiated revision, one variant a revision.
+        ///
+        /// `V` says what it is a value of: [`ClientRequests`](crate::ClientRequests) for requests of a client, and so on.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Negotiated<V: View> {
+            $(
+                #[doc = concat!("Revision ", $id, ".")]
+                $marker(V::Of<markers::$marker>),
+            )*
+        }
+
+        impl<V: View> Negotiated<V> {
+            fn decode(revision: Revision, from: V::Source<'_>) -> Result<Self, PeerError> {
+                match revision.as_str() {
+                    $(
+                        #[cfg(feature = $id)]
+                        $id => V::decode::<markers::$marker>(from).map(Self::$marker),
+                    )*
+                    _ => Err(disabled(revision)),
+                }
+            }
+        }
+    };
+}
+
+// @generated revision list: begin
+revisions! {
+    "2024-11-05" V2024_11_05 mcp_2024_11_05;
+    "2025-03-26" V2025_03_26 mcp_2025_03_26;
+    "2025-06-18" V2025_06_18 mcp_2025_06_18;
+    "2025-11-25" V2025_11_25 mcp_2025_11_25;
+    "2026-07-28" V2026_07_28 mcp_2026_07_28;
+}
+// @generated revision list: end
+
+impl<C> IncomingRequest<C> {
+    /// Decodes the request by the types of the revision that it speaks.
+    ///
+    /// # Errors
+    /// The error to reply with: the parameters do not fit the method.
+    pub fn typed(&self) -> Result<Negotiated<ClientRequests>, PeerError> {
+        Negotiated::decode(self.revision(), self.text().as_slice())
+    }
+
+    /// Decodes the request by the types of the revision `R`, which must be the one that it speaks.
+    ///
+    /// # Errors
+    /// The error to reply with: the parameters do not fit the method, or the revision is another one.
+    pub fn exact<R: RevisionTypes>(
+        &self,
+    ) -> Result<<R::FromClient as Direction>::Request, PeerError> {
+        if R::REVISION != self.revision() {
+            let text = format!(
+                "the request speaks {}, not {}",
+                self.revision(),
+                R::REVISION
+            );
+            return Err(PeerError::internal(text));
+        }
+        ClientRequests::decode::<R>(&self.text())
+    }
+
+    fn text(&self) -> Vec<u8> {
+        message::request_text(self.id(), &self.origin.call)
+    }
+}
+
+impl<C> ClientNotification<C> {
+    /// Decodes the notification by the types of the revision that it speaks.
+    ///
+    /// # Errors
+    /// The parameters do not fit the method. Notifications are never answered.
+    pub fn typed(&self) -> Result<Negotiated<ClientNotifications>, PeerError> {
+        let text = message::notification(self.call.clone());
+        Negotiated::decode(self.revision(), text.as_slice())
+    }
+}
+
+impl ServerRequest {
+    /// Decodes the request by the types of the revision that it speaks, if that has requests of servers.
+    ///
+    /// # Errors
+    /// The error to answer with: the parameters do not fit the method.
+    pub fn typed(&self) -> Result<Negotiated<ServerRequests>, PeerError> {
+        let text = message::request_text(&0_i64.into(), &self.call);
+        Negotiated::decode(self.revision(), text.as_slice())
+    }
+}
+
+impl ServerNotification {
+    /// Decodes the notification by the types of the revision that it speaks.
+    ///
+    /// # Errors
+    /// The parameters do not fit the method. Notifications are never answered.
+    pub fn typed(&self) -> Result<Negotiated<ServerNotifications>, PeerError> {
+        let text = message::notification(self.call.clone());
+        Negotiated::decode(self.revision(), text.as_slice())
+    }
+}
+
+impl RawResult {
+    /// Decodes the result of a request of `method` by the types of a revision.
+    ///
+    /// # Errors
+    /// [`PeerError`] if it does not fit, or the types of the revision are not compiled in.
+    pub fn typed<V>(&self, method: &str, revision: Revision) -> Result<Negotiated<V>, PeerError>
+    where
+        V: for<'a> View<Source<'a> = (&'a str, &'a JsonObject)>,
+    {
+        Negotiated::decode(revision, (method, self.object()))
+    }
+}
