@@ -193,6 +193,38 @@ mod tests {
         assert_eq!(without(LIST, "2025"), None);
     }
 
+    /// A revision that is taken out and put in again has the properties that it had, copied or assumed.
+    #[test]
+    fn properties_of_revisions_come_back() {
+        let file = crate::workspace_root().join("schema/revisions.toml");
+        let list = std::fs::read_to_string(file).expect("the list");
+        let before = codegen::revision_facts(&list).expect("facts");
+        for (id, lifecycle) in [
+            ("2026-07-28", Lifecycle::Discover),
+            ("2024-11-05", Lifecycle::Initialize),
+        ] {
+            let mut rest = without(&list, id).expect("it is listed");
+            if lifecycle == Lifecycle::Initialize {
+                // Without another revision of its lifecycle, it has the values of the first one.
+                for newer in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+                    rest = without(&rest, newer).expect("it is listed");
+                }
+            }
+            let others = codegen::revision_facts(&rest).expect("facts");
+            let place = place(&rest, id, false);
+            let assumed = codegen::assumed_properties(&others, place, lifecycle);
+            let properties = assumed.values.as_slice();
+            let entry = Entry {
+                lifecycle,
+                properties,
+                ..entry(id, false)
+            };
+            let after = codegen::revision_facts(&with(&rest, &entry)).expect("facts");
+            let own = |list: &[codegen::RevisionFacts]| list.iter().find(|f| f.id == id).cloned();
+            assert_eq!(own(&after), own(&before), "{id}");
+        }
+    }
+
     #[test]
     fn days_are_those_of_the_calendar() {
         assert_eq!(day(0), "1970-01-01");
