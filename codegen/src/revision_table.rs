@@ -10,7 +10,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use crate::Files;
-use crate::emit::{ident, marker_name};
+use crate::emit::ident;
 use crate::error::{Error, Result};
 use crate::format::format;
 use crate::ir::Ir;
@@ -88,6 +88,12 @@ pub fn property_changes(older: RevisionRow<'_>, newer: RevisionRow<'_>) -> Resul
         }
     }
     Ok(lines)
+}
+
+/// The name of the static that holds a revision: `V2025_06_18`, or `VDRAFT` for one that is named by a word.
+pub fn static_name(id: &str) -> String {
+    let plain = id.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    format!("V{}", plain.to_ascii_uppercase())
 }
 
 fn value(row: &RevisionRow<'_>, property: &Property) -> Result<PropertyValue> {
@@ -215,7 +221,7 @@ fn table(rows: &[RevisionRow<'_>]) -> Result<TokenStream> {
         let spec = spec(row, &index)?;
         specs.extend(quote!(#spec,));
         let id = &row.revision.id;
-        let (name, docs) = (ident(&marker_name(id)), format!(" Revision {id}."));
+        let (name, docs) = (ident(&static_name(id)), format!(" Revision {id}."));
         names.extend(quote! {
             #[doc = #docs]
             pub static #name: &RevisionSpec = &REVISIONS[#index];

@@ -10,6 +10,7 @@ use crate::emit::{library, marker_name};
 use crate::error::{Error, Result};
 use crate::ir::{Ir, Shape};
 use crate::load::Revision;
+use crate::revision_table::static_name;
 
 /// A revision and what it says.
 #[derive(Debug, Clone, Copy)]
@@ -357,10 +358,10 @@ fn convert_dependencies(revisions: &[Wired<'_>]) -> String {
 
 fn cli_table(revisions: &[Wired<'_>]) -> String {
     lines(released(revisions), |id| {
-        let (library, marker) = (library(id), marker_name(id));
+        let (library, row) = (library(id), static_name(id));
         format!(
             "    #[cfg(feature = \"{id}\")]\n    \
-             CompiledRevision {{ spec: mcp_exact_revisions::{marker}, definitions: {library}::DEFINITIONS, model_json: include_str!(\"../data/{id}.json\") }},"
+             CompiledRevision {{ spec: mcp_exact_revisions::{row}, definitions: {library}::DEFINITIONS, model_json: include_str!(\"../data/{id}.json\") }},"
         )
     })
 }

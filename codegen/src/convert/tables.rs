@@ -12,6 +12,7 @@ use super::tokens::as_result;
 use crate::emit::{ident, marker_name};
 use crate::error::{Error, Result};
 use crate::ir::{Definition, Ir, Method, Type};
+use crate::revision_table::static_name;
 
 /// The name of a crate as it stands in paths.
 pub fn library(id: &str) -> proc_macro2::Ident {
@@ -25,10 +26,8 @@ pub fn revisions(irs: &[&Ir]) -> TokenStream {
         .iter()
         .map(|ir| ident(&marker_name(&ir.revision)))
         .collect();
-    let docs = irs
-        .iter()
-        .map(|ir| &ir.revision)
-        .map(|id| format!(" Revision {id}."));
+    let statics = irs.iter().map(|ir| ident(&static_name(&ir.revision)));
+    let docs = irs.iter().map(|ir| format!(" Revision {}.", ir.revision));
     let homes = irs.iter().zip(&names).map(|(ir, name)| {
         let (id, library) = (&ir.revision, library(&ir.revision));
         quote! {
@@ -52,7 +51,7 @@ pub fn revisions(irs: &[&Ir]) -> TokenStream {
             pub const ALL: &'static [Self] = &[#(Self::#names),*];
             /// Returns what is known of the revision: lifecycle, methods and named properties.
             pub const fn spec(self) -> &'static RevisionSpec {
-                match self { #(Self::#names => mcp_exact_revisions::#names,)* }
+                match self { #(Self::#names => mcp_exact_revisions::#statics,)* }
             }
         }
         #(#homes)*

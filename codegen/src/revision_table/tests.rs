@@ -144,6 +144,17 @@ fn methods_are_sorted_and_unique() {
 }
 
 #[test]
+fn statics_are_in_upper_case() {
+    for (id, name) in [
+        ("2025-06-18", "V2025_06_18"),
+        ("draft-next", "VDRAFT_NEXT"),
+        ("2027-01-01-rc1", "V2027_01_01_RC1"),
+    ] {
+        assert_eq!(static_name(id), name);
+    }
+}
+
+#[test]
 fn changed_properties_are_listed() {
     let irs = [
         vec![method("ping", true, true, true)],
