@@ -17,6 +17,9 @@ use crate::reader::{IdAt, Reader};
 use crate::traits::Decode;
 use crate::{Nullable, RequestId};
 
+/// How many messages a batch may hold. Each bad one costs an error with a pointer, which is many times its size.
+pub const MAX_BATCH: usize = 1000;
+
 /// Decodes what one document holds. `answers` gives the method of the request with an id that this side has sent.
 ///
 /// # Errors
@@ -64,34 +67,40 @@ fn batch<'m, D: Direction>(
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Result<Vec<Result<Message<D>, MessageError>>, MessageError> {
     let start = r.peek_at();
-    let items = match batch_items(&mut r) {
+    let most = if D::BATCHES { MAX_BATCH } else { 0 };
+    let (items, count) = match batch_items(&mut r, most) {
         Ok(items) => items,
         Err(Failed) => return Err(outside(r.into_error())),
     };
-    if items.is_empty() || !D::BATCHES {
-        let words = if items.is_empty() {
-            "a batch holds at least one message"
-        } else {
-            "this revision has no batches; send the messages one by one"
-        };
-        r.fault(start, DecodeErrorKind::Type, Detail::Plain(words));
-        return Err(outside(r.into_error()));
-    }
-    Ok(items
-        .into_iter()
-        .map(|item| message(item, answers))
-        .collect())
+    let words = match count {
+        0 => "a batch holds at least one message",
+        _ if !D::BATCHES => "this revision has no batches; send the messages one by one",
+        1..=MAX_BATCH => {
+            return Ok(items
+                .into_iter()
+                .map(|item| message(item, answers))
+                .collect());
+        }
+        _ => "a batch holds at most 1000 messages; send several batches",
+    };
+    r.fault(start, DecodeErrorKind::Type, Detail::Plain(words));
+    Err(outside(r.into_error()))
 }
 
-fn batch_items<'a>(r: &mut Reader<'a>) -> Read<Vec<&'a str>> {
-    let mut items = Vec::new();
+/// The first items of an array that is checked to its end, and how many it has.
+fn batch_items<'a>(r: &mut Reader<'a>, most: usize) -> Read<(Vec<&'a str>, usize)> {
+    let (mut items, mut count) = (Vec::new(), 0);
     let mut more = r.begin_array()?;
     while more {
-        items.push(r.raw()?);
+        let item = r.raw()?;
+        if count < most {
+            items.push(item);
+        }
+        count += 1;
         more = r.next_item()?;
     }
     r.end()?;
-    Ok(items)
+    Ok((items, count))
 }
 
 /// An error of a document that is no message at all.

@@ -6,6 +6,8 @@
 use std::fmt;
 
 use crate::locate::locate;
+#[cfg(doc)]
+use crate::pointer::MAX_POINTER;
 
 /// The decoder stopped; the [`Reader`](crate::Reader) that it was given knows why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,8 @@ impl DecodeError {
     }
 
     /// The JSON pointer (RFC 6901) of the value that breaks it: for a missing member the object that lacks it.
+    ///
+    /// A pointer of more than [`MAX_POINTER`] bytes is cut there and ends in `…`; [`offset`](Self::offset) stays exact.
     pub fn pointer(&self) -> &str {
         &self.pointer
     }
@@ -139,11 +143,11 @@ impl Fault {
     pub(crate) fn into_error(self, text: &str) -> DecodeError {
         let mut pointer = locate(text, self.at);
         if let Some(member) = &self.member {
-            push_segment(&mut pointer, member);
+            pointer.push(member);
         }
         DecodeError {
             kind: self.kind,
-            pointer,
+            pointer: pointer.into_text(),
             offset: self.at,
             detail: self.detail.to_string(),
         }
@@ -165,18 +169,6 @@ impl fmt::Display for Detail {
             Self::Missing(member) => f.write_str(&Self::missing_words(member)),
             Self::Union(name) => write!(f, "no member of `{name}` fits"),
             Self::Exclusive(a, b) => write!(f, "`{a}` and `{b}` exclude each other"),
-        }
-    }
-}
-
-/// Appends one reference token to a JSON pointer (RFC 6901 section 3).
-pub(crate) fn push_segment(pointer: &mut String, segment: &str) {
-    pointer.push('/');
-    for c in segment.chars() {
-        match c {
-            '~' => pointer.push_str("~0"),
-            '/' => pointer.push_str("~1"),
-            c => pointer.push(c),
         }
     }
 }

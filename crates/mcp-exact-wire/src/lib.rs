@@ -20,6 +20,8 @@
 //! | a lone surrogate in a typed string or a member name of a typed object | error `surrogate` |
 //! | a lone surrogate inside open JSON | comes back byte for byte |
 //! | a number of any length | comes back in its spelling |
+//! | a place in an error or a violation that takes more than [`MAX_POINTER`] bytes | its pointer is cut and ends in `…` |
+//! | a batch of more than [`MAX_BATCH`] messages | an error, and none of them |
 //! | bytes that are not UTF-8, or a byte order mark | error `utf8` or `syntax` |
 //! | a line break between the tokens of open JSON | comes back; [`to_line`] writes a space instead |
 //!
@@ -57,6 +59,7 @@ mod message;
 mod nullable;
 mod number;
 mod object;
+mod pointer;
 mod reader;
 mod registry;
 mod scan;
@@ -75,7 +78,7 @@ pub use schemars1 as private_schemars;
 pub use serde as private_serde;
 
 pub use choice::{Case, Choice, Probe, Tag, UNRECOGNIZED};
-pub use decode::{decode_frame, decode_message};
+pub use decode::{MAX_BATCH, decode_frame, decode_message};
 pub use document::{Document, DocumentRule, DocumentValue, DocumentView};
 pub use error::{DecodeError, DecodeErrorKind, Failed, Read};
 pub use extra::{Extra, KnownMember, Members};
@@ -93,6 +96,7 @@ pub use message::{
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};
 pub use object::{ObjectReader, Shape, keys};
+pub use pointer::MAX_POINTER;
 pub use reader::{Kind, MAX_DEPTH, Reader};
 pub use registry::{Definition, Inspected};
 #[doc(hidden)]

@@ -3,7 +3,7 @@
 //! Takes the text and an offset that a reader noted, walks the text again up to there and gives the pointer of the
 //! value, or of the member whose name starts there. Runs only after a failure; linear, never recurses.
 
-use crate::error::push_segment;
+use crate::pointer::{MAX_POINTER, Pointer};
 use crate::scan::{scalar_end, skip_space, string_end};
 use crate::unescape::unescape_lossy;
 
@@ -13,101 +13,131 @@ enum Level<'a> {
     Array(usize),
 }
 
+/// The containers that are open at some place.
+///
+/// A pointer is cut before it is this long, because each level takes a byte of it or more; the levels below are counted.
+#[derive(Default)]
+struct Path<'a> {
+    levels: Vec<Level<'a>>,
+    below: usize,
+}
+
+impl<'a> Path<'a> {
+    fn open(&mut self, level: Level<'a>) {
+        if self.below > 0 || self.levels.len() > MAX_POINTER {
+            self.below += 1;
+        } else {
+            self.levels.push(level);
+        }
+    }
+
+    fn close(&mut self) {
+        if self.below > 0 {
+            self.below -= 1;
+        } else {
+            self.levels.pop();
+        }
+    }
+
+    /// The innermost container, unless it is only counted.
+    fn innermost(&mut self) -> Option<&mut Level<'a>> {
+        match self.below {
+            0 => self.levels.last_mut(),
+            _ => None,
+        }
+    }
+
+    /// Moves on in the innermost container; says whether a member name comes next.
+    fn next_item(&mut self) -> bool {
+        match self.innermost() {
+            Some(Level::Array(index)) => {
+                *index += 1;
+                false
+            }
+            Some(Level::Object(name)) => {
+                *name = None;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Names the member of the innermost container whose name is `inside`, as it is spelt.
+    fn name(&mut self, inside: &'a str) {
+        if let Some(Level::Object(name)) = self.innermost() {
+            *name = Some(inside);
+        }
+    }
+}
+
 /// The JSON pointer of what is at `offset`.
-pub(crate) fn locate(text: &str, offset: usize) -> String {
-    let mut pointer = String::new();
-    for level in path_to(text, offset) {
+pub(crate) fn locate(text: &str, offset: usize) -> Pointer {
+    let mut pointer = Pointer::default();
+    for level in path_to(text, offset).levels {
         match level {
-            Level::Object(Some(name)) => push_segment(&mut pointer, &unescape_lossy(name)),
+            Level::Object(Some(name)) => pointer.push(&unescape_lossy(name)),
             Level::Object(None) => {}
-            Level::Array(index) => push_segment(&mut pointer, &index.to_string()),
+            Level::Array(index) => pointer.push(&index.to_string()),
+        }
+        if pointer.is_cut() {
+            break;
         }
     }
     pointer
 }
 
-fn path_to(text: &str, offset: usize) -> Vec<Level<'_>> {
+fn path_to(text: &str, offset: usize) -> Path<'_> {
     let bytes = text.as_bytes();
-    let mut path = Vec::new();
+    let mut path = Path::default();
     let mut at = skip_space(bytes, 0);
     let mut expect_name = false;
     while at < offset {
+        let mut end = at + 1;
         match bytes[at] {
-            b'{' => {
-                path.push(Level::Object(None));
-                expect_name = true;
-                at += 1;
-            }
-            b'[' => {
-                path.push(Level::Array(0));
-                expect_name = false;
-                at += 1;
-            }
-            b'}' | b']' => {
-                path.pop();
-                expect_name = false;
-                at += 1;
-            }
-            b',' => {
-                expect_name = next_item(&mut path);
-                at += 1;
-            }
-            b':' => {
-                expect_name = false;
-                at += 1;
-            }
-            b'"' => {
-                let Ok(end) = string_end(bytes, at + 1) else {
-                    break;
-                };
-                if let (true, Some(Level::Object(name))) = (expect_name, path.last_mut()) {
-                    *name = Some(&text[at + 1..end - 1]);
+            b'{' => path.open(Level::Object(None)),
+            b'[' => path.open(Level::Array(0)),
+            b'}' | b']' => path.close(),
+            b',' | b':' => {}
+            b'"' => match string_end(bytes, at + 1) {
+                Ok(string_end) if expect_name => {
+                    end = string_end;
+                    path.name(&text[at + 1..end - 1]);
                 }
-                at = end;
-            }
+                Ok(string_end) => end = string_end,
+                Err(_) => break,
+            },
             _ => match scalar_end(bytes, at) {
-                Ok(end) => at = end,
+                Ok(scalar_end) => end = scalar_end,
                 Err(_) => break,
             },
         }
-        at = skip_space(bytes, at);
+        expect_name = match bytes[at] {
+            b'{' => true,
+            b',' => path.next_item(),
+            b'"' => expect_name,
+            _ => false,
+        };
+        at = skip_space(bytes, end);
     }
     name_at(text, at, expect_name, &mut path);
     close_empty(bytes, at, &mut path);
     path
 }
 
-/// Moves on in the innermost container; says whether a member name comes next.
-fn next_item(path: &mut [Level<'_>]) -> bool {
-    match path.last_mut() {
-        Some(Level::Array(index)) => {
-            *index += 1;
-            false
-        }
-        Some(Level::Object(name)) => {
-            *name = None;
-            true
-        }
-        None => false,
-    }
-}
-
 /// An offset that is the start of a member's name means that member.
-fn name_at<'a>(text: &'a str, at: usize, expect_name: bool, path: &mut [Level<'a>]) {
+fn name_at<'a>(text: &'a str, at: usize, expect_name: bool, path: &mut Path<'a>) {
     if !expect_name || text.as_bytes().get(at) != Some(&b'"') {
         return;
     }
-    if let (Ok(end), Some(Level::Object(name))) =
-        (string_end(text.as_bytes(), at + 1), path.last_mut())
-    {
-        *name = Some(&text[at + 1..end - 1]);
+    if let Ok(end) = string_end(text.as_bytes(), at + 1) {
+        path.name(&text[at + 1..end - 1]);
     }
 }
 
 /// At a closing bracket the place is the container, not its last item.
-fn close_empty(bytes: &[u8], at: usize, path: &mut Vec<Level<'_>>) {
-    match (bytes.get(at), path.last_mut()) {
-        (Some(b']'), Some(Level::Array(_))) => drop(path.pop()),
+fn close_empty(bytes: &[u8], at: usize, path: &mut Path<'_>) {
+    match (bytes.get(at), path.innermost()) {
+        (Some(b']'), Some(Level::Array(_))) => path.close(),
         (Some(b'}'), Some(Level::Object(name))) => *name = None,
         _ => {}
     }

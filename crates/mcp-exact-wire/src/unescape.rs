@@ -1,7 +1,7 @@
 //! Escape sequences of JSON strings (RFC 8259 section 7) to text.
 //!
-//! Takes the inside of a string; gives its text, in one allocation of the length that it has in JSON. Never scans for the
-//! end of the string.
+//! Takes the inside of a string; gives its text, in one allocation that is hardly longer. Never scans for the end of the
+//! string.
 
 use crate::block::{self, BLOCK};
 use crate::scan::plain_end;
@@ -43,17 +43,50 @@ fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), BadEscape> {
     }
 }
 
+/// Strings of at most so many bytes are unescaped on the stack, so that their text takes one allocation of its own length.
+const SHORT: usize = 2 * BLOCK;
+
+/// Bytes behind the text that whole blocks may write to.
+const MARGIN: usize = 2 * BLOCK;
+
 /// The text of a string that ends with its closing quote, whose first escape sequence is at `plain`. `further` begins as
 /// `bytes` does and may be longer: what stands behind a string lets its end be read in whole blocks.
+///
+/// At most a quarter of the text's length stays unused in the allocation.
 pub(crate) fn unescape(bytes: &[u8], plain: usize, further: &[u8]) -> Result<String, BadEscape> {
-    // No sequence is shorter than what it stands for, and whole blocks are written.
-    let mut out = vec![0; bytes.len() + 2 * BLOCK];
+    if bytes.len() <= SHORT {
+        let mut room = [0; SHORT + MARGIN];
+        let length = unescape_into(bytes, plain, further, &mut room)?;
+        return checked(room[..length].to_vec());
+    }
+    // No sequence is shorter than what it stands for.
+    let mut out = vec![0; bytes.len() + MARGIN];
+    let length = unescape_into(bytes, plain, further, &mut out)?;
+    out.truncate(length);
+    if out.capacity() - length > length / 4 {
+        out.shrink_to_fit();
+    }
+    checked(out)
+}
+
+/// Runs of a `str` between ASCII characters, and characters.
+fn checked(text: Vec<u8>) -> Result<String, BadEscape> {
+    String::from_utf8(text).map_err(|_| BadEscape::NotJson)
+}
+
+/// Writes the text of a string to a place that is longer by [`MARGIN`]; returns how long the text is.
+fn unescape_into(
+    bytes: &[u8],
+    plain: usize,
+    further: &[u8],
+    out: &mut [u8],
+) -> Result<usize, BadEscape> {
     out[..plain].copy_from_slice(&bytes[..plain]);
     let (mut at, mut length) = (plain, plain);
     loop {
-        (at, length) = unescape_blocks(further, at, &mut out, length);
+        (at, length) = unescape_blocks(further, at, out, length);
         match further.get(at) {
-            Some(b'"') => break,
+            Some(b'"') => return Ok(length),
             Some(b'\\') => {
                 let (c, end) = escape(bytes, at)?;
                 length += c.encode_utf8(&mut out[length..]).len();
@@ -71,9 +104,6 @@ pub(crate) fn unescape(bytes: &[u8], plain: usize, further: &[u8]) -> Result<Str
             }
         }
     }
-    out.truncate(length);
-    // Runs of a `str` between ASCII characters, and characters.
-    String::from_utf8(out).map_err(|_| BadEscape::NotJson)
 }
 
 /// Unescapes block by block from `at` on into `out[length..]`. Stops at the closing quote, at what JSON does not allow, at

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use crate::error::push_segment;
 use crate::format::Format;
+use crate::pointer::{Pointer, quoted};
 use crate::{Json, Map, Number, UnknownName, UnknownVariant};
 
 /// How many violations are listed; the others are counted.
@@ -58,11 +58,12 @@ impl ViolationKind {
 /// One deviation from the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The JSON pointer (RFC 6901) of the value, from the one that was validated.
+    /// The JSON pointer (RFC 6901) of the value, from the one that was validated; cut as
+    /// [`DecodeError::pointer`](crate::DecodeError::pointer) is.
     pub pointer: String,
     /// The kind of rule.
     pub kind: ViolationKind,
-    /// The rule, in words.
+    /// The rule, in words; a long value in it is cut.
     pub message: String,
 }
 
@@ -105,7 +106,7 @@ impl Violations {
         self.count += 1;
         if self.listed.len() < MAX_LISTED {
             self.listed.push(Violation {
-                pointer: path.pointer(),
+                pointer: path.pointer().into_text(),
                 kind,
                 message: message(),
             });
@@ -150,12 +151,13 @@ impl<'a> Path<'a> {
         }
     }
 
-    fn pointer(&self) -> String {
+    /// The pointer of this place, put together from its root on.
+    fn pointer(&self) -> Pointer {
         let mut pointer = self.parent.map(Path::pointer).unwrap_or_default();
         match self.segment {
             Segment::Root => {}
-            Segment::Member(name) => push_segment(&mut pointer, name),
-            Segment::Index(index) => push_segment(&mut pointer, &index.to_string()),
+            Segment::Member(name) => pointer.push(name),
+            Segment::Index(index) => pointer.push(&index.to_string()),
         }
         pointer
     }
@@ -226,7 +228,10 @@ always_valid!(
 impl Validate for UnknownName {
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         to.report(path, ViolationKind::Enum, || {
-            format!("{:?} is not a value of this revision", self.as_str())
+            format!(
+                "{:?} is not a value of this revision",
+                quoted(self.as_str())
+            )
         });
     }
 }
@@ -234,7 +239,7 @@ impl Validate for UnknownName {
 impl Validate for UnknownVariant {
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         to.report(path, ViolationKind::Tag, || {
-            format!("{:?} is not known to this revision", self.tag())
+            format!("{:?} is not known to this revision", quoted(self.tag()))
         });
     }
 }
@@ -252,7 +257,7 @@ pub fn check_format(text: &str, format: Format, path: &Path<'_>, to: &mut Violat
 pub fn check_minimum(value: &Number, minimum: i64, path: &Path<'_>, to: &mut Violations) {
     if value.compare(minimum).is_lt() {
         to.report(path, ViolationKind::Minimum, || {
-            format!("{value} is less than {minimum}")
+            format!("{} is less than {minimum}", quoted(&value.to_string()))
         });
     }
 }
@@ -261,7 +266,7 @@ pub fn check_minimum(value: &Number, minimum: i64, path: &Path<'_>, to: &mut Vio
 pub fn check_maximum(value: &Number, maximum: i64, path: &Path<'_>, to: &mut Violations) {
     if value.compare(maximum).is_gt() {
         to.report(path, ViolationKind::Maximum, || {
-            format!("{value} is greater than {maximum}")
+            format!("{} is greater than {maximum}", quoted(&value.to_string()))
         });
     }
 }

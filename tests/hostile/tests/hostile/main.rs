@@ -7,6 +7,7 @@
     reason = "how long large documents take is worth reading"
 )]
 
+mod amplification;
 mod bytes;
 mod duplicates;
 mod lines;

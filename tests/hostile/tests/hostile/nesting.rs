@@ -4,7 +4,8 @@
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{
-    Decode, Encode, Json, JsonObject, MAX_DEPTH, Map, Read, Reader, Validate, Writer, from_slice,
+    Decode, Encode, Json, JsonObject, MAX_DEPTH, MAX_POINTER, Map, Read, Reader, Validate, Writer,
+    from_slice,
 };
 
 use super::{at, exact, refused, with_stack};
@@ -116,11 +117,20 @@ fn schema_documents_come_back_and_are_validated() {
     });
 }
 
+/// A pointer as errors hold it: cut when it is too long. It has to be ASCII.
+fn cut(mut pointer: String) -> String {
+    if pointer.len() > MAX_POINTER {
+        pointer.truncate(MAX_POINTER);
+        pointer.push('…');
+    }
+    pointer
+}
+
 #[test]
 fn unclosed_values_are_errors_that_say_where() {
     with_stack(SMALL, || {
         for tower in TOWERS {
-            let end = tower.pointer.repeat(LEVELS);
+            let end = cut(tower.pointer.repeat(LEVELS));
             assert!(refused::<Json>(tower.unclosed()) == at("syntax", end.as_str()));
             assert!(refused::<Json>(tower.unclosed() + "1") == at("syntax", end.as_str()));
             let one_missing = tower.closed();
@@ -135,7 +145,7 @@ fn unclosed_values_in_messages_are_errors_that_say_where() {
     with_stack(TYPED, || {
         for tower in TOWERS {
             let open = tower.unclosed();
-            let inside = "/params/arguments/x".to_owned() + &tower.pointer.repeat(LEVELS);
+            let inside = cut("/params/arguments/x".to_owned() + &tower.pointer.repeat(LEVELS));
             let params = format!(r#"{{"name":"t","arguments":{{"x":{open}"#);
             let request = format!(r#"{{"method":"tools/call","params":{params}"#);
             assert!(refused::<mcp::ClientRequest>(request) == at("syntax", inside.as_str()));
@@ -158,7 +168,7 @@ fn wrong_closing_brackets_are_errors() {
         let text = "[".repeat(LEVELS) + &"]".repeat(LEVELS / 2) + "}";
         let error = from_slice::<Json>(text.as_bytes()).expect_err("it is not JSON");
         assert_eq!(error.offset(), LEVELS + LEVELS / 2);
-        assert_eq!(error.pointer().len(), LEVELS);
+        assert_eq!(error.pointer(), cut("/0".repeat(LEVELS / 2)));
         let text = r#"{"a":"#.repeat(LEVELS) + "1" + &"}".repeat(LEVELS / 2) + "]";
         let error = from_slice::<Json>(text.as_bytes()).expect_err("it is not JSON");
         assert_eq!(error.offset(), 5 * LEVELS + 1 + LEVELS / 2);
@@ -203,7 +213,7 @@ fn typed_maps_hold_open_json_only() {
         assert_eq!(refused::<Map<String>>(OBJECTS.closed()), at("type", "/a"));
         assert_eq!(refused::<Map<Json>>(ARRAYS.closed()), at("type", ""));
         let open = OBJECTS.unclosed();
-        assert!(refused::<Map<Json>>(open) == at("syntax", OBJECTS.pointer.repeat(LEVELS)));
+        assert!(refused::<Map<Json>>(open) == at("syntax", cut(OBJECTS.pointer.repeat(LEVELS))));
     });
 }
 

@@ -1,0 +1,125 @@
+//! JSON pointers (RFC 6901) of bounded length, for errors and violations.
+//!
+//! A document decides how long the names in it are and how deep its values are nested. A report of it stays short: what
+//! exceeds the bound is cut, and the cut shows.
+
+/// How many bytes of a JSON pointer an error or a violation holds; a longer pointer is cut and ends in `…`.
+pub const MAX_POINTER: usize = 1024;
+
+/// How many bytes of a value the words of a violation repeat.
+const MAX_QUOTED: usize = 128;
+
+const CUT: char = '…';
+
+/// A JSON pointer that is being put together.
+#[derive(Debug, Default)]
+pub(crate) struct Pointer {
+    text: String,
+    is_cut: bool,
+}
+
+impl Pointer {
+    /// Appends one reference token (RFC 6901, section 3).
+    pub(crate) fn push(&mut self, token: &str) {
+        self.push_char('/');
+        for c in token.chars() {
+            match c {
+                '~' => self.push_escape("~0"),
+                '/' => self.push_escape("~1"),
+                c => self.push_char(c),
+            }
+            if self.is_cut {
+                return;
+            }
+        }
+    }
+
+    /// Returns true once nothing more is appended.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    fn push_char(&mut self, c: char) {
+        self.push_escape(c.encode_utf8(&mut [0; 4]));
+    }
+
+    /// Appends text that stands for one character, whole or not at all.
+    fn push_escape(&mut self, text: &str) {
+        if self.is_cut {
+            return;
+        }
+        if self.text.len() + text.len() > MAX_POINTER {
+            self.is_cut = true;
+            self.text.push(CUT);
+            return;
+        }
+        self.text.push_str(text);
+    }
+}
+
+/// The text of a value as words repeat it: long text is cut.
+pub(crate) fn quoted(text: &str) -> String {
+    if text.len() <= MAX_QUOTED {
+        return text.to_owned();
+    }
+    let mut end = MAX_QUOTED;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{CUT}", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pointer(tokens: &[&str]) -> String {
+        let mut pointer = Pointer::default();
+        for token in tokens {
+            pointer.push(token);
+        }
+        pointer.into_text()
+    }
+
+    #[test]
+    fn tokens_are_escaped() {
+        assert_eq!(pointer(&["a/b", "~1", "", "é"]), "/a~1b/~01//é");
+    }
+
+    #[test]
+    fn long_pointers_are_cut_once() {
+        let whole = "x".repeat(MAX_POINTER - 1);
+        assert_eq!(pointer(&[&whole]), format!("/{whole}"));
+        assert_eq!(pointer(&[&whole, "a", "b"]), format!("/{whole}…"));
+        assert_eq!(
+            pointer(&[&"y".repeat(5000)]),
+            format!("/{}…", "y".repeat(MAX_POINTER - 1))
+        );
+    }
+
+    /// A cut never leaves half of an escape sequence or of a character.
+    #[test]
+    fn cuts_fall_between_characters() {
+        for token in ["/", "~", "é", "😀"] {
+            let cut = pointer(&[&token.repeat(5000)]);
+            let inside = cut.strip_suffix('…').and_then(|cut| cut.strip_prefix('/'));
+            let unit = token.replace('~', "~0").replace('/', "~1");
+            assert_eq!(
+                inside.map(|inside| inside.replace(&unit, "")),
+                Some(String::new())
+            );
+        }
+    }
+
+    #[test]
+    fn quoted_values_are_cut() {
+        assert_eq!(quoted("short"), "short");
+        assert_eq!(quoted(&"é".repeat(64)), "é".repeat(64));
+        assert_eq!(quoted(&"é".repeat(65)), format!("{}…", "é".repeat(64)));
+        assert_eq!(quoted(&"x".repeat(129)), format!("{}…", "x".repeat(128)));
+    }
+}

@@ -1,0 +1,182 @@
+//! Takes small or cheap input; expects that what is kept or reported of it stays small.
+
+use mcp_2025_03_26 as batches;
+use mcp_2025_06_18 as mcp;
+use mcp_exact_wire::{
+    Decode, Frame, Json, MAX_BATCH, Map, MessageErrorKind, RequestId, Validate, decode_frame,
+    from_slice, from_str,
+};
+
+/// No pointer and no message of a report is longer, whatever the document holds.
+const REPORTED: usize = 2 * 1024;
+
+const LONG: usize = 5_000_000;
+
+fn nothing(_: &RequestId) -> Option<&'static str> {
+    None
+}
+
+#[track_caller]
+fn fails_briefly<T: Decode>(text: &str, start: &str) {
+    let error = from_str::<T>(text).map(|_| ()).expect_err("it is hostile");
+    assert!(
+        error.pointer().len() <= REPORTED,
+        "{}",
+        error.pointer().len()
+    );
+    assert!(error.detail().len() <= REPORTED);
+    assert!(error.pointer().starts_with(start), "{}", error.pointer());
+    assert!(error.pointer().ends_with('…'), "the cut shows");
+}
+
+/// Receivers of 2025-03-26 "MUST support receiving JSON-RPC batches": of some size, which the caller pays for.
+#[test]
+fn batches_have_a_limit() {
+    let batch = |item: &str, count: usize| {
+        let text = format!("[{}{item}]", format!("{item},").repeat(count - 1));
+        decode_frame::<batches::FromClient>(text.as_bytes(), &nothing)
+    };
+    for item in ["1", "{}", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#] {
+        let Ok(Frame::Batch(messages)) = batch(item, MAX_BATCH) else {
+            panic!("as many as there may be: {item}");
+        };
+        assert_eq!(messages.len(), MAX_BATCH);
+        for count in [MAX_BATCH + 1, 1_000_000] {
+            let error = batch(item, count).map(|_| ()).expect_err("too many");
+            assert_eq!(error.kind(), MessageErrorKind::InvalidRequest);
+            assert!(error.to_string().contains("at most 1000"), "{error}");
+        }
+    }
+}
+
+/// A batch that is no JSON is no JSON, however many messages it begins with.
+#[test]
+fn long_batches_have_to_be_json() {
+    let text = format!("[{}", "1,".repeat(100_000));
+    for error in [
+        decode_frame::<batches::FromClient>(text.as_bytes(), &nothing).map(|_| ()),
+        decode_frame::<mcp::FromClient>(text.as_bytes(), &nothing).map(|_| ()),
+    ] {
+        let error = error.expect_err("no JSON");
+        assert_eq!(error.kind(), MessageErrorKind::Parse);
+    }
+}
+
+#[test]
+fn long_names_are_cut_in_errors() {
+    let name = "k".repeat(LONG);
+    fails_briefly::<Map<bool>>(&format!(r#"{{"{name}":1}}"#), "/kkk");
+    fails_briefly::<Map<bool>>(&format!(r#"{{"{name}":true,"{name}":true}}"#), "/kkk");
+    fails_briefly::<mcp::Annotations>(&format!(r#"{{"{name}":1,"{name}":1}}"#), "/kkk");
+    fails_briefly::<Json>(&format!(r#"{{"{}":[nul]}}"#, r"\u00e9".repeat(LONG)), "/é");
+}
+
+/// Ten million levels of open JSON, and what is wrong in the innermost one.
+#[test]
+fn deep_places_are_cut_in_errors() {
+    for open in ["[", r#"{"a":"#, r#"[{"":"#] {
+        let text = open.repeat(2 * LONG / open.len()) + "nul";
+        let start = if open == "[" { "/0/0/0" } else { "/" };
+        fails_briefly::<Json>(&text, start);
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{text}"#);
+        let error = decode_frame::<mcp::FromClient>(message.as_bytes(), &nothing);
+        let error = error.map(|_| ()).expect_err("it is hostile");
+        assert!(error.decode_error().pointer().len() <= REPORTED);
+    }
+}
+
+/// Places behind deep ones are found as before.
+#[test]
+fn places_behind_deep_ones_are_exact() {
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    let deeper = r#"{"a":["#.repeat(50_000) + &"]}".repeat(50_000);
+    for tower in [deep, deeper] {
+        let text = format!(r#"{{"x":{tower},"y":[0,{{"z":{tower},"w":nul}}]}}"#);
+        let error = from_str::<Json>(&text).expect_err("no JSON");
+        assert_eq!(error.pointer(), "/y/1/w");
+    }
+}
+
+/// A hundred violations are listed; each names its place.
+#[test]
+fn long_names_are_cut_in_violations() {
+    let name = "k".repeat(LONG);
+    let properties = format!(r#"{{"{name}":{{"type":"object","x":1}}}}"#);
+    let tool: mcp::Tool = from_str(&format!(
+        r#"{{"name":"t","inputSchema":{{"type":"object","required":[{}1],"properties":{properties}}}}}"#,
+        "1,".repeat(200),
+    ))
+    .expect("a tool");
+    assert_eq!(tool.validate().count(), 201);
+    let arguments = mcp_exact_wire::to_string(&Map::from_iter([(name.as_str(), Json::null())]));
+    let many = format!(
+        r#"{{"type":"object","properties":{{{}}}}}"#,
+        (0..100)
+            .map(|n| format!(r#""{n}{}":1"#, "k".repeat(LONG / 100)))
+            .collect::<Vec<_>>()
+            .join(",")
+    );
+    let tool: mcp::Tool = from_str(&format!(
+        r#"{{"name":"t","inputSchema":{many},"x":{arguments}}}"#
+    ))
+    .expect("a tool");
+    let found = tool.validate();
+    assert_eq!(found.count(), 100, "a property is an object");
+    for violation in found.listed() {
+        assert!(violation.pointer.len() <= REPORTED);
+        assert!(violation.pointer.starts_with("/inputSchema/properties/"));
+        assert!(violation.pointer.ends_with('…'));
+    }
+}
+
+/// What a violation says about a value does not repeat all of it.
+#[test]
+fn long_values_are_cut_in_violations() {
+    let long = "k".repeat(LONG);
+    let number = format!("9{}", "0".repeat(LONG));
+    let annotations: mcp::Annotations =
+        from_str(&format!(r#"{{"audience":["{long}"],"priority":{number}}}"#))
+            .expect("annotations");
+    let block: mcp::ContentBlock =
+        from_slice(format!(r#"{{"type":"{long}"}}"#).as_bytes()).expect("an unknown block");
+    let found = [annotations.validate(), block.validate()];
+    let all: Vec<_> = found.iter().flat_map(|found| found.listed()).collect();
+    assert_eq!(
+        all.len(),
+        3,
+        "an unknown name, a maximum and an unknown variant"
+    );
+    for violation in all {
+        assert!(
+            violation.message.len() <= REPORTED,
+            "{}",
+            violation.message.len()
+        );
+        assert!(violation.message.contains('…'));
+    }
+}
+
+/// A string takes little more memory than its text, however it is spelt.
+#[test]
+fn decoded_strings_have_little_room() {
+    for length in (0..300).chain([1_000, 100_000]) {
+        for (spelt, text) in [
+            (r"\n", "\n"),
+            (r"\u0041", "A"),
+            (r"\ud83d\ude00", "😀"),
+            (r"\u00e9x", "éx"),
+        ] {
+            for plain in [0, length] {
+                let document = format!("\"{}{}{spelt}\"", "x".repeat(plain), spelt.repeat(length));
+                let decoded: String = from_str(&document).expect("a string");
+                assert_eq!(decoded.len(), plain + text.len() * (length + 1));
+                let spare = decoded.capacity() - decoded.len();
+                assert!(
+                    spare <= decoded.len() / 4,
+                    "{spare} beside {}",
+                    decoded.len()
+                );
+            }
+        }
+    }
+}
