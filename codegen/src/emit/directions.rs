@@ -21,6 +21,15 @@ pub fn emit(cx: &Context<'_>) -> TokenStream {
     quote!(#client #server #client_results #server_results #(#ids)*)
 }
 
+/// Returns true if the definition of a request or notification holds `jsonrpc`.
+pub fn holds_version(ir: &Ir, method: &Method) -> bool {
+    let definition = ir.get(&method.definition);
+    match definition.map(|definition| &definition.shape) {
+        Some(Shape::Struct(members)) => members.iter().any(|member| member.name == "jsonrpc"),
+        _ => false,
+    }
+}
+
 fn direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> TokenStream {
     let ir = cx.ir;
     let marker = ident(&format!("From{side}"));
@@ -29,8 +38,12 @@ fn direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> T
     let union = |kind: &str| known(ir, &format!("{side}{kind}"));
     let (request, notification, result) =
         (union("Request"), union("Notification"), union("Result"));
-    let has_requests = ir.get(&format!("{side}Request")).is_some();
-    let request = if inside || !has_requests {
+    let requests = ir.get(&format!("{side}Request"));
+    let requests = requests.map(|definition| &definition.shape);
+    // A definition that is no union is the only request there is, which says so itself.
+    let bare = (!inside && matches!(requests, Some(Shape::Union(_))))
+        .then(|| quote!(impl mcp_exact_wire::private::Bare for #request {}));
+    let request = if inside || requests.is_none() {
         request
     } else {
         quote!(mcp_exact_wire::WithId<#request>)
@@ -56,6 +69,7 @@ fn direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> T
         #[doc = #docs]
         pub type #alias = mcp_exact_wire::Message<#marker>;
         impl mcp_exact_wire::private::Generated for #marker {}
+        #bare
         impl mcp_exact_wire::Direction for #marker {
             type Request = #request;
             type Notification = #notification;

@@ -22,7 +22,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Tok
         pub enum #name {
             #(#[doc = #variant_docs] #variants,)*
             /// A value that this revision does not define.
-            Unrecognized(UnknownName),
+            Unrecognized(UnknownName<Self>),
         }
         impl #name {
             /// The value as it stands in JSON.

@@ -4,17 +4,17 @@ use heck::ToUpperCamelCase;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::Context;
 use super::types::{ident, rust_type};
-use crate::ir::Method;
+use super::{Context, directions};
+use crate::ir::{Ir, Method};
 
 /// The trait implementations of all methods.
 pub fn emit(cx: &Context<'_>) -> TokenStream {
-    let methods = cx.ir.methods.iter().map(method);
+    let methods = cx.ir.methods.iter().map(|found| method(cx.ir, found));
     quote!(#(#methods)*)
 }
 
-fn method(method: &Method) -> TokenStream {
+fn method(ir: &Ir, method: &Method) -> TokenStream {
     let (definition, name) = (ident(&method.definition), &method.method);
     let params = match (&method.params, method.params_required) {
         (None, _) => quote!(()),
@@ -39,12 +39,15 @@ fn method(method: &Method) -> TokenStream {
         }
         None => quote!(JsonObject),
     };
+    let bare = (!directions::holds_version(ir, method))
+        .then(|| quote!(impl mcp_exact_wire::private::Bare for #definition {}));
     quote! {
         impl mcp_exact_wire::Request for #definition {
             const METHOD: &'static str = #name;
             type Params = #params;
             type Result = #result;
         }
+        #bare
     }
 }
 

@@ -16,6 +16,11 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
     let struct_ = declaration(cx, definition, members);
     let new = new(cx, definition, members);
     let names = members.iter().map(|member| &member.name);
+    let is_message = is_message(cx, definition, members).then(|| {
+        quote!(
+            const IS_MESSAGE: bool = true;
+        )
+    });
     let decode = decode(&name, members);
     let encode = encode(members);
     let check = validate::members(cx, members);
@@ -24,6 +29,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
         #new
         impl Members for #name {
             const MEMBERS: &'static [&'static str] = &[#(#names),*];
+            #is_message
         }
         impl Decode for #name {
             #[inline]
@@ -36,6 +42,13 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
         impl Validate for #name { #check }
         mcp_exact_wire::serde_through_wire!(#name);
     }
+}
+
+/// Whether it is a request, a notification or a response, in which all members of the envelope have a meaning.
+fn is_message(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> bool {
+    let mut methods = cx.ir.methods.iter();
+    methods.any(|method| method.definition == definition.name)
+        || members.iter().any(|member| member.name == "jsonrpc")
 }
 
 /// A JSON Schema document and its typed view.

@@ -8,6 +8,7 @@ use quote::quote;
 use super::types::{ident, rust_type};
 use super::{Context, docs, validate};
 use crate::ir::{Definition, Ir, ObjectDispatch, Shape, Tag, Type, Union};
+use crate::revision_table::has_envelope_in_types;
 
 /// An enum and all that belongs to it.
 pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenStream {
@@ -31,11 +32,14 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
     let unrecognized = open.then(|| {
         quote! {
             /// A member that this revision does not define, kept as it arrived.
-            Unrecognized(UnknownVariant),
+            Unrecognized(UnknownVariant<Self>),
         }
     });
     let encode_unrecognized = open.then(|| quote!(Self::Unrecognized(value) => value.encode(w),));
     let conversions = conversions(cx.ir, definition, union);
+    let open_union = union
+        .open_tag()
+        .map(|tag| open_union(cx.ir, definition, tag));
     let decode = decode(definition, union);
     let check = validate::union(cx, union);
     let non_exhaustive = cx.non_exhaustive();
@@ -48,6 +52,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
             #unrecognized
         }
         #conversions
+        #open_union
         impl Decode for #name {
             #[inline]
             fn decode(r: &mut Reader<'_>) -> Read<Self> { #decode }
@@ -63,6 +68,43 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
         }
         impl Validate for #name { #check }
         mcp_exact_wire::serde_through_wire!(#name);
+    }
+}
+
+/// What an unknown variant has to know of its union.
+fn open_union(ir: &Ir, definition: &Definition, tag: &str) -> TokenStream {
+    let name = ident(&definition.name);
+    let role = match role(ir, &definition.name, tag) {
+        Role::Value => quote!(Value),
+        Role::Bare => quote!(Bare),
+        Role::Request => quote!(Request),
+        Role::Notification => quote!(Notification),
+    };
+    quote! {
+        impl mcp_exact_wire::OpenUnion for #name {
+            const TAG: &'static str = #tag;
+            const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::#role;
+        }
+    }
+}
+
+/// What the objects of a union are: `UnionRole` of the runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Value,
+    Bare,
+    Request,
+    Notification,
+}
+
+/// What the objects of the union `name` are, which `tag` tells apart.
+pub fn role(ir: &Ir, name: &str, tag: &str) -> Role {
+    let inside = has_envelope_in_types(ir);
+    match name {
+        "ClientRequest" | "ServerRequest" if inside => Role::Request,
+        "ClientNotification" | "ServerNotification" if inside => Role::Notification,
+        _ if tag == "method" => Role::Bare,
+        _ => Role::Value,
     }
 }
 
@@ -196,7 +238,7 @@ fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch
         quote!(#number => Decode::decode(r).map(Self::#variant),)
     });
     let otherwise = match union.open_tag() {
-        Some(tag) => quote!(_ => UnknownVariant::read(r, #tag).map(Self::Unrecognized),),
+        Some(_) => quote!(_ => UnknownVariant::read(r).map(Self::Unrecognized),),
         None => quote!(_ => Err(r.no_variant(#name)),),
     };
     quote! {

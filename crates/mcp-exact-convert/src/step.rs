@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{
     Decode, Document, DocumentView, Encode, Extra, Integer, Json, JsonObject, Map, Members,
-    Nullable, Number, Path, RequestId, UnknownVariant, Validate, Violations, from_str,
+    Nullable, Number, Path, RequestId, Validate, Violations, from_str,
 };
 
 use crate::context::Context;
@@ -138,7 +138,11 @@ impl Context {
             Gone::Older => true,
             Gone::Newer { .. } => self.keeps_newer(),
         };
-        if stays && extra.insert(member, Json::from_encode(value)).is_ok() {
+        if stays
+            && extra
+                .insert_arrived(member, Json::from_encode(value))
+                .is_ok()
+        {
             return;
         }
         let since = match rule {
@@ -157,7 +161,7 @@ impl Context {
         rule: Gone,
     ) -> Step<()> {
         let json = Json::from_encode(value);
-        if self.keeps_newer() && extra.insert(member, json.clone()).is_ok() {
+        if self.keeps_newer() && extra.insert_arrived(member, json.clone()).is_ok() {
             return Ok(());
         }
         let Gone::Newer { since } = rule else {
@@ -246,8 +250,8 @@ impl Context {
         stays: bool,
         reason: &'static str,
     ) {
-        let kept =
-            stays && from_str(text).is_ok_and(|json: Json| extra.insert(member, json).is_ok());
+        let kept = stays
+            && from_str(text).is_ok_and(|json: Json| extra.insert_arrived(member, json).is_ok());
         if !kept {
             self.lost(member, LossKind::Rewritten, reason);
         }
@@ -278,13 +282,33 @@ impl Context {
         decode_valid(&text).map_err(|_| self.refused(reason))
     }
 
-    /// A member of a union that the source revision does not know: the target revision may.
-    pub(crate) fn unrecognized<B: Decode + Validate>(
+    /// A request of a method that the source revision does not know, whose type leaves the envelope out: the type of the
+    /// target revision holds it.
+    pub(crate) fn unrecognized_request<B: Decode + Validate>(
         &mut self,
-        value: &UnknownVariant,
+        value: &Json,
         is_unknown: fn(&B) -> bool,
     ) -> Step<B> {
-        let text = value.json().text();
+        let id = Json::from_encode(&self.id_of_request("id")?);
+        self.unrecognized(&enveloped(value, Some(&id)), is_unknown)
+    }
+
+    /// The same for a notification.
+    pub(crate) fn unrecognized_notification<B: Decode + Validate>(
+        &mut self,
+        value: &Json,
+        is_unknown: fn(&B) -> bool,
+    ) -> Step<B> {
+        self.unrecognized(&enveloped(value, None), is_unknown)
+    }
+
+    /// A variant of a union that the source revision does not know: the target revision may.
+    pub(crate) fn unrecognized<B: Decode + Validate>(
+        &mut self,
+        value: &Json,
+        is_unknown: fn(&B) -> bool,
+    ) -> Step<B> {
+        let text = value.text();
         match decode_valid(text) {
             Ok(value) => Ok(value),
             Err(misfit) => match from_str(text) {
@@ -335,7 +359,7 @@ impl Context {
         extra: &mut Extra<E>,
     ) -> bool {
         let stays = self.keeps_newer() && self.known_id() != Some(id);
-        let kept = stays && extra.insert(member, Json::from_encode(id)).is_ok();
+        let kept = stays && extra.insert_arrived(member, Json::from_encode(id)).is_ok();
         if !kept {
             self.lost(member, LossKind::Rewritten, ENVELOPE);
         }
@@ -586,4 +610,15 @@ pub fn unboxed<T: 'static>(value: Erased, cx: &Context) -> Step<T> {
         let reason = "a value of another type was given to a step";
         Refused::new(cx.pointer(), reason, Severity::Message)
     })
+}
+
+/// A message with the members of its envelope. What it holds of them already is replaced.
+fn enveloped(message: &Json, id: Option<&Json>) -> Json {
+    let version = Json::string("2.0");
+    let object = message.view().object().unwrap_or_default();
+    let set = [
+        ("jsonrpc", Some(version.view())),
+        ("id", id.map(Json::view)),
+    ];
+    mcp_exact_wire::JsonObject::from(object.with(set)).into()
 }

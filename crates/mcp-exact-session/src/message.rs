@@ -45,8 +45,11 @@ impl Direction for Raw {
     const ERROR_NEEDS_ID: bool = false;
 }
 
+impl mcp_exact_wire::private::Bare for Call {}
+
 impl Members for Call {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 static CALL: Shape = Shape {
@@ -298,6 +301,8 @@ struct Leaving<'a, P> {
     method: &'a str,
     params: Option<P>,
 }
+
+impl<P> mcp_exact_wire::private::Bare for Leaving<'_, P> {}
 
 impl<P: Open> Encode for Leaving<'_, P> {
     fn encode(&self, w: &mut Writer<'_>) {

@@ -298,14 +298,14 @@ fn called(
     let method = r.str()?;
     let Some(telling) = known_method(known, &method) else {
         let has_id = matches!(resume, Some((Some(_), _)));
-        return unknown_method(r, known, (start, depth), has_id);
+        return unknown_method(r, (start, depth), has_id);
     };
     match (resume, &method) {
         (Some((id, version)), Cow::Borrowed(_)) => r.resume_envelope(start, id, version),
         // A method with escape sequences cannot be hinted at: the union has to find it once more.
         _ => {
             r.rewind(start, depth);
-            r.expect_envelope(known.envelope_inside);
+            r.expect_envelope();
         }
     }
     if let Cow::Borrowed(method) = method {
@@ -332,15 +332,10 @@ fn known_method(known: &Known, method: &str) -> Option<Telling> {
 
 /// A method that the revision does not define is a request when the message has an id: before the method, or somewhere.
 #[cold]
-fn unknown_method(
-    r: &mut Reader<'_>,
-    known: &Known,
-    (start, depth): (usize, u32),
-    has_id: bool,
-) -> Read<Telling> {
+fn unknown_method(r: &mut Reader<'_>, (start, depth): (usize, u32), has_id: bool) -> Read<Telling> {
     r.rewind(start, depth);
     let has_id = has_id || r.has("id")?;
-    r.expect_envelope(known.envelope_inside);
+    r.expect_envelope();
     Ok(if has_id {
         Telling::Request
     } else {

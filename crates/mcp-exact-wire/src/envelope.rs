@@ -10,12 +10,11 @@ use crate::reader::{Envelope, IdAt, Reader};
 use crate::traits::Decode;
 
 impl Reader<'_> {
-    /// Says that the next object is a message; `inside` says that its type holds the members of the envelope itself.
-    pub(crate) fn expect_envelope(&mut self, inside: bool) {
+    /// Says that the next object is a message.
+    pub(crate) fn expect_envelope(&mut self) {
         let start = self.peek_at();
         *self.envelope() = Envelope {
             expected: true,
-            inside,
             start,
             ..Envelope::default()
         };

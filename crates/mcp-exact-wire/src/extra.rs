@@ -6,29 +6,44 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::Json;
+use crate::unknown::ENVELOPE;
 use crate::writer::Writer;
 
 /// A type that knows the names of its members.
 pub trait Members {
     /// Every name that the schema gives a meaning, discriminants included.
     const MEMBERS: &'static [&'static str];
+    /// Whether it is a message, in which all members of JSON-RPC's envelope have a meaning.
+    const IS_MESSAGE: bool = false;
 }
 
 pub(crate) type Unknown = Option<Box<Vec<(Box<str>, Json)>>>;
 
 /// The members of an object that its type does not know.
 ///
-/// A closed map: it refuses every name that `T` knows, so that a member is never written twice. Members keep the order
-/// of arrival and are written after the known ones.
+/// A closed map: it refuses every name that `T` knows, so that a member is never written twice. Where `T` is a message, it
+/// refuses the names of JSON-RPC's envelope, too: `jsonrpc`, `id`, `method`, `params`, `result` and `error`. Members keep the
+/// order of arrival and are written after the known ones.
 pub struct Extra<T>(Unknown, PhantomData<fn() -> T>);
 
-/// The refusal of [`Extra::insert`]: the type knows a member of that name; set the field instead.
+/// The refusal of [`Extra::insert`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KnownMember;
+#[non_exhaustive]
+pub enum KnownMember {
+    /// The type has a member of that name.
+    Field,
+    /// The type is a message, and its envelope has a member of that name.
+    Envelope,
+}
 
 impl fmt::Display for KnownMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the type knows a member of this name; set the field instead")
+        f.write_str(match self {
+            Self::Field => "the type knows a member of this name; set the field instead",
+            Self::Envelope => {
+                "the envelope of a message has a member of this name; choose another name"
+            }
+        })
     }
 }
 
@@ -38,15 +53,33 @@ impl<T: Members> Extra<T> {
     /// Sets a member and gives the value that it had.
     ///
     /// # Errors
-    /// [`KnownMember`] when `T` has a member of that name.
+    /// [`KnownMember`] when `T` or the envelope of the message that it is has a member of that name.
     pub fn insert(
+        &mut self,
+        name: impl Into<Box<str>>,
+        value: impl Into<Json>,
+    ) -> Result<Option<Json>, KnownMember> {
+        let name = name.into();
+        if !T::MEMBERS.contains(&&*name) && T::IS_MESSAGE && ENVELOPE.contains(&&*name) {
+            return Err(KnownMember::Envelope);
+        }
+        self.insert_arrived(name, value)
+    }
+
+    /// As [`insert`](Self::insert), but a message keeps names of its envelope as decoding does: for conversions, which hand
+    /// over what has arrived.
+    ///
+    /// # Errors
+    /// [`KnownMember::Field`]
+    #[doc(hidden)]
+    pub fn insert_arrived(
         &mut self,
         name: impl Into<Box<str>>,
         value: impl Into<Json>,
     ) -> Result<Option<Json>, KnownMember> {
         let (name, value) = (name.into(), value.into());
         if T::MEMBERS.contains(&&*name) {
-            return Err(KnownMember);
+            return Err(KnownMember::Field);
         }
         let members = self.0.get_or_insert_default();
         if let Some((_, old)) = members.iter_mut().find(|(known, _)| *known == name) {
@@ -118,12 +151,17 @@ impl<T> Extra<T> {
     pub(crate) fn from_unknown(unknown: Unknown) -> Self {
         Self(unknown, PhantomData)
     }
+}
 
-    /// Writes the members into an object that is being written.
+impl<T: Members> Extra<T> {
+    /// Writes the members into an object that is being written. Members of a message that have names of its envelope are
+    /// left out when the whole message is written, of which its type says what they are.
     #[inline]
     pub fn encode(&self, w: &mut Writer<'_>) {
-        if let Some(members) = &self.0 {
-            write(members, w);
+        match &self.0 {
+            None => {}
+            Some(members) if T::IS_MESSAGE => write_in_message(members, w),
+            Some(members) => write(members, w),
         }
     }
 }
@@ -134,6 +172,16 @@ fn write(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
     for (name, value) in members {
         w.name(name);
         w.put(value.text());
+    }
+}
+
+#[inline(never)]
+fn write_in_message(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
+    for (name, value) in members {
+        if !(w.in_message() && ENVELOPE.contains(&&**name)) {
+            w.name(name);
+            w.put(value.text());
+        }
     }
 }
 

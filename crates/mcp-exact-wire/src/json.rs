@@ -287,6 +287,8 @@ mod tests {
     use super::*;
     use crate::{RequestId, WithId};
 
+    impl<const N: usize> crate::private::Bare for crate::ObjectWith<'_, N> {}
+
     fn object(text: &str) -> JsonObject {
         text.parse().expect("an object")
     }

@@ -181,8 +181,8 @@ macro_rules! json_schema_in {
 }
 
 macro_rules! inline {
-    ($([$($generics:tt)*])? $type:ty, $name:literal, $generator:ident => $($schema:tt)*) => {
-        impl $(<$($generics)*>)? JsonSchema for $type {
+    ($type:ty $(where $parameter:ident)?, $name:literal, $generator:ident => $($schema:tt)*) => {
+        impl $(<$parameter>)? JsonSchema for $type {
             fn inline_schema() -> bool {
                 true
             }
@@ -202,8 +202,8 @@ macro_rules! inline {
 inline!(Json, "Json", _generator => true.into());
 inline!(Never, "Never", _generator => false.into());
 inline!(JsonObject, "JsonObject", _generator => of_type("object".into()));
-inline!(UnknownVariant, "UnknownVariant", _generator => of_type("object".into()));
-inline!(UnknownName, "UnknownName", _generator => of_type("string".into()));
+inline!(UnknownVariant<U> where U, "UnknownVariant", _generator => of_type("object".into()));
+inline!(UnknownName<E> where E, "UnknownName", _generator => of_type("string".into()));
 inline!(Integer, "Integer", _generator => of_type("integer".into()));
 inline!(Number, "Number", _generator => of_type("number".into()));
 inline!(RequestId, "RequestId", _generator => of_type(vec!["string", "integer"].into()));

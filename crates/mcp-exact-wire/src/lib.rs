@@ -106,7 +106,7 @@ pub use traits::{
     RevisionTypes, encode_into, from_slice, from_str, line_into, to_line, to_string, to_vec,
     to_writer,
 };
-pub use unknown::{UnknownName, UnknownVariant};
+pub use unknown::{OpenUnion, UnionRole, UnknownName, UnknownVariant};
 pub use validate::{
     MAX_LISTED, Path, Validate, Violation, ViolationKind, Violations, check_format,
     check_max_items, check_maximum, check_min_items, check_minimum,

@@ -8,7 +8,7 @@ use crate::error::{DecodeError, Read};
 use crate::extra::{Extra, Members};
 use crate::object::{Shape, keys};
 use crate::reader::Reader;
-use crate::traits::{Decode, Encode};
+use crate::traits::{Decode, Encode, private};
 use crate::validate::{Path, Validate, Violations};
 use crate::writer::Writer;
 use crate::{Integer, Json, Nullable, RequestId};
@@ -51,6 +51,9 @@ pub trait DecodeResult: Sized {
 }
 
 /// A request and its id, for revisions whose request types leave the id to the envelope.
+///
+/// Members of the request that have names of the envelope, which arrive when a whole message is decoded as a type without
+/// an envelope, are not written beside those of this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithId<Q> {
     /// The id.
@@ -79,7 +82,7 @@ impl<Q: Decode> Decode for WithId<Q> {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         if !r.envelope().expected {
-            r.expect_envelope(false);
+            r.expect_envelope();
         }
         // Without `?`, which would move a large value once more.
         match Q::decode(r) {
@@ -92,10 +95,12 @@ impl<Q: Decode> Decode for WithId<Q> {
     }
 }
 
-impl<Q: Encode> Encode for WithId<Q> {
+/// For the requests of generated types only: what is written after the id is a request without an envelope of its own.
+impl<Q: Encode + private::Bare> Encode for WithId<Q> {
     fn encode(&self, w: &mut Writer<'_>) {
         w.envelope(Some(&self.id));
         self.request.encode(w);
+        w.end_message();
     }
 }
 
@@ -155,10 +160,12 @@ pub struct ErrorObject {
 
 impl<S> Members for ResultMessage<S> {
     const MEMBERS: &'static [&'static str] = RESPONSE_MEMBERS;
+    const IS_MESSAGE: bool = true;
 }
 
 impl Members for ErrorMessage {
     const MEMBERS: &'static [&'static str] = RESPONSE_MEMBERS;
+    const IS_MESSAGE: bool = true;
 }
 
 impl Members for ErrorObject {
@@ -377,12 +384,19 @@ impl Encode for ErrorMessage {
 impl<D: Direction> Encode for Message<D> {
     fn encode(&self, w: &mut Writer<'_>) {
         match self {
-            Self::Request(request) => request.encode(w),
+            Self::Request(request) => {
+                w.begin_message();
+                request.encode(w);
+                w.end_message();
+            }
             Self::Notification(notification) => {
-                if !D::ENVELOPE_INSIDE {
+                if D::ENVELOPE_INSIDE {
+                    w.begin_message();
+                } else {
                     w.envelope(None);
                 }
                 notification.encode(w);
+                w.end_message();
             }
             Self::Result(result) => result.encode(w),
             Self::Error(error) => error.encode(w),

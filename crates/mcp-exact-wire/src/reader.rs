@@ -51,8 +51,6 @@ pub(crate) struct Envelope {
     pub(crate) expected: bool,
     /// Where that message begins.
     pub(crate) start: usize,
-    /// Whether the type of the message holds them all the same: `UnknownVariant` then keeps them.
-    pub(crate) inside: bool,
     /// Whether its first members were read already.
     pub(crate) resumed: bool,
     /// The value of `id`.

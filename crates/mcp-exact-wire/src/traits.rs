@@ -258,6 +258,11 @@ impl<T: Decode> DecodeParams for Option<T> {
 pub mod private {
     /// What [`RevisionTypes`](super::RevisionTypes) is sealed with.
     pub trait Generated {}
+
+    /// Requests that are written as one object without an envelope, around which [`WithId`](crate::WithId) writes one.
+    pub trait Bare {}
+
+    impl<Q: Bare + ?Sized> Bare for &Q {}
 }
 
 /// The types of one revision, by direction.

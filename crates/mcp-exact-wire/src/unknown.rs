@@ -1,19 +1,28 @@
-//! What a newer peer may send and this revision has no name for: enum values and members of tagged unions.
+//! What a newer peer may send and this revision has no name for: enum values and variants of tagged unions.
 //!
-//! Only decoders and `From<&str>` make these, so that they never stand for a value that the type knows.
+//! Only decoders and `From<&str>` make these, and each belongs to the type that did not know it, so that they never stand
+//! for a value that their type knows.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 
 use crate::Json;
 use crate::error::Read;
+use crate::object::duplicate_at;
 use crate::reader::Reader;
 use crate::traits::Encode;
 use crate::unescape::unescape_lossy;
+use crate::view::ObjectRef;
 use crate::writer::Writer;
 
-/// A value of a string enum that its revision does not define.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct UnknownName(Box<str>);
+/// Members of a message that say what it is (JSON-RPC 2.0, sections 4 and 5).
+pub(crate) const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-impl UnknownName {
+/// A value that the string enum `E` does not define in its revision.
+pub struct UnknownName<E>(Box<str>, PhantomData<fn() -> E>);
+
+impl<E> UnknownName<E> {
     /// The value.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -22,18 +31,68 @@ impl UnknownName {
     /// For generated code, which has compared the value with those it knows.
     #[doc(hidden)]
     pub fn from_unknown(name: &str) -> Self {
-        Self(name.into())
+        Self(name.into(), PhantomData)
     }
 }
 
-/// A member of a tagged union that its revision does not define, kept as it arrived.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownVariant {
-    tag: Box<str>,
-    json: Json,
+impl<E> Clone for UnknownName<E> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
 }
 
-impl UnknownVariant {
+impl<E> PartialEq for UnknownName<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<E> Eq for UnknownName<E> {}
+
+impl<E> Hash for UnknownName<E> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl<E> fmt::Debug for UnknownName<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("UnknownName").field(&self.0).finish()
+    }
+}
+
+/// A union whose variants a discriminant tells apart, and which keeps objects whose discriminant its revision does not
+/// define.
+pub trait OpenUnion {
+    /// Name of the discriminant.
+    const TAG: &'static str;
+    /// What the objects of the union are.
+    const ROLE: UnionRole;
+}
+
+/// What the objects of an [`OpenUnion`] are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UnionRole {
+    /// Values inside of a message.
+    Value,
+    /// Requests or notifications without `jsonrpc` and `id`, as the schemas up to 2025-06-18 have them.
+    Bare,
+    /// Requests with `jsonrpc` and `id`.
+    Request,
+    /// Notifications with `jsonrpc`.
+    Notification,
+}
+
+/// A variant of the tagged union `U` that its revision does not define, kept as it arrived.
+pub struct UnknownVariant<U> {
+    tag: Box<str>,
+    json: Json,
+    /// Whether it is a bare message that arrived with members of the envelope.
+    has_envelope: bool,
+    union: PhantomData<fn() -> U>,
+}
+
+impl<U> UnknownVariant<U> {
     /// The value of the discriminant.
     pub fn tag(&self) -> &str {
         &self.tag
@@ -51,57 +110,156 @@ impl UnknownVariant {
         crate::from_str(id).ok()
     }
 
-    /// For generated code, which has found that no member of the union has this tag.
+    fn new(tag: Box<str>, json: Json, has_envelope: bool) -> Self {
+        Self {
+            tag,
+            json,
+            has_envelope,
+            union: PhantomData,
+        }
+    }
+}
+
+impl<U: OpenUnion> UnknownVariant<U> {
+    /// For generated code, which has found that no variant of the union has this tag.
     #[doc(hidden)]
-    pub fn read(r: &mut Reader<'_>, tag: &'static str) -> Read<Self> {
-        let name = r.only_tag(tag)?.unwrap_or_default().into();
-        let json = if r.take_envelope() {
-            message(r)?
+    pub fn read(r: &mut Reader<'_>) -> Read<Self> {
+        if U::ROLE != UnionRole::Value {
+            return Self::read_message(r);
+        }
+        let tag = r.only_tag(U::TAG)?.unwrap_or_default().into();
+        let json = r.json()?;
+        Ok(Self::new(tag, json, false))
+    }
+
+    fn read_message(r: &mut Reader<'_>) -> Read<Self> {
+        let is_whole = r.take_envelope();
+        if !is_whole && U::ROLE != UnionRole::Bare {
+            r.expect_envelope();
+            r.take_envelope();
+        }
+        let checks = is_whole || U::ROLE != UnionRole::Bare;
+        let start = r.peek_at();
+        let mut members = MessageMembers::default();
+        members.read(r, U::TAG, checks)?;
+        match U::ROLE {
+            UnionRole::Value | UnionRole::Bare => {}
+            UnionRole::Request => {
+                r.envelope_version()?;
+                r.envelope_id()?;
+            }
+            UnionRole::Notification => {
+                r.envelope_version()?;
+                r.envelope_without_id()?;
+            }
+        }
+        let object = ObjectRef::from_checked(r.since(start));
+        let has_envelope = U::ROLE == UnionRole::Bare && members.has_envelope;
+        let json = if is_whole && has_envelope {
+            without_envelope(object)
         } else {
-            r.json()?
+            object.to_object().into()
         };
-        Ok(Self { tag: name, json })
+        Ok(Self::new(members.tag, json, has_envelope && !is_whole))
     }
 }
 
-/// A message: as it is where its type would hold the members of its envelope, otherwise without them.
-fn message(r: &mut Reader<'_>) -> Read<Json> {
-    let start = r.peek_at();
-    let bare = without_envelope(r)?;
-    if !r.envelope().inside {
-        return Ok(bare);
-    }
-    // Nobody else looks at them.
-    r.envelope_version()?;
-    if r.envelope().id.is_some() {
-        r.envelope_id()?;
-    }
-    Ok(Json::from_checked(r.since(start)))
+/// What a walk through the members of a message finds.
+#[derive(Default)]
+struct MessageMembers {
+    tag: Box<str>,
+    /// One bit for each member of [`ENVELOPE`].
+    seen: u8,
+    has_envelope: bool,
 }
 
-/// A message without the members of its envelope, which are noted by the reader.
-fn without_envelope(r: &mut Reader<'_>) -> Read<Json> {
-    let mut out = Vec::new();
-    let mut w = Writer::new(&mut out);
+impl MessageMembers {
+    /// Reads a message to its end. Two readers have to find the same message in it, so that no member of its envelope is
+    /// there twice. `checks` says that the reader notes the envelope.
+    fn read(&mut self, r: &mut Reader<'_>, tag: &str, checks: bool) -> Read<()> {
+        r.open_object()?;
+        let mut first = true;
+        while let Some(name_at) = r.next_member(&mut first)? {
+            let name = r.name()?;
+            r.colon()?;
+            let Some(index) = ENVELOPE.iter().position(|known| *known == name) else {
+                r.skip()?;
+                continue;
+            };
+            if self.seen & 1 << index != 0 {
+                return Err(duplicate_at(r, name_at));
+            }
+            self.seen |= 1 << index;
+            if *name == *tag {
+                self.tag = r.str()?.into();
+            } else if name == "params" {
+                r.skip()?;
+            } else {
+                self.has_envelope = true;
+                if !checks || !r.envelope_member(&name, name_at)? {
+                    r.skip()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A request or notification without the members of an envelope that goes around it.
+fn without_envelope(object: ObjectRef<'_>) -> Json {
+    let mut out = Vec::with_capacity(object.text().len());
+    write_without_envelope(object, &mut Writer::new(&mut out));
+    Json::from_checked(&String::from_utf8_lossy(&out))
+}
+
+fn write_without_envelope(object: ObjectRef<'_>, w: &mut Writer<'_>) {
     w.put("{");
-    r.open_object()?;
-    let mut first = true;
-    while let Some(name_at) = r.next_member(&mut first)? {
-        let quoted = r.raw()?;
-        r.colon()?;
+    for (quoted, value) in object.spelt_members() {
         let name = unescape_lossy(&quoted[1..quoted.len() - 1]);
-        if !r.envelope_member(&name, name_at)? {
+        if !is_outside(&name) {
             w.key(quoted);
             w.put(":");
-            w.put(r.raw()?);
+            w.put(value.text());
         }
     }
     w.put("}");
-    Ok(Json::from_checked(&String::from_utf8_lossy(&out)))
 }
 
-impl Encode for UnknownVariant {
+/// Returns true for members of the envelope that no request and no notification holds without it.
+fn is_outside(name: &str) -> bool {
+    matches!(name, "jsonrpc" | "id" | "result" | "error")
+}
+
+impl<U> Encode for UnknownVariant<U> {
     fn encode(&self, w: &mut Writer<'_>) {
-        self.json.encode(w);
+        match self.json.view().object() {
+            Some(object) if self.has_envelope && w.in_message() => {
+                write_without_envelope(object, w)
+            }
+            _ => self.json.encode(w),
+        }
+    }
+}
+
+impl<U> Clone for UnknownVariant<U> {
+    fn clone(&self) -> Self {
+        Self::new(self.tag.clone(), self.json.clone(), self.has_envelope)
+    }
+}
+
+impl<U> PartialEq for UnknownVariant<U> {
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json
+    }
+}
+
+impl<U> Eq for UnknownVariant<U> {}
+
+impl<U> fmt::Debug for UnknownVariant<U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnknownVariant")
+            .field("tag", &self.tag)
+            .field("json", &self.json)
+            .finish()
     }
 }

@@ -225,7 +225,7 @@ always_valid!(
     crate::ProgressToken
 );
 
-impl Validate for UnknownName {
+impl<E> Validate for UnknownName<E> {
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         to.report(path, ViolationKind::Enum, || {
             format!(
@@ -236,7 +236,7 @@ impl Validate for UnknownName {
     }
 }
 
-impl Validate for UnknownVariant {
+impl<U> Validate for UnknownVariant<U> {
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
         to.report(path, ViolationKind::Tag, || {
             format!("{:?} is not known to this revision", quoted(self.tag()))

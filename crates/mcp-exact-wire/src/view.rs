@@ -165,6 +165,15 @@ impl<'a> ObjectRef<'a> {
         found.any(quoted) || memchr::memmem::find(text, b"\\u").is_some()
     }
 
+    /// All members in order: their names as they are spelt with their quotes, and their values.
+    pub(crate) fn spelt_members(self) -> impl Iterator<Item = (&'a str, JsonRef<'a>)> {
+        let mut members = self.members();
+        std::iter::from_fn(move || {
+            let (name, member) = members.next_spelt()?;
+            Some((&self.0[name], JsonRef(&self.0[member.value])))
+        })
+    }
+
     fn members(self) -> Members<'a> {
         Members {
             text: self.0,
@@ -275,6 +284,22 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// The next member, and where its name is with its quotes.
+    #[inline]
+    fn next_spelt(&mut self) -> Option<(Range<usize>, Member<'a>)> {
+        if self.skip(b',')? != b'"' {
+            return None;
+        }
+        let name_start = self.at;
+        let name = self.name()?;
+        let spelt = name_start..self.at;
+        self.skip(b':')?;
+        let start = self.at;
+        self.at = leap::value_end(self.text.as_bytes(), start)?;
+        let value = start..self.at;
+        Some((spelt, Member { name, value }))
+    }
+
     /// The name at this place; owned only when it is written with escape sequences.
     fn name(&mut self) -> Option<Cow<'a, str>> {
         let (bytes, start) = (self.text.as_bytes(), self.at + 1);
@@ -298,15 +323,8 @@ impl<'a> Members<'a> {
 impl<'a> Iterator for Members<'a> {
     type Item = Member<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.skip(b',')? != b'"' {
-            return None;
-        }
-        let name = self.name()?;
-        self.skip(b':')?;
-        let start = self.at;
-        self.at = leap::value_end(self.text.as_bytes(), start)?;
-        let value = start..self.at;
-        Some(Member { name, value })
+        self.next_spelt().map(|(_, member)| member)
     }
 }

@@ -17,6 +17,8 @@ pub struct Writer<'a> {
     /// Whether the next piece opens an object whose first members are written already, or is for a sink.
     watched: bool,
     opened: bool,
+    /// Whether a request or a notification is being written, whose envelope has its members.
+    in_message: bool,
 }
 
 struct Sink<'a> {
@@ -38,6 +40,7 @@ impl<'a> Writer<'a> {
             sink: None,
             watched: false,
             opened: false,
+            in_message: false,
         }
     }
 
@@ -49,6 +52,7 @@ impl<'a> Writer<'a> {
             sink,
             watched: true,
             opened: false,
+            in_message: false,
         }
     }
 
@@ -90,6 +94,22 @@ impl<'a> Writer<'a> {
         }
         self.watched = true;
         self.opened = true;
+        self.in_message = true;
+    }
+
+    /// Opens a message that writes its envelope itself.
+    pub(crate) fn begin_message(&mut self) {
+        self.in_message = true;
+    }
+
+    /// Ends what [`envelope`](Self::envelope) or [`begin_message`](Self::begin_message) has begun.
+    pub(crate) fn end_message(&mut self) {
+        self.in_message = false;
+    }
+
+    /// Returns true while unknown members with names of the envelope are left out.
+    pub(crate) fn in_message(&self) -> bool {
+        self.in_message
     }
 
     /// Appends a prepared member name with its quotes and colon, and a comma before it unless it is the first one.

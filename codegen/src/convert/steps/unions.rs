@@ -8,8 +8,8 @@ use quote::quote;
 use super::{EffectKind, Step};
 use crate::convert::table::{Action, Entry};
 use crate::convert::tokens::{as_result, mentions, overlay, reference};
-use crate::emit::ident;
-use crate::ir::{Definition, Shape, Union, Variant};
+use crate::emit::{Role, ident, role};
+use crate::ir::{Definition, Ir, Shape, Union, Variant};
 
 impl<'i> Step<'_, 'i> {
     pub(super) fn wrap(
@@ -68,6 +68,7 @@ impl<'i> Step<'_, 'i> {
             let after = ident(&after.name);
             Some(quote!(Ok(#to::#name::#after(#value))))
         });
+        let convert = ident(self.unrecognized((source, old), (target, new)));
         let unrecognized = old.open_tag().is_some().then(|| {
             let (from, source) = (self.modules().0, ident(&source.name));
             let kept = if open {
@@ -75,9 +76,30 @@ impl<'i> Step<'_, 'i> {
             } else {
                 quote!(|_| false)
             };
-            quote!(#from::#source::Unrecognized(value) => cx.unrecognized(&value, #kept),)
+            quote!(#from::#source::Unrecognized(value) => cx.#convert(value.json(), #kept),)
         });
         quote!(match #this { #arms #unrecognized })
+    }
+
+    /// The function that converts a variant that neither revision may know: a message gets the envelope that it lacks.
+    fn unrecognized(
+        &self,
+        (source, old): (&Definition, &Union),
+        (target, new): (&Definition, &Union),
+    ) -> &'static str {
+        let of = |ir: &Ir, definition: &Definition, union: &Union| {
+            let tag = union.open_tag()?;
+            Some(role(ir, &definition.name, tag))
+        };
+        let roles = (
+            of(self.source(), source, old),
+            of(self.target(), target, new),
+        );
+        match roles {
+            (Some(Role::Bare), Some(Role::Request)) => "unrecognized_request",
+            (Some(Role::Bare), Some(Role::Notification)) => "unrecognized_notification",
+            _ => "unrecognized",
+        }
     }
 
     /// The arms for the variants of a union: chosen, paired, or read as the other revision reads them.

@@ -38,6 +38,7 @@ impl JSONRPCError {
 
 impl Members for JSONRPCError {
     const MEMBERS: &'static [&'static str] = &["error", "id", "jsonrpc"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for JSONRPCError {
@@ -320,6 +321,7 @@ impl JSONRPCNotification {
 
 impl Members for JSONRPCNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for JSONRPCNotification {
@@ -405,6 +407,7 @@ impl JSONRPCRequest {
 
 impl Members for JSONRPCRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for JSONRPCRequest {
@@ -495,6 +498,7 @@ impl JSONRPCResponse {
 
 impl Members for JSONRPCResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for JSONRPCResponse {

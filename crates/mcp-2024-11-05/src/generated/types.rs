@@ -654,7 +654,7 @@ pub enum CompleteRequestParamsRef {
     /// [`ResourceReference`]
     Resource(ResourceReference),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<PromptReference> for CompleteRequestParamsRef {
@@ -669,6 +669,11 @@ impl From<ResourceReference> for CompleteRequestParamsRef {
     fn from(value: ResourceReference) -> Self {
         Self::Resource(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for CompleteRequestParamsRef {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for CompleteRequestParamsRef {
@@ -695,7 +700,7 @@ impl Decode for CompleteRequestParamsRef {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::Prompt),
             1 => Decode::decode(r).map(Self::Resource),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -830,7 +835,7 @@ pub enum ContentBlock {
     /// [`EmbeddedResource`]
     Resource(EmbeddedResource),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<EmbeddedResource> for ContentBlock {
@@ -852,6 +857,11 @@ impl From<TextContent> for ContentBlock {
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ContentBlock {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for ContentBlock {
@@ -884,7 +894,7 @@ impl Decode for ContentBlock {
             0 => Decode::decode(r).map(Self::Text),
             1 => Decode::decode(r).map(Self::Image),
             2 => Decode::decode(r).map(Self::Resource),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -934,7 +944,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
     /// `thisServer`
     ThisServer,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl CreateMessageRequestParamsIncludeContext {
@@ -1301,7 +1311,7 @@ pub enum LoggingLevel {
     /// `warning`
     Warning,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl LoggingLevel {
@@ -2490,7 +2500,7 @@ pub enum Role {
     /// `user`
     User,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl Role {
@@ -2737,7 +2747,7 @@ pub enum SamplingMessageContent {
     /// [`ImageContent`]
     Image(ImageContent),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<ImageContent> for SamplingMessageContent {
@@ -2752,6 +2762,11 @@ impl From<TextContent> for SamplingMessageContent {
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for SamplingMessageContent {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for SamplingMessageContent {
@@ -2778,7 +2793,7 @@ impl Decode for SamplingMessageContent {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::Text),
             1 => Decode::decode(r).map(Self::Image),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }

@@ -36,17 +36,23 @@ impl mcp_exact_wire::Request for CompleteRequest {
     type Result = CompleteResult;
 }
 
+impl mcp_exact_wire::private::Bare for CompleteRequest {}
+
 impl mcp_exact_wire::Request for InitializeRequest {
     const METHOD: &'static str = "initialize";
     type Params = InitializeRequestParams;
     type Result = InitializeResult;
 }
 
+impl mcp_exact_wire::private::Bare for InitializeRequest {}
+
 impl mcp_exact_wire::Request for SetLevelRequest {
     const METHOD: &'static str = "logging/setLevel";
     type Params = SetLevelRequestParams;
     type Result = EmptyResult;
 }
+
+impl mcp_exact_wire::private::Bare for SetLevelRequest {}
 
 impl mcp_exact_wire::Notification for CancelledNotification {
     const METHOD: &'static str = "notifications/cancelled";
@@ -99,11 +105,15 @@ impl mcp_exact_wire::Request for PingRequest {
     type Result = EmptyResult;
 }
 
+impl mcp_exact_wire::private::Bare for PingRequest {}
+
 impl mcp_exact_wire::Request for GetPromptRequest {
     const METHOD: &'static str = "prompts/get";
     type Params = GetPromptRequestParams;
     type Result = GetPromptResult;
 }
+
+impl mcp_exact_wire::private::Bare for GetPromptRequest {}
 
 impl mcp_exact_wire::Request for ListPromptsRequest {
     const METHOD: &'static str = "prompts/list";
@@ -111,11 +121,15 @@ impl mcp_exact_wire::Request for ListPromptsRequest {
     type Result = ListPromptsResult;
 }
 
+impl mcp_exact_wire::private::Bare for ListPromptsRequest {}
+
 impl mcp_exact_wire::Request for ListResourcesRequest {
     const METHOD: &'static str = "resources/list";
     type Params = Option<PaginatedRequestParams>;
     type Result = ListResourcesResult;
 }
+
+impl mcp_exact_wire::private::Bare for ListResourcesRequest {}
 
 impl mcp_exact_wire::Request for ReadResourceRequest {
     const METHOD: &'static str = "resources/read";
@@ -123,11 +137,15 @@ impl mcp_exact_wire::Request for ReadResourceRequest {
     type Result = ReadResourceResult;
 }
 
+impl mcp_exact_wire::private::Bare for ReadResourceRequest {}
+
 impl mcp_exact_wire::Request for SubscribeRequest {
     const METHOD: &'static str = "resources/subscribe";
     type Params = SubscribeRequestParams;
     type Result = EmptyResult;
 }
+
+impl mcp_exact_wire::private::Bare for SubscribeRequest {}
 
 impl mcp_exact_wire::Request for ListResourceTemplatesRequest {
     const METHOD: &'static str = "resources/templates/list";
@@ -135,11 +153,15 @@ impl mcp_exact_wire::Request for ListResourceTemplatesRequest {
     type Result = ListResourceTemplatesResult;
 }
 
+impl mcp_exact_wire::private::Bare for ListResourceTemplatesRequest {}
+
 impl mcp_exact_wire::Request for UnsubscribeRequest {
     const METHOD: &'static str = "resources/unsubscribe";
     type Params = UnsubscribeRequestParams;
     type Result = EmptyResult;
 }
+
+impl mcp_exact_wire::private::Bare for UnsubscribeRequest {}
 
 impl mcp_exact_wire::Request for ListRootsRequest {
     const METHOD: &'static str = "roots/list";
@@ -147,11 +169,15 @@ impl mcp_exact_wire::Request for ListRootsRequest {
     type Result = ListRootsResult;
 }
 
+impl mcp_exact_wire::private::Bare for ListRootsRequest {}
+
 impl mcp_exact_wire::Request for CreateMessageRequest {
     const METHOD: &'static str = "sampling/createMessage";
     type Params = CreateMessageRequestParams;
     type Result = CreateMessageResult;
 }
+
+impl mcp_exact_wire::private::Bare for CreateMessageRequest {}
 
 impl mcp_exact_wire::Request for CallToolRequest {
     const METHOD: &'static str = "tools/call";
@@ -159,11 +185,15 @@ impl mcp_exact_wire::Request for CallToolRequest {
     type Result = CallToolResult;
 }
 
+impl mcp_exact_wire::private::Bare for CallToolRequest {}
+
 impl mcp_exact_wire::Request for ListToolsRequest {
     const METHOD: &'static str = "tools/list";
     type Params = Option<PaginatedRequestParams>;
     type Result = ListToolsResult;
 }
+
+impl mcp_exact_wire::private::Bare for ListToolsRequest {}
 
 /// Messages that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -173,6 +203,8 @@ pub struct FromClient;
 pub type ClientMessage = mcp_exact_wire::Message<FromClient>;
 
 impl mcp_exact_wire::private::Generated for FromClient {}
+
+impl mcp_exact_wire::private::Bare for super::ClientRequest {}
 
 impl mcp_exact_wire::Direction for FromClient {
     type Request = mcp_exact_wire::WithId<super::ClientRequest>;
@@ -212,6 +244,8 @@ pub struct FromServer;
 pub type ServerMessage = mcp_exact_wire::Message<FromServer>;
 
 impl mcp_exact_wire::private::Generated for FromServer {}
+
+impl mcp_exact_wire::private::Bare for super::ServerRequest {}
 
 impl mcp_exact_wire::Direction for FromServer {
     type Request = mcp_exact_wire::WithId<super::ServerRequest>;

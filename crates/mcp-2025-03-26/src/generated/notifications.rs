@@ -41,6 +41,7 @@ impl CancelledNotification {
 
 impl Members for CancelledNotification {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CancelledNotification {
@@ -197,7 +198,7 @@ pub enum ClientNotification {
     /// [`RootsListChangedNotification`]
     RootsListChanged(RootsListChangedNotification),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CancelledNotification> for ClientNotification {
@@ -226,6 +227,11 @@ impl From<RootsListChangedNotification> for ClientNotification {
     fn from(value: RootsListChangedNotification) -> Self {
         Self::RootsListChanged(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ClientNotification {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Bare;
 }
 
 impl Decode for ClientNotification {
@@ -264,7 +270,7 @@ impl Decode for ClientNotification {
             1 => Decode::decode(r).map(Self::Initialized),
             2 => Decode::decode(r).map(Self::Progress),
             3 => Decode::decode(r).map(Self::RootsListChanged),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -325,6 +331,7 @@ impl Default for InitializedNotification {
 
 impl Members for InitializedNotification {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for InitializedNotification {
@@ -397,6 +404,7 @@ impl LoggingMessageNotification {
 
 impl Members for LoggingMessageNotification {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for LoggingMessageNotification {
@@ -742,6 +750,7 @@ impl ProgressNotification {
 
 impl Members for ProgressNotification {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ProgressNotification {
@@ -942,6 +951,7 @@ impl Default for PromptListChangedNotification {
 
 impl Members for PromptListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for PromptListChangedNotification {
@@ -1021,6 +1031,7 @@ impl Default for ResourceListChangedNotification {
 
 impl Members for ResourceListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ResourceListChangedNotification {
@@ -1093,6 +1104,7 @@ impl ResourceUpdatedNotification {
 
 impl Members for ResourceUpdatedNotification {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ResourceUpdatedNotification {
@@ -1267,6 +1279,7 @@ impl Default for RootsListChangedNotification {
 
 impl Members for RootsListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for RootsListChangedNotification {
@@ -1336,7 +1349,7 @@ pub enum ServerNotification {
     /// [`LoggingMessageNotification`]
     LoggingMessage(LoggingMessageNotification),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CancelledNotification> for ServerNotification {
@@ -1386,6 +1399,11 @@ impl From<ToolListChangedNotification> for ServerNotification {
     fn from(value: ToolListChangedNotification) -> Self {
         Self::ToolListChanged(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ServerNotification {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Bare;
 }
 
 impl Decode for ServerNotification {
@@ -1442,7 +1460,7 @@ impl Decode for ServerNotification {
             4 => Decode::decode(r).map(Self::PromptListChanged),
             5 => Decode::decode(r).map(Self::ToolListChanged),
             6 => Decode::decode(r).map(Self::LoggingMessage),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1512,6 +1530,7 @@ impl Default for ToolListChangedNotification {
 
 impl Members for ToolListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ToolListChangedNotification {

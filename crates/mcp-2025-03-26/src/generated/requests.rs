@@ -35,6 +35,7 @@ impl CallToolRequest {
 
 impl Members for CallToolRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CallToolRequest {
@@ -207,7 +208,7 @@ pub enum ClientRequest {
     /// [`CompleteRequest`]
     Complete(CompleteRequest),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CallToolRequest> for ClientRequest {
@@ -301,6 +302,11 @@ impl From<UnsubscribeRequest> for ClientRequest {
     }
 }
 
+impl mcp_exact_wire::OpenUnion for ClientRequest {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Bare;
+}
+
 impl Decode for ClientRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
@@ -391,7 +397,7 @@ impl Decode for ClientRequest {
             10 => Decode::decode(r).map(Self::CallTool),
             11 => Decode::decode(r).map(Self::SetLevel),
             12 => Decode::decode(r).map(Self::Complete),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -469,6 +475,7 @@ impl CompleteRequest {
 
 impl Members for CompleteRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CompleteRequest {
@@ -648,6 +655,7 @@ impl CreateMessageRequest {
 
 impl Members for CreateMessageRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CreateMessageRequest {
@@ -904,6 +912,7 @@ impl GetPromptRequest {
 
 impl Members for GetPromptRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for GetPromptRequest {
@@ -1067,6 +1076,7 @@ impl InitializeRequest {
 
 impl Members for InitializeRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for InitializeRequest {
@@ -1258,6 +1268,7 @@ impl Default for ListPromptsRequest {
 
 impl Members for ListPromptsRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListPromptsRequest {
@@ -1337,6 +1348,7 @@ impl Default for ListResourceTemplatesRequest {
 
 impl Members for ListResourceTemplatesRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListResourceTemplatesRequest {
@@ -1416,6 +1428,7 @@ impl Default for ListResourcesRequest {
 
 impl Members for ListResourcesRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListResourcesRequest {
@@ -1501,6 +1514,7 @@ impl Default for ListRootsRequest {
 
 impl Members for ListRootsRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListRootsRequest {
@@ -1580,6 +1594,7 @@ impl Default for ListToolsRequest {
 
 impl Members for ListToolsRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListToolsRequest {
@@ -1829,6 +1844,7 @@ impl Default for PingRequest {
 
 impl Members for PingRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for PingRequest {
@@ -1901,6 +1917,7 @@ impl ReadResourceRequest {
 
 impl Members for ReadResourceRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ReadResourceRequest {
@@ -2214,7 +2231,7 @@ pub enum ServerRequest {
     /// [`ListRootsRequest`]
     ListRoots(ListRootsRequest),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CreateMessageRequest> for ServerRequest {
@@ -2236,6 +2253,11 @@ impl From<PingRequest> for ServerRequest {
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ServerRequest {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Bare;
 }
 
 impl Decode for ServerRequest {
@@ -2268,7 +2290,7 @@ impl Decode for ServerRequest {
             0 => Decode::decode(r).map(Self::Ping),
             1 => Decode::decode(r).map(Self::CreateMessage),
             2 => Decode::decode(r).map(Self::ListRoots),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -2324,6 +2346,7 @@ impl SetLevelRequest {
 
 impl Members for SetLevelRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for SetLevelRequest {
@@ -2489,6 +2512,7 @@ impl SubscribeRequest {
 
 impl Members for SubscribeRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for SubscribeRequest {
@@ -2654,6 +2678,7 @@ impl UnsubscribeRequest {
 
 impl Members for UnsubscribeRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for UnsubscribeRequest {

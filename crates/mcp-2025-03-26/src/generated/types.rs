@@ -679,7 +679,7 @@ pub enum CompleteRequestParamsRef {
     /// [`ResourceReference`]
     Resource(ResourceReference),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<PromptReference> for CompleteRequestParamsRef {
@@ -694,6 +694,11 @@ impl From<ResourceReference> for CompleteRequestParamsRef {
     fn from(value: ResourceReference) -> Self {
         Self::Resource(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for CompleteRequestParamsRef {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for CompleteRequestParamsRef {
@@ -720,7 +725,7 @@ impl Decode for CompleteRequestParamsRef {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::Prompt),
             1 => Decode::decode(r).map(Self::Resource),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -857,7 +862,7 @@ pub enum ContentBlock {
     /// [`EmbeddedResource`]
     Resource(EmbeddedResource),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<AudioContent> for ContentBlock {
@@ -886,6 +891,11 @@ impl From<TextContent> for ContentBlock {
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ContentBlock {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for ContentBlock {
@@ -924,7 +934,7 @@ impl Decode for ContentBlock {
             1 => Decode::decode(r).map(Self::Image),
             2 => Decode::decode(r).map(Self::Audio),
             3 => Decode::decode(r).map(Self::Resource),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -978,7 +988,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
     /// `thisServer`
     ThisServer,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl CreateMessageRequestParamsIncludeContext {
@@ -1345,7 +1355,7 @@ pub enum LoggingLevel {
     /// `warning`
     Warning,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl LoggingLevel {
@@ -2534,7 +2544,7 @@ pub enum Role {
     /// `user`
     User,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl Role {
@@ -2783,7 +2793,7 @@ pub enum SamplingMessageContent {
     /// [`AudioContent`]
     Audio(AudioContent),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<AudioContent> for SamplingMessageContent {
@@ -2805,6 +2815,11 @@ impl From<TextContent> for SamplingMessageContent {
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for SamplingMessageContent {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for SamplingMessageContent {
@@ -2837,7 +2852,7 @@ impl Decode for SamplingMessageContent {
             0 => Decode::decode(r).map(Self::Text),
             1 => Decode::decode(r).map(Self::Image),
             2 => Decode::decode(r).map(Self::Audio),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }

@@ -35,6 +35,7 @@ impl CallToolRequest {
 
 impl Members for CallToolRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CallToolRequest {
@@ -207,7 +208,7 @@ pub enum ClientRequest {
     /// [`CompleteRequest`]
     Complete(CompleteRequest),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CallToolRequest> for ClientRequest {
@@ -301,6 +302,11 @@ impl From<UnsubscribeRequest> for ClientRequest {
     }
 }
 
+impl mcp_exact_wire::OpenUnion for ClientRequest {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Bare;
+}
+
 impl Decode for ClientRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
@@ -391,7 +397,7 @@ impl Decode for ClientRequest {
             10 => Decode::decode(r).map(Self::CallTool),
             11 => Decode::decode(r).map(Self::SetLevel),
             12 => Decode::decode(r).map(Self::Complete),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -469,6 +475,7 @@ impl CompleteRequest {
 
 impl Members for CompleteRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CompleteRequest {
@@ -658,6 +665,7 @@ impl CreateMessageRequest {
 
 impl Members for CreateMessageRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CreateMessageRequest {
@@ -916,6 +924,7 @@ impl ElicitRequest {
 
 impl Members for ElicitRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ElicitRequest {
@@ -1096,6 +1105,7 @@ impl GetPromptRequest {
 
 impl Members for GetPromptRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for GetPromptRequest {
@@ -1259,6 +1269,7 @@ impl InitializeRequest {
 
 impl Members for InitializeRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for InitializeRequest {
@@ -1450,6 +1461,7 @@ impl Default for ListPromptsRequest {
 
 impl Members for ListPromptsRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListPromptsRequest {
@@ -1529,6 +1541,7 @@ impl Default for ListResourceTemplatesRequest {
 
 impl Members for ListResourceTemplatesRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListResourceTemplatesRequest {
@@ -1608,6 +1621,7 @@ impl Default for ListResourcesRequest {
 
 impl Members for ListResourcesRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListResourcesRequest {
@@ -1693,6 +1707,7 @@ impl Default for ListRootsRequest {
 
 impl Members for ListRootsRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListRootsRequest {
@@ -1772,6 +1787,7 @@ impl Default for ListToolsRequest {
 
 impl Members for ListToolsRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListToolsRequest {
@@ -2021,6 +2037,7 @@ impl Default for PingRequest {
 
 impl Members for PingRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for PingRequest {
@@ -2093,6 +2110,7 @@ impl ReadResourceRequest {
 
 impl Members for ReadResourceRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ReadResourceRequest {
@@ -2408,7 +2426,7 @@ pub enum ServerRequest {
     /// [`ElicitRequest`]
     Elicit(ElicitRequest),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CreateMessageRequest> for ServerRequest {
@@ -2437,6 +2455,11 @@ impl From<PingRequest> for ServerRequest {
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ServerRequest {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Bare;
 }
 
 impl Decode for ServerRequest {
@@ -2475,7 +2498,7 @@ impl Decode for ServerRequest {
             1 => Decode::decode(r).map(Self::CreateMessage),
             2 => Decode::decode(r).map(Self::ListRoots),
             3 => Decode::decode(r).map(Self::Elicit),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -2535,6 +2558,7 @@ impl SetLevelRequest {
 
 impl Members for SetLevelRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for SetLevelRequest {
@@ -2700,6 +2724,7 @@ impl SubscribeRequest {
 
 impl Members for SubscribeRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for SubscribeRequest {
@@ -2865,6 +2890,7 @@ impl UnsubscribeRequest {
 
 impl Members for UnsubscribeRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for UnsubscribeRequest {

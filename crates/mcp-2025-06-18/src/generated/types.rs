@@ -998,7 +998,7 @@ pub enum CompleteRequestParamsRef {
     /// [`ResourceTemplateReference`]
     ResourceTemplate(ResourceTemplateReference),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<PromptReference> for CompleteRequestParamsRef {
@@ -1013,6 +1013,11 @@ impl From<ResourceTemplateReference> for CompleteRequestParamsRef {
     fn from(value: ResourceTemplateReference) -> Self {
         Self::ResourceTemplate(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for CompleteRequestParamsRef {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for CompleteRequestParamsRef {
@@ -1039,7 +1044,7 @@ impl Decode for CompleteRequestParamsRef {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::Prompt),
             1 => Decode::decode(r).map(Self::ResourceTemplate),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1178,7 +1183,7 @@ pub enum ContentBlock {
     /// [`EmbeddedResource`]
     Resource(EmbeddedResource),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<AudioContent> for ContentBlock {
@@ -1214,6 +1219,11 @@ impl From<TextContent> for ContentBlock {
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ContentBlock {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for ContentBlock {
@@ -1258,7 +1268,7 @@ impl Decode for ContentBlock {
             2 => Decode::decode(r).map(Self::Audio),
             3 => Decode::decode(r).map(Self::ResourceLink),
             4 => Decode::decode(r).map(Self::Resource),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1316,7 +1326,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
     /// `thisServer`
     ThisServer,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl CreateMessageRequestParamsIncludeContext {
@@ -1479,7 +1489,7 @@ pub enum ElicitResultAction {
     /// `decline`
     Decline,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl ElicitResultAction {
@@ -2060,7 +2070,7 @@ pub enum LoggingLevel {
     /// `warning`
     Warning,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl LoggingLevel {
@@ -2495,7 +2505,7 @@ pub enum NumberSchemaType {
     /// `number`
     Number,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl NumberSchemaType {
@@ -2560,7 +2570,7 @@ pub enum PrimitiveSchemaDefinition {
     /// [`EnumSchema`]
     Enum(EnumSchema),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<BooleanSchema> for PrimitiveSchemaDefinition {
@@ -2589,6 +2599,11 @@ impl From<StringSchema> for PrimitiveSchemaDefinition {
     fn from(value: StringSchema) -> Self {
         Self::String(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for PrimitiveSchemaDefinition {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for PrimitiveSchemaDefinition {
@@ -2632,7 +2647,7 @@ impl Decode for PrimitiveSchemaDefinition {
             1 => Decode::decode(r).map(Self::Number),
             2 => Decode::decode(r).map(Self::Boolean),
             3 => Decode::decode(r).map(Self::Enum),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -3856,7 +3871,7 @@ pub enum Role {
     /// `user`
     User,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl Role {
@@ -4115,7 +4130,7 @@ pub enum SamplingMessageContent {
     /// [`AudioContent`]
     Audio(AudioContent),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<AudioContent> for SamplingMessageContent {
@@ -4137,6 +4152,11 @@ impl From<TextContent> for SamplingMessageContent {
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for SamplingMessageContent {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for SamplingMessageContent {
@@ -4169,7 +4189,7 @@ impl Decode for SamplingMessageContent {
             0 => Decode::decode(r).map(Self::Text),
             1 => Decode::decode(r).map(Self::Image),
             2 => Decode::decode(r).map(Self::Audio),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -4731,7 +4751,7 @@ pub enum StringSchemaFormat {
     /// `uri`
     Uri,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl StringSchemaFormat {

@@ -43,6 +43,7 @@ impl CancelledNotification {
 
 impl Members for CancelledNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CancelledNotification {
@@ -211,7 +212,7 @@ pub enum ClientNotification {
     /// [`RootsListChangedNotification`]
     RootsListChanged(RootsListChangedNotification),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CancelledNotification> for ClientNotification {
@@ -247,6 +248,11 @@ impl From<TaskStatusNotification> for ClientNotification {
     fn from(value: TaskStatusNotification) -> Self {
         Self::TaskStatus(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ClientNotification {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Notification;
 }
 
 impl Decode for ClientNotification {
@@ -291,7 +297,7 @@ impl Decode for ClientNotification {
             2 => Decode::decode(r).map(Self::Progress),
             3 => Decode::decode(r).map(Self::TaskStatus),
             4 => Decode::decode(r).map(Self::RootsListChanged),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -349,6 +355,7 @@ impl ElicitationCompleteNotification {
 
 impl Members for ElicitationCompleteNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ElicitationCompleteNotification {
@@ -514,6 +521,7 @@ impl Default for InitializedNotification {
 
 impl Members for InitializedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for InitializedNotification {
@@ -587,6 +595,7 @@ impl LoggingMessageNotification {
 
 impl Members for LoggingMessageNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for LoggingMessageNotification {
@@ -933,6 +942,7 @@ impl ProgressNotification {
 
 impl Members for ProgressNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ProgressNotification {
@@ -1134,6 +1144,7 @@ impl Default for PromptListChangedNotification {
 
 impl Members for PromptListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for PromptListChangedNotification {
@@ -1214,6 +1225,7 @@ impl Default for ResourceListChangedNotification {
 
 impl Members for ResourceListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ResourceListChangedNotification {
@@ -1289,6 +1301,7 @@ impl ResourceUpdatedNotification {
 
 impl Members for ResourceUpdatedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ResourceUpdatedNotification {
@@ -1466,6 +1479,7 @@ impl Default for RootsListChangedNotification {
 
 impl Members for RootsListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for RootsListChangedNotification {
@@ -1540,7 +1554,7 @@ pub enum ServerNotification {
     /// [`ElicitationCompleteNotification`]
     ElicitationComplete(ElicitationCompleteNotification),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CancelledNotification> for ServerNotification {
@@ -1604,6 +1618,11 @@ impl From<ToolListChangedNotification> for ServerNotification {
     fn from(value: ToolListChangedNotification) -> Self {
         Self::ToolListChanged(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ServerNotification {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Notification;
 }
 
 impl Decode for ServerNotification {
@@ -1672,7 +1691,7 @@ impl Decode for ServerNotification {
             6 => Decode::decode(r).map(Self::TaskStatus),
             7 => Decode::decode(r).map(Self::LoggingMessage),
             8 => Decode::decode(r).map(Self::ElicitationComplete),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1740,6 +1759,7 @@ impl TaskStatusNotification {
 
 impl Members for TaskStatusNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for TaskStatusNotification {
@@ -1998,6 +2018,7 @@ impl Default for ToolListChangedNotification {
 
 impl Members for ToolListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ToolListChangedNotification {

@@ -38,6 +38,7 @@ impl CallToolRequest {
 
 impl Members for CallToolRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CallToolRequest {
@@ -228,6 +229,7 @@ impl CancelTaskRequest {
 
 impl Members for CancelTaskRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CancelTaskRequest {
@@ -407,7 +409,7 @@ pub enum ClientRequest {
     /// [`CompleteRequest`]
     Complete(CompleteRequest),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CallToolRequest> for ClientRequest {
@@ -529,6 +531,11 @@ impl From<UnsubscribeRequest> for ClientRequest {
     }
 }
 
+impl mcp_exact_wire::OpenUnion for ClientRequest {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Request;
+}
+
 impl Decode for ClientRequest {
     #[inline]
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
@@ -643,7 +650,7 @@ impl Decode for ClientRequest {
             14 => Decode::decode(r).map(Self::ListTasks),
             15 => Decode::decode(r).map(Self::SetLevel),
             16 => Decode::decode(r).map(Self::Complete),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -731,6 +738,7 @@ impl CompleteRequest {
 
 impl Members for CompleteRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CompleteRequest {
@@ -932,6 +940,7 @@ impl CreateMessageRequest {
 
 impl Members for CreateMessageRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CreateMessageRequest {
@@ -1260,6 +1269,7 @@ impl ElicitRequest {
 
 impl Members for ElicitRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ElicitRequest {
@@ -1334,7 +1344,7 @@ pub enum ElicitRequestParams {
     /// [`ElicitRequestFormParams`]
     ElicitRequestFormParams(ElicitRequestFormParams),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<ElicitRequestFormParams> for ElicitRequestParams {
@@ -1349,6 +1359,11 @@ impl From<ElicitRequestURLParams> for ElicitRequestParams {
     fn from(value: ElicitRequestURLParams) -> Self {
         Self::ElicitRequestURLParams(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ElicitRequestParams {
+    const TAG: &'static str = "mode";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for ElicitRequestParams {
@@ -1380,7 +1395,7 @@ impl Decode for ElicitRequestParams {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::ElicitRequestURLParams),
             1 => Decode::decode(r).map(Self::ElicitRequestFormParams),
-            _ => UnknownVariant::read(r, "mode").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1440,6 +1455,7 @@ impl GetPromptRequest {
 
 impl Members for GetPromptRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for GetPromptRequest {
@@ -1615,6 +1631,7 @@ impl GetTaskPayloadRequest {
 
 impl Members for GetTaskPayloadRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for GetTaskPayloadRequest {
@@ -1780,6 +1797,7 @@ impl GetTaskRequest {
 
 impl Members for GetTaskRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for GetTaskRequest {
@@ -1945,6 +1963,7 @@ impl InitializeRequest {
 
 impl Members for InitializeRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for InitializeRequest {
@@ -2153,6 +2172,7 @@ impl ListPromptsRequest {
 
 impl Members for ListPromptsRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListPromptsRequest {
@@ -2236,6 +2256,7 @@ impl ListResourceTemplatesRequest {
 
 impl Members for ListResourceTemplatesRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListResourceTemplatesRequest {
@@ -2319,6 +2340,7 @@ impl ListResourcesRequest {
 
 impl Members for ListResourcesRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListResourcesRequest {
@@ -2408,6 +2430,7 @@ impl ListRootsRequest {
 
 impl Members for ListRootsRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListRootsRequest {
@@ -2491,6 +2514,7 @@ impl ListTasksRequest {
 
 impl Members for ListTasksRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListTasksRequest {
@@ -2574,6 +2598,7 @@ impl ListToolsRequest {
 
 impl Members for ListToolsRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListToolsRequest {
@@ -2660,6 +2685,7 @@ impl PaginatedRequest {
 
 impl Members for PaginatedRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for PaginatedRequest {
@@ -2839,6 +2865,7 @@ impl PingRequest {
 
 impl Members for PingRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for PingRequest {
@@ -2922,6 +2949,7 @@ impl ReadResourceRequest {
 
 impl Members for ReadResourceRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ReadResourceRequest {
@@ -3341,7 +3369,7 @@ pub enum ServerRequest {
     /// [`ElicitRequest`]
     Elicit(ElicitRequest),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CancelTaskRequest> for ServerRequest {
@@ -3398,6 +3426,11 @@ impl From<PingRequest> for ServerRequest {
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ServerRequest {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Request;
 }
 
 impl Decode for ServerRequest {
@@ -3460,7 +3493,7 @@ impl Decode for ServerRequest {
             5 => Decode::decode(r).map(Self::CreateMessage),
             6 => Decode::decode(r).map(Self::ListRoots),
             7 => Decode::decode(r).map(Self::Elicit),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -3527,6 +3560,7 @@ impl SetLevelRequest {
 
 impl Members for SetLevelRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for SetLevelRequest {
@@ -3704,6 +3738,7 @@ impl SubscribeRequest {
 
 impl Members for SubscribeRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for SubscribeRequest {
@@ -3974,6 +4009,7 @@ impl UnsubscribeRequest {
 
 impl Members for UnsubscribeRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for UnsubscribeRequest {

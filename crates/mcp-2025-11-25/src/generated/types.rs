@@ -1532,7 +1532,7 @@ pub enum CompleteRequestParamsRef {
     /// [`ResourceTemplateReference`]
     ResourceTemplate(ResourceTemplateReference),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<PromptReference> for CompleteRequestParamsRef {
@@ -1547,6 +1547,11 @@ impl From<ResourceTemplateReference> for CompleteRequestParamsRef {
     fn from(value: ResourceTemplateReference) -> Self {
         Self::ResourceTemplate(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for CompleteRequestParamsRef {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for CompleteRequestParamsRef {
@@ -1573,7 +1578,7 @@ impl Decode for CompleteRequestParamsRef {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::Prompt),
             1 => Decode::decode(r).map(Self::ResourceTemplate),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1712,7 +1717,7 @@ pub enum ContentBlock {
     /// [`EmbeddedResource`]
     Resource(EmbeddedResource),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<AudioContent> for ContentBlock {
@@ -1748,6 +1753,11 @@ impl From<TextContent> for ContentBlock {
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ContentBlock {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for ContentBlock {
@@ -1792,7 +1802,7 @@ impl Decode for ContentBlock {
             2 => Decode::decode(r).map(Self::Audio),
             3 => Decode::decode(r).map(Self::ResourceLink),
             4 => Decode::decode(r).map(Self::Resource),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1854,7 +1864,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
     /// `thisServer`
     ThisServer,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl CreateMessageRequestParamsIncludeContext {
@@ -2333,7 +2343,7 @@ pub enum ElicitResultAction {
     /// `decline`
     Decline,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl ElicitResultAction {
@@ -2592,7 +2602,7 @@ pub enum EnumSchema {
     /// [`LegacyTitledEnumSchema`]
     LegacyTitled(LegacyTitledEnumSchema),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<LegacyTitledEnumSchema> for EnumSchema {
@@ -2628,6 +2638,11 @@ impl From<UntitledSingleSelectEnumSchema> for EnumSchema {
     fn from(value: UntitledSingleSelectEnumSchema) -> Self {
         Self::UntitledSingleSelect(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for EnumSchema {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for EnumSchema {
@@ -2691,7 +2706,7 @@ impl Decode for EnumSchema {
             2 => Decode::decode(r).map(Self::UntitledMultiSelect),
             3 => Decode::decode(r).map(Self::TitledMultiSelect),
             4 => Decode::decode(r).map(Self::LegacyTitled),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -2955,7 +2970,7 @@ pub enum IconTheme {
     /// `light`
     Light,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl IconTheme {
@@ -3520,7 +3535,7 @@ pub enum LoggingLevel {
     /// `warning`
     Warning,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl LoggingLevel {
@@ -4131,7 +4146,7 @@ pub enum NumberSchemaType {
     /// `number`
     Number,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl NumberSchemaType {
@@ -4204,7 +4219,7 @@ pub enum PrimitiveSchemaDefinition {
     /// [`LegacyTitledEnumSchema`]
     LegacyTitledEnum(LegacyTitledEnumSchema),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<BooleanSchema> for PrimitiveSchemaDefinition {
@@ -4261,6 +4276,11 @@ impl From<UntitledSingleSelectEnumSchema> for PrimitiveSchemaDefinition {
     fn from(value: UntitledSingleSelectEnumSchema) -> Self {
         Self::UntitledSingleSelectEnum(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for PrimitiveSchemaDefinition {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for PrimitiveSchemaDefinition {
@@ -4347,7 +4367,7 @@ impl Decode for PrimitiveSchemaDefinition {
             5 => Decode::decode(r).map(Self::UntitledMultiSelectEnum),
             6 => Decode::decode(r).map(Self::TitledMultiSelectEnum),
             7 => Decode::decode(r).map(Self::LegacyTitledEnum),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -5748,7 +5768,7 @@ pub enum Role {
     /// `user`
     User,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl Role {
@@ -6023,7 +6043,7 @@ pub enum SamplingMessageContent {
     /// The member of the kind `Array`.
     Array(Vec<SamplingMessageContentBlock>),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<AudioContent> for SamplingMessageContent {
@@ -6066,6 +6086,11 @@ impl From<Vec<SamplingMessageContentBlock>> for SamplingMessageContent {
     fn from(value: Vec<SamplingMessageContentBlock>) -> Self {
         Self::Array(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for SamplingMessageContent {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for SamplingMessageContent {
@@ -6113,7 +6138,7 @@ impl Decode for SamplingMessageContent {
                     2 => Decode::decode(r).map(Self::AudioContent),
                     3 => Decode::decode(r).map(Self::ToolUseContent),
                     4 => Decode::decode(r).map(Self::ToolResultContent),
-                    _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+                    _ => UnknownVariant::read(r).map(Self::Unrecognized),
                 }
             }
             _ => Err(r.no_variant("SamplingMessageContent")),
@@ -6182,7 +6207,7 @@ pub enum SamplingMessageContentBlock {
     /// [`ToolResultContent`]
     ToolResult(ToolResultContent),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<AudioContent> for SamplingMessageContentBlock {
@@ -6218,6 +6243,11 @@ impl From<ToolUseContent> for SamplingMessageContentBlock {
     fn from(value: ToolUseContent) -> Self {
         Self::ToolUse(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for SamplingMessageContentBlock {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for SamplingMessageContentBlock {
@@ -6262,7 +6292,7 @@ impl Decode for SamplingMessageContentBlock {
             2 => Decode::decode(r).map(Self::Audio),
             3 => Decode::decode(r).map(Self::ToolUse),
             4 => Decode::decode(r).map(Self::ToolResult),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -7261,7 +7291,7 @@ pub enum StringSchemaFormat {
     /// `uri`
     Uri,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl StringSchemaFormat {
@@ -7566,7 +7596,7 @@ pub enum TaskStatus {
     /// `working`
     Working,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl TaskStatus {
@@ -8591,7 +8621,7 @@ pub enum ToolChoiceMode {
     /// `required`
     Required,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl ToolChoiceMode {
@@ -8754,7 +8784,7 @@ pub enum ToolExecutionTaskSupport {
     /// `required`
     Required,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl ToolExecutionTaskSupport {
@@ -9364,6 +9394,7 @@ impl URLElicitationRequiredError {
 
 impl Members for URLElicitationRequiredError {
     const MEMBERS: &'static [&'static str] = &["error", "id", "jsonrpc"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for URLElicitationRequiredError {

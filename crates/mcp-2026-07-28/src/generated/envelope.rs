@@ -38,6 +38,7 @@ impl JSONRPCErrorResponse {
 
 impl Members for JSONRPCErrorResponse {
     const MEMBERS: &'static [&'static str] = &["error", "id", "jsonrpc"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for JSONRPCErrorResponse {
@@ -234,6 +235,7 @@ impl JSONRPCNotification {
 
 impl Members for JSONRPCNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for JSONRPCNotification {
@@ -319,6 +321,7 @@ impl JSONRPCRequest {
 
 impl Members for JSONRPCRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for JSONRPCRequest {
@@ -490,6 +493,7 @@ impl JSONRPCResultResponse {
 
 impl Members for JSONRPCResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for JSONRPCResultResponse {

@@ -42,6 +42,8 @@ impl mcp_exact_wire::Request for ElicitRequest {
     type Result = ElicitResult;
 }
 
+impl mcp_exact_wire::private::Bare for ElicitRequest {}
+
 impl mcp_exact_wire::Notification for CancelledNotification {
     const METHOD: &'static str = "notifications/cancelled";
     type Params = CancelledNotificationParams;
@@ -123,11 +125,15 @@ impl mcp_exact_wire::Request for ListRootsRequest {
     type Result = ListRootsResult;
 }
 
+impl mcp_exact_wire::private::Bare for ListRootsRequest {}
+
 impl mcp_exact_wire::Request for CreateMessageRequest {
     const METHOD: &'static str = "sampling/createMessage";
     type Params = CreateMessageRequestParams;
     type Result = CreateMessageResult;
 }
+
+impl mcp_exact_wire::private::Bare for CreateMessageRequest {}
 
 impl mcp_exact_wire::Request for DiscoverRequest {
     const METHOD: &'static str = "server/discover";

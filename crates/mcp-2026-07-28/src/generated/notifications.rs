@@ -41,6 +41,7 @@ impl CancelledNotification {
 
 impl Members for CancelledNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CancelledNotification {
@@ -213,6 +214,7 @@ impl ClientNotification {
 
 impl Members for ClientNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ClientNotification {
@@ -286,6 +288,7 @@ impl LoggingMessageNotification {
 
 impl Members for LoggingMessageNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for LoggingMessageNotification {
@@ -632,6 +635,7 @@ impl ProgressNotification {
 
 impl Members for ProgressNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ProgressNotification {
@@ -833,6 +837,7 @@ impl Default for PromptListChangedNotification {
 
 impl Members for PromptListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for PromptListChangedNotification {
@@ -913,6 +918,7 @@ impl Default for ResourceListChangedNotification {
 
 impl Members for ResourceListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ResourceListChangedNotification {
@@ -988,6 +994,7 @@ impl ResourceUpdatedNotification {
 
 impl Members for ResourceUpdatedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ResourceUpdatedNotification {
@@ -1155,7 +1162,7 @@ pub enum ServerNotification {
     /// [`LoggingMessageNotification`]
     LoggingMessage(LoggingMessageNotification),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CancelledNotification> for ServerNotification {
@@ -1212,6 +1219,11 @@ impl From<ToolListChangedNotification> for ServerNotification {
     fn from(value: ToolListChangedNotification) -> Self {
         Self::ToolListChanged(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ServerNotification {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Notification;
 }
 
 impl Decode for ServerNotification {
@@ -1274,7 +1286,7 @@ impl Decode for ServerNotification {
             5 => Decode::decode(r).map(Self::PromptListChanged),
             6 => Decode::decode(r).map(Self::ToolListChanged),
             7 => Decode::decode(r).map(Self::LoggingMessage),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1347,6 +1359,7 @@ impl SubscriptionsAcknowledgedNotification {
 
 impl Members for SubscriptionsAcknowledgedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for SubscriptionsAcknowledgedNotification {
@@ -1517,6 +1530,7 @@ impl Default for ToolListChangedNotification {
 
 impl Members for ToolListChangedNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ToolListChangedNotification {

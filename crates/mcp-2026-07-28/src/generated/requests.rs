@@ -38,6 +38,7 @@ impl CallToolRequest {
 
 impl Members for CallToolRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CallToolRequest {
@@ -256,7 +257,7 @@ pub enum ClientRequest {
     /// [`CompleteRequest`]
     Complete(CompleteRequest),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CallToolRequest> for ClientRequest {
@@ -327,6 +328,11 @@ impl From<SubscriptionsListenRequest> for ClientRequest {
     fn from(value: SubscriptionsListenRequest) -> Self {
         Self::SubscriptionsListen(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ClientRequest {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Request;
 }
 
 impl Decode for ClientRequest {
@@ -401,7 +407,7 @@ impl Decode for ClientRequest {
             7 => Decode::decode(r).map(Self::ListTools),
             8 => Decode::decode(r).map(Self::CallTool),
             9 => Decode::decode(r).map(Self::Complete),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -493,6 +499,7 @@ impl CompleteRequest {
 
 impl Members for CompleteRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CompleteRequest {
@@ -698,6 +705,7 @@ impl CreateMessageRequest {
 
 impl Members for CreateMessageRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CreateMessageRequest {
@@ -991,6 +999,7 @@ impl DiscoverRequest {
 
 impl Members for DiscoverRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for DiscoverRequest {
@@ -1078,6 +1087,7 @@ impl ElicitRequest {
 
 impl Members for ElicitRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ElicitRequest {
@@ -1143,7 +1153,7 @@ pub enum ElicitRequestParams {
     /// [`ElicitRequestURLParams`]
     ElicitRequestURLParams(ElicitRequestURLParams),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<ElicitRequestFormParams> for ElicitRequestParams {
@@ -1158,6 +1168,11 @@ impl From<ElicitRequestURLParams> for ElicitRequestParams {
     fn from(value: ElicitRequestURLParams) -> Self {
         Self::ElicitRequestURLParams(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ElicitRequestParams {
+    const TAG: &'static str = "mode";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for ElicitRequestParams {
@@ -1189,7 +1204,7 @@ impl Decode for ElicitRequestParams {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::ElicitRequestFormParams),
             1 => Decode::decode(r).map(Self::ElicitRequestURLParams),
-            _ => UnknownVariant::read(r, "mode").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1249,6 +1264,7 @@ impl GetPromptRequest {
 
 impl Members for GetPromptRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for GetPromptRequest {
@@ -1453,7 +1469,7 @@ pub enum InputRequest {
     /// [`ElicitRequest`]
     Elicit(ElicitRequest),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CreateMessageRequest> for InputRequest {
@@ -1475,6 +1491,11 @@ impl From<ListRootsRequest> for InputRequest {
     fn from(value: ListRootsRequest) -> Self {
         Self::ListRoots(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for InputRequest {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Bare;
 }
 
 impl Decode for InputRequest {
@@ -1507,7 +1528,7 @@ impl Decode for InputRequest {
             0 => Decode::decode(r).map(Self::CreateMessage),
             1 => Decode::decode(r).map(Self::ListRoots),
             2 => Decode::decode(r).map(Self::Elicit),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1674,6 +1695,7 @@ impl ListPromptsRequest {
 
 impl Members for ListPromptsRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListPromptsRequest {
@@ -1764,6 +1786,7 @@ impl ListResourceTemplatesRequest {
 
 impl Members for ListResourceTemplatesRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListResourceTemplatesRequest {
@@ -1854,6 +1877,7 @@ impl ListResourcesRequest {
 
 impl Members for ListResourcesRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListResourcesRequest {
@@ -1954,6 +1978,7 @@ impl Default for ListRootsRequest {
 
 impl Members for ListRootsRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListRootsRequest {
@@ -2107,6 +2132,7 @@ impl ListToolsRequest {
 
 impl Members for ListToolsRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListToolsRequest {
@@ -2204,6 +2230,7 @@ impl PaginatedRequest {
 
 impl Members for PaginatedRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for PaginatedRequest {
@@ -2389,6 +2416,7 @@ impl ReadResourceRequest {
 
 impl Members for ReadResourceRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ReadResourceRequest {
@@ -2854,6 +2882,7 @@ impl SubscriptionsListenRequest {
 
 impl Members for SubscriptionsListenRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for SubscriptionsListenRequest {

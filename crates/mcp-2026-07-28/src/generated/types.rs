@@ -656,7 +656,7 @@ pub enum CacheScope {
     /// `public`
     Public,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl CacheScope {
@@ -732,6 +732,7 @@ impl CallToolResultResponse {
 
 impl Members for CallToolResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CallToolResultResponse {
@@ -1271,7 +1272,7 @@ pub enum CompleteRequestParamsRef {
     /// [`ResourceTemplateReference`]
     ResourceTemplate(ResourceTemplateReference),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<PromptReference> for CompleteRequestParamsRef {
@@ -1286,6 +1287,11 @@ impl From<ResourceTemplateReference> for CompleteRequestParamsRef {
     fn from(value: ResourceTemplateReference) -> Self {
         Self::ResourceTemplate(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for CompleteRequestParamsRef {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for CompleteRequestParamsRef {
@@ -1312,7 +1318,7 @@ impl Decode for CompleteRequestParamsRef {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::Prompt),
             1 => Decode::decode(r).map(Self::ResourceTemplate),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1467,6 +1473,7 @@ impl CompleteResultResponse {
 
 impl Members for CompleteResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CompleteResultResponse {
@@ -1546,7 +1553,7 @@ pub enum ContentBlock {
     /// [`EmbeddedResource`]
     Resource(EmbeddedResource),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<AudioContent> for ContentBlock {
@@ -1582,6 +1589,11 @@ impl From<TextContent> for ContentBlock {
     fn from(value: TextContent) -> Self {
         Self::Text(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ContentBlock {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for ContentBlock {
@@ -1626,7 +1638,7 @@ impl Decode for ContentBlock {
             2 => Decode::decode(r).map(Self::Audio),
             3 => Decode::decode(r).map(Self::ResourceLink),
             4 => Decode::decode(r).map(Self::Resource),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1689,7 +1701,7 @@ pub enum CreateMessageRequestParamsIncludeContext {
     /// `thisServer`
     ThisServer,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl CreateMessageRequestParamsIncludeContext {
@@ -1772,6 +1784,7 @@ impl DiscoverResultResponse {
 
 impl Members for DiscoverResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for DiscoverResultResponse {
@@ -2178,7 +2191,7 @@ pub enum ElicitResultAction {
     /// `decline`
     Decline,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl ElicitResultAction {
@@ -2437,7 +2450,7 @@ pub enum EnumSchema {
     /// [`LegacyTitledEnumSchema`]
     LegacyTitled(LegacyTitledEnumSchema),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<LegacyTitledEnumSchema> for EnumSchema {
@@ -2473,6 +2486,11 @@ impl From<UntitledSingleSelectEnumSchema> for EnumSchema {
     fn from(value: UntitledSingleSelectEnumSchema) -> Self {
         Self::UntitledSingleSelect(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for EnumSchema {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for EnumSchema {
@@ -2536,7 +2554,7 @@ impl Decode for EnumSchema {
             2 => Decode::decode(r).map(Self::UntitledMultiSelect),
             3 => Decode::decode(r).map(Self::TitledMultiSelect),
             4 => Decode::decode(r).map(Self::LegacyTitled),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -2686,6 +2704,7 @@ impl GetPromptResultResponse {
 
 impl Members for GetPromptResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for GetPromptResultResponse {
@@ -2778,6 +2797,7 @@ impl HeaderMismatchError {
 
 impl Members for HeaderMismatchError {
     const MEMBERS: &'static [&'static str] = &["error", "id", "jsonrpc"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for HeaderMismatchError {
@@ -3056,7 +3076,7 @@ pub enum IconTheme {
     /// `light`
     Light,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl IconTheme {
@@ -4012,6 +4032,7 @@ impl ListPromptsResultResponse {
 
 impl Members for ListPromptsResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListPromptsResultResponse {
@@ -4101,6 +4122,7 @@ impl ListResourceTemplatesResultResponse {
 
 impl Members for ListResourceTemplatesResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListResourceTemplatesResultResponse {
@@ -4190,6 +4212,7 @@ impl ListResourcesResultResponse {
 
 impl Members for ListResourcesResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListResourcesResultResponse {
@@ -4279,6 +4302,7 @@ impl ListToolsResultResponse {
 
 impl Members for ListToolsResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ListToolsResultResponse {
@@ -4367,7 +4391,7 @@ pub enum LoggingLevel {
     /// `warning`
     Warning,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl LoggingLevel {
@@ -4562,6 +4586,7 @@ impl MissingRequiredClientCapabilityError {
 
 impl Members for MissingRequiredClientCapabilityError {
     const MEMBERS: &'static [&'static str] = &["error", "id", "jsonrpc"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for MissingRequiredClientCapabilityError {
@@ -5415,7 +5440,7 @@ pub enum NumberSchemaType {
     /// `number`
     Number,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl NumberSchemaType {
@@ -5570,7 +5595,7 @@ pub enum PrimitiveSchemaDefinition {
     /// [`LegacyTitledEnumSchema`]
     LegacyTitledEnum(LegacyTitledEnumSchema),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<BooleanSchema> for PrimitiveSchemaDefinition {
@@ -5627,6 +5652,11 @@ impl From<UntitledSingleSelectEnumSchema> for PrimitiveSchemaDefinition {
     fn from(value: UntitledSingleSelectEnumSchema) -> Self {
         Self::UntitledSingleSelectEnum(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for PrimitiveSchemaDefinition {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for PrimitiveSchemaDefinition {
@@ -5713,7 +5743,7 @@ impl Decode for PrimitiveSchemaDefinition {
             5 => Decode::decode(r).map(Self::UntitledMultiSelectEnum),
             6 => Decode::decode(r).map(Self::TitledMultiSelectEnum),
             7 => Decode::decode(r).map(Self::LegacyTitledEnum),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -6230,6 +6260,7 @@ impl ReadResourceResultResponse {
 
 impl Members for ReadResourceResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for ReadResourceResultResponse {
@@ -7311,7 +7342,7 @@ pub enum Role {
     /// `user`
     User,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl Role {
@@ -7586,7 +7617,7 @@ pub enum SamplingMessageContent {
     /// The member of the kind `Array`.
     Array(Vec<SamplingMessageContentBlock>),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<AudioContent> for SamplingMessageContent {
@@ -7629,6 +7660,11 @@ impl From<Vec<SamplingMessageContentBlock>> for SamplingMessageContent {
     fn from(value: Vec<SamplingMessageContentBlock>) -> Self {
         Self::Array(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for SamplingMessageContent {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for SamplingMessageContent {
@@ -7676,7 +7712,7 @@ impl Decode for SamplingMessageContent {
                     2 => Decode::decode(r).map(Self::AudioContent),
                     3 => Decode::decode(r).map(Self::ToolUseContent),
                     4 => Decode::decode(r).map(Self::ToolResultContent),
-                    _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+                    _ => UnknownVariant::read(r).map(Self::Unrecognized),
                 }
             }
             _ => Err(r.no_variant("SamplingMessageContent")),
@@ -7745,7 +7781,7 @@ pub enum SamplingMessageContentBlock {
     /// [`ToolResultContent`]
     ToolResult(ToolResultContent),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<AudioContent> for SamplingMessageContentBlock {
@@ -7781,6 +7817,11 @@ impl From<ToolUseContent> for SamplingMessageContentBlock {
     fn from(value: ToolUseContent) -> Self {
         Self::ToolUse(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for SamplingMessageContentBlock {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for SamplingMessageContentBlock {
@@ -7825,7 +7866,7 @@ impl Decode for SamplingMessageContentBlock {
             2 => Decode::decode(r).map(Self::Audio),
             3 => Decode::decode(r).map(Self::ToolUse),
             4 => Decode::decode(r).map(Self::ToolResult),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -8575,7 +8616,7 @@ pub enum StringSchemaFormat {
     /// `uri`
     Uri,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl StringSchemaFormat {
@@ -8878,6 +8919,7 @@ impl SubscriptionsListenResultResponse {
 
 impl Members for SubscriptionsListenResultResponse {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "result"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for SubscriptionsListenResultResponse {
@@ -9907,7 +9949,7 @@ pub enum ToolChoiceMode {
     /// `required`
     Required,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl ToolChoiceMode {
@@ -10453,6 +10495,7 @@ impl UnsupportedProtocolVersionError {
 
 impl Members for UnsupportedProtocolVersionError {
     const MEMBERS: &'static [&'static str] = &["error", "id", "jsonrpc"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for UnsupportedProtocolVersionError {

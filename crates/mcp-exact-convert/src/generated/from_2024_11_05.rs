@@ -197,7 +197,7 @@ impl ConvertTo<newer::ClientNotification> for older::ClientNotification {
             }
             older::ClientNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ClientNotification::Unrecognized(_)),
                 )
             }
@@ -249,7 +249,7 @@ impl ConvertTo<newer::ClientRequest> for older::ClientRequest {
             }
             older::ClientRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ClientRequest::Unrecognized(_)),
                 )
             }
@@ -343,7 +343,7 @@ impl ConvertTo<newer::CompleteRequestParamsRef> for older::CompleteRequestParams
             }
             older::CompleteRequestParamsRef::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, newer::CompleteRequestParamsRef::Unrecognized(_))
                     },
@@ -399,7 +399,7 @@ impl ConvertTo<newer::ContentBlock> for older::ContentBlock {
             }
             older::ContentBlock::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ContentBlock::Unrecognized(_)),
                 )
             }
@@ -1567,7 +1567,7 @@ impl ConvertTo<newer::SamplingMessageContent> for older::SamplingMessageContent 
             }
             older::SamplingMessageContent::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::SamplingMessageContent::Unrecognized(_)),
                 )
             }
@@ -1674,7 +1674,7 @@ impl ConvertTo<newer::ServerNotification> for older::ServerNotification {
             }
             older::ServerNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ServerNotification::Unrecognized(_)),
                 )
             }
@@ -1696,7 +1696,7 @@ impl ConvertTo<newer::ServerRequest> for older::ServerRequest {
             }
             older::ServerRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ServerRequest::Unrecognized(_)),
                 )
             }
@@ -2089,7 +2089,7 @@ impl ConvertTo<older::ClientNotification> for newer::ClientNotification {
             }
             newer::ClientNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ClientNotification::Unrecognized(_)),
                 )
             }
@@ -2141,7 +2141,7 @@ impl ConvertTo<older::ClientRequest> for newer::ClientRequest {
             }
             newer::ClientRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ClientRequest::Unrecognized(_)),
                 )
             }
@@ -2235,7 +2235,7 @@ impl ConvertTo<older::CompleteRequestParamsRef> for newer::CompleteRequestParams
             }
             newer::CompleteRequestParamsRef::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, older::CompleteRequestParamsRef::Unrecognized(_))
                     },
@@ -2294,7 +2294,7 @@ impl ConvertTo<older::ContentBlock> for newer::ContentBlock {
             }
             newer::ContentBlock::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ContentBlock::Unrecognized(_)),
                 )
             }
@@ -3477,7 +3477,7 @@ impl ConvertTo<older::SamplingMessageContent> for newer::SamplingMessageContent 
             }
             newer::SamplingMessageContent::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::SamplingMessageContent::Unrecognized(_)),
                 )
             }
@@ -3590,7 +3590,7 @@ impl ConvertTo<older::ServerNotification> for newer::ServerNotification {
             }
             newer::ServerNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ServerNotification::Unrecognized(_)),
                 )
             }
@@ -3612,7 +3612,7 @@ impl ConvertTo<older::ServerRequest> for newer::ServerRequest {
             }
             newer::ServerRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ServerRequest::Unrecognized(_)),
                 )
             }

@@ -227,7 +227,7 @@ impl ConvertTo<newer::ClientNotification> for older::ClientNotification {
             }
             older::ClientNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ClientNotification::Unrecognized(_)),
                 )
             }
@@ -279,7 +279,7 @@ impl ConvertTo<newer::ClientRequest> for older::ClientRequest {
             }
             older::ClientRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ClientRequest::Unrecognized(_)),
                 )
             }
@@ -380,7 +380,7 @@ impl ConvertTo<newer::CompleteRequestParamsRef> for older::CompleteRequestParams
             }
             older::CompleteRequestParamsRef::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, newer::CompleteRequestParamsRef::Unrecognized(_))
                     },
@@ -439,7 +439,7 @@ impl ConvertTo<newer::ContentBlock> for older::ContentBlock {
             }
             older::ContentBlock::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ContentBlock::Unrecognized(_)),
                 )
             }
@@ -1655,7 +1655,7 @@ impl ConvertTo<newer::SamplingMessageContent> for older::SamplingMessageContent 
             }
             older::SamplingMessageContent::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::SamplingMessageContent::Unrecognized(_)),
                 )
             }
@@ -1761,7 +1761,7 @@ impl ConvertTo<newer::ServerNotification> for older::ServerNotification {
             }
             older::ServerNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ServerNotification::Unrecognized(_)),
                 )
             }
@@ -1783,7 +1783,7 @@ impl ConvertTo<newer::ServerRequest> for older::ServerRequest {
             }
             older::ServerRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ServerRequest::Unrecognized(_)),
                 )
             }
@@ -2269,7 +2269,7 @@ impl ConvertTo<older::ClientNotification> for newer::ClientNotification {
             }
             newer::ClientNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ClientNotification::Unrecognized(_)),
                 )
             }
@@ -2321,7 +2321,7 @@ impl ConvertTo<older::ClientRequest> for newer::ClientRequest {
             }
             newer::ClientRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ClientRequest::Unrecognized(_)),
                 )
             }
@@ -2421,7 +2421,7 @@ impl ConvertTo<older::CompleteRequestParamsRef> for newer::CompleteRequestParams
             }
             newer::CompleteRequestParamsRef::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, older::CompleteRequestParamsRef::Unrecognized(_))
                     },
@@ -2483,7 +2483,7 @@ impl ConvertTo<older::ContentBlock> for newer::ContentBlock {
             }
             newer::ContentBlock::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ContentBlock::Unrecognized(_)),
                 )
             }
@@ -3696,7 +3696,7 @@ impl ConvertTo<older::SamplingMessageContent> for newer::SamplingMessageContent 
             }
             newer::SamplingMessageContent::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::SamplingMessageContent::Unrecognized(_)),
                 )
             }
@@ -3802,7 +3802,7 @@ impl ConvertTo<older::ServerNotification> for newer::ServerNotification {
             }
             newer::ServerNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ServerNotification::Unrecognized(_)),
                 )
             }
@@ -3827,7 +3827,7 @@ impl ConvertTo<older::ServerRequest> for newer::ServerRequest {
             }
             newer::ServerRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ServerRequest::Unrecognized(_)),
                 )
             }

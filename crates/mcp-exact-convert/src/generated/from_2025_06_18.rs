@@ -278,8 +278,8 @@ impl ConvertTo<newer::ClientNotification> for older::ClientNotification {
                 Ok(newer::ClientNotification::RootsListChanged(value.convert_to(cx)?))
             }
             older::ClientNotification::Unrecognized(value) => {
-                cx.unrecognized(
-                    &value,
+                cx.unrecognized_notification(
+                    value.json(),
                     |kept| matches!(kept, newer::ClientNotification::Unrecognized(_)),
                 )
             }
@@ -330,8 +330,8 @@ impl ConvertTo<newer::ClientRequest> for older::ClientRequest {
                 Ok(newer::ClientRequest::Complete(value.convert_to(cx)?))
             }
             older::ClientRequest::Unrecognized(value) => {
-                cx.unrecognized(
-                    &value,
+                cx.unrecognized_request(
+                    value.json(),
                     |kept| matches!(kept, newer::ClientRequest::Unrecognized(_)),
                 )
             }
@@ -456,7 +456,7 @@ impl ConvertTo<newer::CompleteRequestParamsRef> for older::CompleteRequestParams
             }
             older::CompleteRequestParamsRef::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, newer::CompleteRequestParamsRef::Unrecognized(_))
                     },
@@ -518,7 +518,7 @@ impl ConvertTo<newer::ContentBlock> for older::ContentBlock {
             }
             older::ContentBlock::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ContentBlock::Unrecognized(_)),
                 )
             }
@@ -1605,7 +1605,7 @@ impl ConvertTo<newer::PrimitiveSchemaDefinition> for older::PrimitiveSchemaDefin
             }
             older::PrimitiveSchemaDefinition::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, newer::PrimitiveSchemaDefinition::Unrecognized(_))
                     },
@@ -2123,7 +2123,7 @@ impl ConvertTo<newer::SamplingMessageContent> for older::SamplingMessageContent 
             }
             older::SamplingMessageContent::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::SamplingMessageContent::Unrecognized(_)),
                 )
             }
@@ -2231,8 +2231,8 @@ impl ConvertTo<newer::ServerNotification> for older::ServerNotification {
                 Ok(newer::ServerNotification::LoggingMessage(value.convert_to(cx)?))
             }
             older::ServerNotification::Unrecognized(value) => {
-                cx.unrecognized(
-                    &value,
+                cx.unrecognized_notification(
+                    value.json(),
                     |kept| matches!(kept, newer::ServerNotification::Unrecognized(_)),
                 )
             }
@@ -2256,8 +2256,8 @@ impl ConvertTo<newer::ServerRequest> for older::ServerRequest {
                 Ok(newer::ServerRequest::Elicit(value.convert_to(cx)?))
             }
             older::ServerRequest::Unrecognized(value) => {
-                cx.unrecognized(
-                    &value,
+                cx.unrecognized_request(
+                    value.json(),
                     |kept| matches!(kept, newer::ServerRequest::Unrecognized(_)),
                 )
             }
@@ -2854,7 +2854,7 @@ impl ConvertTo<older::ClientNotification> for newer::ClientNotification {
             }
             newer::ClientNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ClientNotification::Unrecognized(_)),
                 )
             }
@@ -2918,7 +2918,7 @@ impl ConvertTo<older::ClientRequest> for newer::ClientRequest {
             }
             newer::ClientRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ClientRequest::Unrecognized(_)),
                 )
             }
@@ -3053,7 +3053,7 @@ impl ConvertTo<older::CompleteRequestParamsRef> for newer::CompleteRequestParams
             }
             newer::CompleteRequestParamsRef::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, older::CompleteRequestParamsRef::Unrecognized(_))
                     },
@@ -3115,7 +3115,7 @@ impl ConvertTo<older::ContentBlock> for newer::ContentBlock {
             }
             newer::ContentBlock::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ContentBlock::Unrecognized(_)),
                 )
             }
@@ -4232,7 +4232,7 @@ impl ConvertTo<older::PrimitiveSchemaDefinition> for newer::PrimitiveSchemaDefin
             }
             newer::PrimitiveSchemaDefinition::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, older::PrimitiveSchemaDefinition::Unrecognized(_))
                     },
@@ -4748,7 +4748,7 @@ impl ConvertTo<older::SamplingMessageContent> for newer::SamplingMessageContent 
             }
             newer::SamplingMessageContent::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::SamplingMessageContent::Unrecognized(_)),
                 )
             }
@@ -4864,7 +4864,7 @@ impl ConvertTo<older::ServerNotification> for newer::ServerNotification {
             }
             newer::ServerNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ServerNotification::Unrecognized(_)),
                 )
             }
@@ -4901,7 +4901,7 @@ impl ConvertTo<older::ServerRequest> for newer::ServerRequest {
             }
             newer::ServerRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ServerRequest::Unrecognized(_)),
                 )
             }

@@ -380,7 +380,7 @@ impl ConvertTo<newer::ClientRequest> for older::ClientRequest {
             }
             older::ClientRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ClientRequest::Unrecognized(_)),
                 )
             }
@@ -524,7 +524,7 @@ impl ConvertTo<newer::CompleteRequestParamsRef> for older::CompleteRequestParams
             }
             older::CompleteRequestParamsRef::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, newer::CompleteRequestParamsRef::Unrecognized(_))
                     },
@@ -611,7 +611,7 @@ impl ConvertTo<newer::ContentBlock> for older::ContentBlock {
             }
             older::ContentBlock::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ContentBlock::Unrecognized(_)),
                 )
             }
@@ -905,7 +905,7 @@ impl ConvertTo<newer::ElicitRequestParams> for older::ElicitRequestParams {
             }
             older::ElicitRequestParams::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ElicitRequestParams::Unrecognized(_)),
                 )
             }
@@ -1043,7 +1043,7 @@ impl ConvertTo<newer::EnumSchema> for older::EnumSchema {
             }
             older::EnumSchema::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::EnumSchema::Unrecognized(_)),
                 )
             }
@@ -2069,7 +2069,7 @@ impl ConvertTo<newer::PrimitiveSchemaDefinition> for older::PrimitiveSchemaDefin
             }
             older::PrimitiveSchemaDefinition::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, newer::PrimitiveSchemaDefinition::Unrecognized(_))
                     },
@@ -2753,7 +2753,7 @@ impl ConvertTo<newer::SamplingMessageContent> for older::SamplingMessageContent 
             }
             older::SamplingMessageContent::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::SamplingMessageContent::Unrecognized(_)),
                 )
             }
@@ -2785,7 +2785,7 @@ for older::SamplingMessageContentBlock {
             }
             older::SamplingMessageContentBlock::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(
                             kept, newer::SamplingMessageContentBlock::Unrecognized(_)
@@ -2908,7 +2908,7 @@ impl ConvertTo<newer::ServerNotification> for older::ServerNotification {
             }
             older::ServerNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, newer::ServerNotification::Unrecognized(_)),
                 )
             }
@@ -3752,7 +3752,7 @@ impl ConvertTo<older::ClientRequest> for newer::ClientRequest {
             }
             newer::ClientRequest::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ClientRequest::Unrecognized(_)),
                 )
             }
@@ -3860,7 +3860,7 @@ impl ConvertTo<older::CompleteRequestParamsRef> for newer::CompleteRequestParams
             }
             newer::CompleteRequestParamsRef::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, older::CompleteRequestParamsRef::Unrecognized(_))
                     },
@@ -3940,7 +3940,7 @@ impl ConvertTo<older::ContentBlock> for newer::ContentBlock {
             }
             newer::ContentBlock::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ContentBlock::Unrecognized(_)),
                 )
             }
@@ -4223,7 +4223,7 @@ impl ConvertTo<older::ElicitRequestParams> for newer::ElicitRequestParams {
             }
             newer::ElicitRequestParams::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ElicitRequestParams::Unrecognized(_)),
                 )
             }
@@ -4358,7 +4358,7 @@ impl ConvertTo<older::EnumSchema> for newer::EnumSchema {
             }
             newer::EnumSchema::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::EnumSchema::Unrecognized(_)),
                 )
             }
@@ -5409,7 +5409,7 @@ impl ConvertTo<older::PrimitiveSchemaDefinition> for newer::PrimitiveSchemaDefin
             }
             newer::PrimitiveSchemaDefinition::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(kept, older::PrimitiveSchemaDefinition::Unrecognized(_))
                     },
@@ -6131,7 +6131,7 @@ impl ConvertTo<older::SamplingMessageContent> for newer::SamplingMessageContent 
             }
             newer::SamplingMessageContent::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::SamplingMessageContent::Unrecognized(_)),
                 )
             }
@@ -6163,7 +6163,7 @@ for newer::SamplingMessageContentBlock {
             }
             newer::SamplingMessageContentBlock::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| {
                         matches!(
                             kept, older::SamplingMessageContentBlock::Unrecognized(_)
@@ -6288,7 +6288,7 @@ impl ConvertTo<older::ServerNotification> for newer::ServerNotification {
             }
             newer::ServerNotification::Unrecognized(value) => {
                 cx.unrecognized(
-                    &value,
+                    value.json(),
                     |kept| matches!(kept, older::ServerNotification::Unrecognized(_)),
                 )
             }

@@ -42,7 +42,7 @@ pub fn one_content_a_message(
             let (meta, extra) = rest.take().unwrap_or_default();
             messages.push(SamplingMessage {
                 meta,
-                content: single(content),
+                content: single(content, cx)?,
                 role: message.role.clone(),
                 extra,
             });
@@ -64,17 +64,23 @@ fn report(message: &str, contents: usize, cx: &mut Context) {
     }
 }
 
-fn single(block: SamplingMessageContentBlock) -> SamplingMessageContent {
-    match block {
+fn single(
+    block: SamplingMessageContentBlock,
+    cx: &mut Context,
+) -> Result<SamplingMessageContent, Refused> {
+    Ok(match block {
         SamplingMessageContentBlock::Text(content) => content.into(),
         SamplingMessageContentBlock::Image(content) => content.into(),
         SamplingMessageContentBlock::Audio(content) => content.into(),
         SamplingMessageContentBlock::ToolUse(content) => content.into(),
         SamplingMessageContentBlock::ToolResult(content) => content.into(),
         SamplingMessageContentBlock::Unrecognized(content) => {
-            SamplingMessageContent::Unrecognized(content)
+            let kept = |kept: &SamplingMessageContent| {
+                matches!(kept, SamplingMessageContent::Unrecognized(_))
+            };
+            cx.unrecognized(content.json(), kept)?
         }
-    }
+    })
 }
 
 /// The content of an answer that has exactly one.
@@ -93,7 +99,7 @@ pub fn only_content(
         "the only item of an array stands by itself",
     );
     cx.enter_index(0);
-    let content = single(content).convert_to(cx)?;
+    let content = single(content, cx)?.convert_to(cx)?;
     let before = cx.place();
     cx.leave();
     cx.rearranged(vec![Move {

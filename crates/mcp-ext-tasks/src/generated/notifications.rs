@@ -36,6 +36,7 @@ impl TaskStatusNotification {
 
 impl Members for TaskStatusNotification {
     const MEMBERS: &'static [&'static str] = &["jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for TaskStatusNotification {
@@ -109,7 +110,7 @@ pub enum TaskStatusNotificationParams {
     /// [`TaskStatusNotificationParamsCancelled`]
     Cancelled(TaskStatusNotificationParamsCancelled),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<TaskStatusNotificationParamsCancelled> for TaskStatusNotificationParams {
@@ -145,6 +146,11 @@ impl From<TaskStatusNotificationParamsWorking> for TaskStatusNotificationParams 
     fn from(value: TaskStatusNotificationParamsWorking) -> Self {
         Self::Working(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for TaskStatusNotificationParams {
+    const TAG: &'static str = "status";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for TaskStatusNotificationParams {
@@ -189,7 +195,7 @@ impl Decode for TaskStatusNotificationParams {
             2 => Decode::decode(r).map(Self::Completed),
             3 => Decode::decode(r).map(Self::Failed),
             4 => Decode::decode(r).map(Self::Cancelled),
-            _ => UnknownVariant::read(r, "status").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }

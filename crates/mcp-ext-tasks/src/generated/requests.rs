@@ -39,6 +39,7 @@ impl CancelTaskRequest {
 
 impl Members for CancelTaskRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for CancelTaskRequest {
@@ -124,6 +125,7 @@ impl GetTaskRequest {
 
 impl Members for GetTaskRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for GetTaskRequest {
@@ -281,6 +283,7 @@ impl UpdateTaskRequest {
 
 impl Members for UpdateTaskRequest {
     const MEMBERS: &'static [&'static str] = &["id", "jsonrpc", "method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for UpdateTaskRequest {

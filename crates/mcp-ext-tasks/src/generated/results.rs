@@ -287,7 +287,7 @@ pub enum GetTaskResult {
     /// [`GetTaskResultCancelled`]
     Cancelled(GetTaskResultCancelled),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<GetTaskResultCancelled> for GetTaskResult {
@@ -323,6 +323,11 @@ impl From<GetTaskResultWorking> for GetTaskResult {
     fn from(value: GetTaskResultWorking) -> Self {
         Self::Working(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for GetTaskResult {
+    const TAG: &'static str = "status";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for GetTaskResult {
@@ -367,7 +372,7 @@ impl Decode for GetTaskResult {
             2 => Decode::decode(r).map(Self::Completed),
             3 => Decode::decode(r).map(Self::Failed),
             4 => Decode::decode(r).map(Self::Cancelled),
-            _ => UnknownVariant::read(r, "status").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }

@@ -320,7 +320,7 @@ pub enum DetailedTask {
     /// [`CancelledTask`]
     Cancelled(CancelledTask),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<CancelledTask> for DetailedTask {
@@ -356,6 +356,11 @@ impl From<WorkingTask> for DetailedTask {
     fn from(value: WorkingTask) -> Self {
         Self::Working(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for DetailedTask {
+    const TAG: &'static str = "status";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for DetailedTask {
@@ -400,7 +405,7 @@ impl Decode for DetailedTask {
             2 => Decode::decode(r).map(Self::Completed),
             3 => Decode::decode(r).map(Self::Failed),
             4 => Decode::decode(r).map(Self::Cancelled),
-            _ => UnknownVariant::read(r, "status").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1753,7 +1758,7 @@ pub enum TaskStatus {
     /// `cancelled`
     Cancelled,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl TaskStatus {

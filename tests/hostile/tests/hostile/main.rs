@@ -11,6 +11,7 @@ mod amplification;
 mod bytes;
 mod duplicates;
 mod lines;
+mod message_integrity;
 mod messages;
 mod nesting;
 mod numbers;

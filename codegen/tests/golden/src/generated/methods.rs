@@ -41,11 +41,15 @@ impl mcp_exact_wire::Request for PaintRequest {
     type Result = PaintResult;
 }
 
+impl mcp_exact_wire::private::Bare for PaintRequest {}
+
 impl mcp_exact_wire::Request for PingRequest {
     const METHOD: &'static str = "ping";
     type Params = Option<JsonObject>;
     type Result = EmptyResult;
 }
+
+impl mcp_exact_wire::private::Bare for PingRequest {}
 
 /// Messages that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,6 +59,8 @@ pub struct FromClient;
 pub type ClientMessage = mcp_exact_wire::Message<FromClient>;
 
 impl mcp_exact_wire::private::Generated for FromClient {}
+
+impl mcp_exact_wire::private::Bare for super::ClientRequest {}
 
 impl mcp_exact_wire::Direction for FromClient {
     type Request = mcp_exact_wire::WithId<super::ClientRequest>;

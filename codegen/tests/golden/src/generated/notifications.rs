@@ -42,6 +42,7 @@ impl Default for DoneNotification {
 
 impl Members for DoneNotification {
     const MEMBERS: &'static [&'static str] = &["method"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for DoneNotification {

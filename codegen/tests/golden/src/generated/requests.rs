@@ -22,7 +22,7 @@ pub enum ClientRequest {
     /// [`PaintRequest`]
     Paint(PaintRequest),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<PaintRequest> for ClientRequest {
@@ -37,6 +37,11 @@ impl From<PingRequest> for ClientRequest {
     fn from(value: PingRequest) -> Self {
         Self::Ping(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for ClientRequest {
+    const TAG: &'static str = "method";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Bare;
 }
 
 impl Decode for ClientRequest {
@@ -63,7 +68,7 @@ impl Decode for ClientRequest {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::Ping),
             1 => Decode::decode(r).map(Self::Paint),
-            _ => UnknownVariant::read(r, "method").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -118,6 +123,7 @@ impl PaintRequest {
 
 impl Members for PaintRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for PaintRequest {
@@ -296,6 +302,7 @@ impl Default for PingRequest {
 
 impl Members for PingRequest {
     const MEMBERS: &'static [&'static str] = &["method", "params"];
+    const IS_MESSAGE: bool = true;
 }
 
 impl Decode for PingRequest {

@@ -458,7 +458,7 @@ pub enum Colour {
     /// `_other`
     Other,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl Colour {
@@ -1231,7 +1231,7 @@ pub enum Expression {
     /// [`Negation`]
     Negation(Negation),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<Literal> for Expression {
@@ -1246,6 +1246,11 @@ impl From<Negation> for Expression {
     fn from(value: Negation) -> Self {
         Self::Negation(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for Expression {
+    const TAG: &'static str = "kind";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for Expression {
@@ -1272,7 +1277,7 @@ impl Decode for Expression {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::Literal),
             1 => Decode::decode(r).map(Self::Negation),
-            _ => UnknownVariant::read(r, "kind").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -1314,7 +1319,7 @@ pub enum Figure {
     /// [`Square`]
     Square(Square),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<Circle> for Figure {
@@ -1329,6 +1334,11 @@ impl From<Square> for Figure {
     fn from(value: Square) -> Self {
         Self::Square(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for Figure {
+    const TAG: &'static str = "type";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for Figure {
@@ -1355,7 +1365,7 @@ impl Decode for Figure {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::Circle),
             1 => Decode::decode(r).map(Self::Square),
-            _ => UnknownVariant::read(r, "type").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }
@@ -2535,7 +2545,7 @@ pub enum Ok {
     /// `some`
     Some,
     /// A value that this revision does not define.
-    Unrecognized(UnknownName),
+    Unrecognized(UnknownName<Self>),
 }
 
 impl Ok {
@@ -3673,7 +3683,7 @@ pub enum Sum {
     /// [`One`]
     One(One),
     /// A member that this revision does not define, kept as it arrived.
-    Unrecognized(UnknownVariant),
+    Unrecognized(UnknownVariant<Self>),
 }
 
 impl From<Both> for Sum {
@@ -3688,6 +3698,11 @@ impl From<One> for Sum {
     fn from(value: One) -> Self {
         Self::One(value)
     }
+}
+
+impl mcp_exact_wire::OpenUnion for Sum {
+    const TAG: &'static str = "kind";
+    const ROLE: mcp_exact_wire::UnionRole = mcp_exact_wire::UnionRole::Value;
 }
 
 impl Decode for Sum {
@@ -3714,7 +3729,7 @@ impl Decode for Sum {
         match r.pick(&CHOICE)? {
             0 => Decode::decode(r).map(Self::Both),
             1 => Decode::decode(r).map(Self::One),
-            _ => UnknownVariant::read(r, "kind").map(Self::Unrecognized),
+            _ => UnknownVariant::read(r).map(Self::Unrecognized),
         }
     }
 }

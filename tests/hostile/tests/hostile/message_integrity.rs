@@ -1,0 +1,192 @@
+//! Takes values that safe code can build or decode; expects that they are written as the message that their type says.
+//!
+//! JSON-RPC 2.0: a request has a method and an id, a notification a method and no id, and neither has a result or an error.
+
+use std::any::TypeId;
+
+use mcp_2025_06_18 as mcp;
+use mcp_2025_11_25 as newer;
+use mcp_exact_wire::{
+    Decode, Direction, Extra, Look, LookKind, Members, Message, RequestId, ResultMessage, WithId,
+    decode_message, from_str, to_string,
+};
+
+use super::{at, refused};
+
+const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+/// Expects that no name of the envelope can be added.
+#[track_caller]
+fn refuses_envelope_names<T: Members>(mut extra: Extra<T>) {
+    for name in ENVELOPE {
+        assert!(extra.insert(name, true).is_err(), "{name}");
+    }
+    assert!(extra.is_empty());
+    assert_eq!(extra.insert("x", true), Ok(None));
+}
+
+/// A member of the envelope that is added to a message would make another message of it.
+#[test]
+fn messages_take_no_envelope_names() {
+    let params = || mcp::CallToolRequestParams::new("t");
+    refuses_envelope_names(mcp::CallToolRequest::new(params()).extra);
+    refuses_envelope_names(mcp::PingRequest::new().extra);
+    refuses_envelope_names(mcp::InitializedNotification::new().extra);
+    refuses_envelope_names(newer::InitializedNotification::new().extra);
+    refuses_envelope_names(newer::PingRequest::new(1).extra);
+    refuses_envelope_names(mcp::JSONRPCNotification::new("m").extra);
+    refuses_envelope_names(mcp::JSONRPCRequest::new(1, "m").extra);
+    refuses_envelope_names(ResultMessage::<mcp::Result>::new(1, mcp::Result::new()).extra);
+}
+
+/// What is no message takes all names that it does not know.
+#[test]
+fn other_types_take_envelope_names() {
+    let mut tool = mcp::Tool::new(mcp::ToolInputSchema::new(), "t");
+    for name in ENVELOPE {
+        assert_eq!(tool.extra.insert(name, true), Ok(None), "{name}");
+    }
+    assert!(tool.extra.insert("name", true).is_err());
+}
+
+fn decoded<T: Decode>(text: &str) -> T {
+    from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Expects that a message is written as what its type says, with each name of the envelope at most once.
+#[track_caller]
+fn is_written_as<D: Direction>(message: &Message<D>, kind: LookKind, id: Option<&str>) {
+    let text = to_string(message);
+    let look = Look::at(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!((look.kind, look.id), (kind, id), "{text}");
+    assert!(look.version_is_right(), "{text}");
+    assert_eq!((look.result, look.error), (None, None), "{text}");
+    let read = decode_message::<D>(text.as_bytes(), &|_| None);
+    assert_eq!(read.map(|read| to_string(&read)), Ok(text));
+}
+
+const WHOLE: &str = r#"{"jsonrpc":"2.0","id":5,"method":"ping","result":{},"x":1}"#;
+
+/// Types without an envelope keep all members of a whole message that is decoded as one of them, as they came.
+#[test]
+fn whole_messages_come_back_from_bare_types() {
+    let request: mcp::ClientRequest = decoded(WHOLE);
+    let Some(id) = WHOLE.find(r#""id""#) else {
+        panic!("it has an id");
+    };
+    assert!(to_string(&request).contains(&WHOLE[id..id + 6]));
+    let unknown = r#"{"jsonrpc":"2.0","id":5,"method":"x/y","x":1}"#;
+    assert_eq!(to_string(&decoded::<mcp::ClientRequest>(unknown)), unknown);
+}
+
+/// The envelope around such a value is the only one that is written.
+#[test]
+fn known_requests_get_one_envelope() {
+    let request: mcp::ClientRequest = decoded(WHOLE);
+    let message = mcp::ClientMessage::Request(WithId::new(7, request));
+    is_written_as(&message, LookKind::Request, Some("7"));
+    assert!(to_string(&message).contains(r#""x":1"#));
+}
+
+#[test]
+fn unknown_requests_get_one_envelope() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":5,"method":"x/y","result":{},"x":[1 , 2]}"#,
+        r#"{"x":[1 , 2],"\u0069d":5,"method":"x/y"}"#,
+        r#"{ "error" : 1 , "method":"x/y", "x":[1 , 2] }"#,
+    ] {
+        let request: mcp::ClientRequest = decoded(text);
+        assert_eq!(to_string(&request), text, "by itself it comes back");
+        let message = mcp::ClientMessage::Request(WithId::new(7, request));
+        is_written_as(&message, LookKind::Request, Some("7"));
+        assert!(to_string(&message).contains(r#""x":[1 , 2]"#));
+    }
+}
+
+#[test]
+fn notifications_stay_notifications() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":5,"method":"notifications/initialized","error":{},"x":1}"#,
+        r#"{"id":5,"method":"x/y","x":1}"#,
+    ] {
+        let message = mcp::ClientMessage::Notification(decoded(text));
+        is_written_as(&message, LookKind::Notification, None);
+        assert!(to_string(&message).contains(r#""x":1"#));
+    }
+    let known = r#"{"jsonrpc":"2.0","id":5,"method":"notifications/initialized","x":1}"#;
+    let message = newer::ClientMessage::Notification(decoded(known));
+    is_written_as(&message, LookKind::Notification, None);
+}
+
+/// Requests of 2025-11-25 hold their envelope: one of an unknown method has to have it as those of known ones.
+#[test]
+fn unknown_methods_hold_their_envelope() {
+    let request = r#"{"jsonrpc":"2.0","id":5,"method":"x/y"}"#;
+    let message = newer::ClientMessage::Request(decoded(request));
+    is_written_as(&message, LookKind::Request, Some("5"));
+    let notification = r#"{"jsonrpc":"2.0","method":"x/y"}"#;
+    let message = newer::ClientMessage::Notification(decoded(notification));
+    is_written_as(&message, LookKind::Notification, None);
+    for (text, kind, pointer) in [
+        (notification, "required", ""),
+        (r#"{"id":5,"method":"x/y"}"#, "required", ""),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"method":"x/y"}"#,
+            "type",
+            "/id",
+        ),
+        (
+            r#"{"jsonrpc":"1.0","id":5,"method":"x/y"}"#,
+            "const",
+            "/jsonrpc",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":5,"method":"x/y","result":{}}"#,
+            "exclusive",
+            "/result",
+        ),
+    ] {
+        assert_eq!(
+            refused::<newer::ClientRequest>(text),
+            at(kind, pointer),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        refused::<newer::ClientNotification>(request),
+        at("exclusive", "")
+    );
+}
+
+/// The type of the argument of a variant.
+fn argument<A: 'static, U>(_: fn(A) -> U) -> TypeId {
+    TypeId::of::<A>()
+}
+
+/// An unknown variant belongs to the union that found it unknown: elsewhere its discriminant may be known.
+#[test]
+fn unknown_variants_belong_to_their_union() {
+    let content = argument(mcp::ContentBlock::Unrecognized);
+    let request = argument(mcp::ClientRequest::Unrecognized);
+    assert_ne!(content, request);
+    assert_ne!(request, argument(newer::ClientRequest::Unrecognized));
+}
+
+/// The same for values of string enums.
+#[test]
+fn unknown_names_belong_to_their_enum() {
+    let level = argument(mcp::LoggingLevel::Unrecognized);
+    assert_ne!(level, argument(mcp::Role::Unrecognized));
+}
+
+/// An id is written once, whatever the request around which it stands holds.
+#[test]
+fn ids_of_requests_are_those_of_their_envelope() {
+    let request: mcp::ClientRequest = decoded(r#"{"id":5,"method":"ping"}"#);
+    let message = WithId::<mcp::ClientRequest>::new("own", request);
+    assert_eq!(
+        to_string(&message),
+        r#"{"jsonrpc":"2.0","id":"own","method":"ping"}"#
+    );
+    assert_eq!(message.id, RequestId::from("own"));
+}
