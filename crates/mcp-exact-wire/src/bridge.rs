@@ -87,7 +87,9 @@ fn serialize_raw<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {
     raw.serialize(s)
 }
 
-/// The text of the next value of a deserialiser: raw where it can give that, written out again where it cannot.
+/// The text of the next value of a deserialiser: raw where it can give that, written out again where it cannot. It has to be
+/// checked: a deserialiser that hands a map on (`MapAccessDeserializer`) takes raw text from any document that has the name
+/// of `RawValue`'s only member, as serde_json itself does.
 fn deserialize_text<'de, D: Deserializer<'de>>(d: D) -> Result<Box<str>, D::Error> {
     let raw = Box::<RawValue>::deserialize(OrWritten(d))?;
     Ok(Box::<str>::from(raw))
@@ -147,7 +149,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for RawOr<V> {
         f.write_str("a JSON value")
     }
 
-    /// Raw text is handed over as a map of one member, which has the name that was asked for.
+    /// Raw text is handed over as a map of one member, which has the name that was asked for. A document can have such a
+    /// member too, and nothing tells the two apart.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<V::Value, A::Error> {
         let first: Option<String> = map.next_key()?;
         if first.as_deref() == Some(self.name) {
@@ -373,7 +376,7 @@ serde_through_wire!(Number, Integer, RequestId, ProgressToken, JsonObject);
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        deserialize_text(d).map(|text| Self::from_checked(&text))
+        Self::check(deserialize_text(d)?).map_err(de::Error::custom)
     }
 }
 

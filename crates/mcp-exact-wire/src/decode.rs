@@ -447,24 +447,23 @@ fn explain<'m, D: Direction>(
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> MessageError {
     let error = r.into_error();
-    let look = match Look::at(text) {
+    let look = match Look::at_bad(text) {
         Ok(look) => look,
         Err(not_json) => return outside(not_json),
     };
     let id = look.id.and_then(|id| crate::from_str(id).ok());
     let method = look.method.as_deref();
-    let kind = match (look.kind, method) {
-        (LookKind::Response, _) => match id.as_ref().map(answers) {
+    let kind = match look.kind {
+        LookKind::Response => match id.as_ref().map(answers) {
             Some(Some(_)) => MessageErrorKind::InvalidResponse,
             _ if look.result.is_none() => MessageErrorKind::InvalidResponse,
             _ => MessageErrorKind::UnknownResponse,
         },
-        (LookKind::Notification, Some(_)) if look.version_is_right() => {
-            MessageErrorKind::InvalidNotification
-        }
-        (LookKind::Request, Some(method)) if look.version_is_right() && id.is_some() => {
+        LookKind::Notification if look.version_is_right() => MessageErrorKind::InvalidNotification,
+        LookKind::Request if look.version_is_right() && id.is_some() => {
             let in_params = error.pointer().starts_with("/params") || error.lacks("params");
-            if D::NOTIFICATIONS.binary_search(&method).is_ok() {
+            let is_notification = |method| D::NOTIFICATIONS.binary_search(&method).is_ok();
+            if method.is_some_and(is_notification) {
                 MessageErrorKind::MethodNotFound
             } else if in_params {
                 MessageErrorKind::InvalidParams

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{DecodeError, Read};
+use crate::error::{DecodeError, Failed, Read};
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::view::{JsonRef, ObjectRef};
@@ -35,9 +35,10 @@ impl Json {
     /// The JSON that serde makes of `value`.
     ///
     /// # Errors
-    /// As [`serde_json::to_string`].
+    /// As [`serde_json::to_string`]; also when `value` passes text off as raw JSON that is not one JSON value.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
-        serde_json::to_string(value).map(|text| Self(text.into()))
+        let text = serde_json::to_string(value)?;
+        Self::check(text.into()).map_err(serde::ser::Error::custom)
     }
 
     /// The JSON of a value of a generated type, exactly. An [`Encode`] of one's own has to write one JSON value.
@@ -74,6 +75,17 @@ impl Json {
     /// What kind of value it is.
     pub fn kind(&self) -> Kind {
         self.view().kind()
+    }
+
+    /// Checks that text is one JSON value and keeps it, without white space around it.
+    pub(crate) fn check(text: Box<str>) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(&text);
+        let value = r.raw().and_then(|value| r.end().map(|()| value));
+        match value {
+            Ok(value) if value.len() == text.len() => Ok(Self(text)),
+            Ok(value) => Ok(Self::from_checked(value)),
+            Err(Failed) => Err(r.into_error()),
+        }
     }
 
     /// Text that a scanner has found to be one JSON value, without white space around it.

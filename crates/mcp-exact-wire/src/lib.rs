@@ -16,6 +16,8 @@
 //! | values of known types nested deeper than [`MAX_DEPTH`] | error `depth` |
 //! | a member twice in an object of a known type or a typed map | error `duplicate` |
 //! | the discriminant twice in an object that its union does not know | error `duplicate` |
+//! | a member of the envelope twice, also in a message of an unknown method and in a [`Look`] | error `duplicate` |
+//! | a lone surrogate in a method, also in a [`Look`] | error `surrogate` |
 //! | a member twice inside open JSON | comes back byte for byte |
 //! | a lone surrogate in a typed string or a member name of a typed object | error `surrogate` |
 //! | a lone surrogate inside open JSON | comes back byte for byte |

@@ -1,10 +1,13 @@
 //! A cheap look at a message: what it is, its id, its method and its raw parts, borrowed and without allocation.
 //!
-//! For routers and gateways that pass messages on. Checks that the text is JSON, and nothing of its meaning.
+//! For routers and gateways that pass messages on. Checks that the text is JSON and that every reader finds the same envelope
+//! in it, and nothing else of its meaning.
 
 use std::borrow::Cow;
 
 use crate::error::{DecodeError, Failed, Read};
+use crate::from_str;
+use crate::object::duplicate_at;
 use crate::reader::{Kind, Reader};
 use crate::view::JsonRef;
 
@@ -43,13 +46,42 @@ pub struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    /// Looks at a document. Of a member that is there twice the last one counts.
+    /// Looks at a document, as strictly as decoding reads its envelope.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the text is not JSON, when a member of the envelope is there twice, and when a method holds a
+    /// lone surrogate.
+    pub fn at(text: &'a str) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(text);
+        let mut look = Self::empty();
+        let looked = look.read(&mut r).and_then(|()| r.end());
+        looked.map_err(|Failed| r.into_error())?;
+        look.kind = look.judge(text, look.method.is_some());
+        Ok(look)
+    }
+
+    /// Looks at a document that does not decode, for the answer that it deserves. An id or a method that is there twice,
+    /// or cannot be decoded, is left out unless all readers find the same one.
     ///
     /// # Errors
     /// [`DecodeError`] when the text is not JSON.
-    pub fn at(text: &'a str) -> Result<Self, DecodeError> {
+    pub(crate) fn at_bad(text: &'a str) -> Result<Self, DecodeError> {
         let mut r = Reader::new(text);
-        let mut look = Self {
+        let mut look = Self::empty();
+        let mut ambiguous = Ambiguous::default();
+        let looked = look.read_bad(&mut r, &mut ambiguous);
+        looked
+            .and_then(|()| r.end())
+            .map_err(|Failed| r.into_error())?;
+        look.kind = look.judge(text, ambiguous.is_called);
+        look.id = look.id.filter(|_| !ambiguous.id);
+        let method = ambiguous.method.filter(|_| !ambiguous.methods_differ);
+        look.method = method.and_then(|method| JsonRef::from_checked(method).as_str());
+        Ok(look)
+    }
+
+    const fn empty() -> Self {
+        Self {
             kind: LookKind::Other,
             jsonrpc: None,
             id: None,
@@ -57,14 +89,40 @@ impl<'a> Look<'a> {
             params: None,
             result: None,
             error: None,
-        };
-        let looked = look.read(&mut r).and_then(|()| r.end());
-        looked.map_err(|Failed| r.into_error())?;
-        look.kind = look.judge(text);
-        Ok(look)
+        }
     }
 
     fn read(&mut self, r: &mut Reader<'a>) -> Read<()> {
+        if r.kind()? != Kind::Object {
+            return r.skip();
+        }
+        r.open_object()?;
+        let (mut first, mut is_called) = (true, false);
+        while let Some(name_at) = r.next_member(&mut first)? {
+            let name = r.name()?;
+            r.colon()?;
+            match &*name {
+                "method" => {
+                    if std::mem::replace(&mut is_called, true) {
+                        return Err(duplicate_at(r, name_at));
+                    }
+                    match r.kind()? {
+                        Kind::String => self.method = Some(r.str()?),
+                        _ => r.skip()?,
+                    }
+                }
+                "jsonrpc" => once(&mut self.jsonrpc, r, name_at)?,
+                "id" => once(&mut self.id, r, name_at)?,
+                "params" => once(&mut self.params, r, name_at)?,
+                "result" => once(&mut self.result, r, name_at)?,
+                "error" => once(&mut self.error, r, name_at)?,
+                _ => r.skip()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn read_bad(&mut self, r: &mut Reader<'a>, ambiguous: &mut Ambiguous<'a>) -> Read<()> {
         if r.kind()? != Kind::Object {
             return r.skip();
         }
@@ -73,32 +131,35 @@ impl<'a> Look<'a> {
         while r.next_member(&mut first)?.is_some() {
             let name = r.name()?;
             r.colon()?;
+            let value = r.raw()?;
             match &*name {
-                "method" if r.kind()? == Kind::String => self.method = Some(r.name()?),
-                "jsonrpc" => self.jsonrpc = Some(r.raw()?),
-                "id" => self.id = Some(r.raw()?),
-                "params" => self.params = Some(r.raw()?),
-                "result" => self.result = Some(r.raw()?),
-                "error" => self.error = Some(r.raw()?),
-                _ => r.skip()?,
+                "method" => ambiguous.add_method(value),
+                "id" => ambiguous.id |= self.id.replace(value).is_some_and(|id| id != value),
+                "jsonrpc" => self.jsonrpc = Some(value),
+                "params" => self.params = Some(value),
+                "result" => self.result = Some(value),
+                "error" => self.error = Some(value),
+                _ => {}
             }
         }
         Ok(())
     }
 
-    fn judge(&self, text: &str) -> LookKind {
-        match (&self.method, self.id) {
-            (Some(_), Some(_)) => LookKind::Request,
-            (Some(_), None) => LookKind::Notification,
+    fn judge(&self, text: &str, has_method: bool) -> LookKind {
+        match (has_method, self.id) {
+            (true, Some(_)) => LookKind::Request,
+            (true, None) => LookKind::Notification,
             _ if self.result.is_some() || self.error.is_some() => LookKind::Response,
             _ if text.trim_start().starts_with('[') => LookKind::Batch,
             _ => LookKind::Other,
         }
     }
 
-    /// Whether `jsonrpc` is `"2.0"`.
+    /// Returns true if `jsonrpc` is the string `2.0`, however it is spelt.
     pub fn version_is_right(&self) -> bool {
-        self.jsonrpc == Some("\"2.0\"")
+        let spelt = |text: &str| from_str::<String>(text).is_ok_and(|version| version == "2.0");
+        self.jsonrpc
+            .is_some_and(|text| text == "\"2.0\"" || spelt(text))
     }
 
     /// The text of `_meta` in the parameters or the result.
@@ -109,6 +170,35 @@ impl<'a> Look<'a> {
     /// The text of a member of `_meta`, such as `progressToken`.
     pub fn meta_member(&self, name: &str) -> Option<&'a str> {
         member(self.meta()?, name)
+    }
+}
+
+/// Takes the text of a member that may be there once.
+#[inline]
+fn once<'a>(place: &mut Option<&'a str>, r: &mut Reader<'a>, name_at: usize) -> Read<()> {
+    if place.is_some() {
+        return Err(duplicate_at(r, name_at));
+    }
+    *place = Some(r.raw()?);
+    Ok(())
+}
+
+/// What readers may read differently in a message that does not decode.
+#[derive(Default)]
+struct Ambiguous<'a> {
+    /// Whether two ids differ.
+    id: bool,
+    /// The text of the first method.
+    method: Option<&'a str>,
+    methods_differ: bool,
+    /// Whether one of the methods is a string.
+    is_called: bool,
+}
+
+impl<'a> Ambiguous<'a> {
+    fn add_method(&mut self, text: &'a str) {
+        self.methods_differ |= *self.method.get_or_insert(text) != text;
+        self.is_called |= text.starts_with('"');
     }
 }
 

@@ -266,12 +266,12 @@ impl MessageError {
         self.kind
     }
 
-    /// The id of the message, whenever it can be read.
+    /// The id of the message, whenever it can be read. A message with two different ids has none.
     pub fn id(&self) -> Option<&RequestId> {
         self.id.as_ref()
     }
 
-    /// The method of the message, whenever it can be read.
+    /// The method of the message, whenever it can be read. A message with two different methods has none.
     pub fn method(&self) -> Option<&str> {
         self.method.as_deref()
     }

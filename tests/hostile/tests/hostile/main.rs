@@ -15,6 +15,7 @@ mod message_integrity;
 mod messages;
 mod nesting;
 mod numbers;
+mod parser_differentials;
 mod size;
 mod surrogates;
 

@@ -1,0 +1,370 @@
+//! Classes of documents that JSON parsers read differently, with what this project does about each.
+//!
+//! Two programs on the way of a message that read it differently can be played off against each other: one checks what the
+//! other never executes. Where readers differ, decoding refuses, or open JSON keeps the text for the next reader to judge.
+//!
+//! | document | serde_json | Go `encoding/json` | Python `json` | JavaScript `JSON.parse` | here |
+//! |---|---|---|---|---|---|
+//! | a member twice | last one; error in a derived struct | last one; objects and maps are merged | last one | last one | error at typed levels; open JSON keeps both |
+//! | `METHOD` for `method` | another member | the same member, unless an exact match comes later | another member | another member | another member |
+//! | `"m\u0065thod"` for `"method"` | the same | the same | the same | the same | the same |
+//! | a lone surrogate, `"\ud800"` | error | U+FFFD | kept | kept | error in typed strings; open JSON keeps it |
+//! | bytes that are not UTF-8 | error | U+FFFD | error, but encoded surrogates are kept | depends on the decoder before it | error |
+//! | a byte order mark | error | error | skipped in bytes, error in text | error | error |
+//! | UTF-16 | error | error | detected in bytes | depends on the decoder before it | error |
+//! | `1e400` | error | error in a `float64` | infinity | infinity | kept |
+//! | `9007199254740993` | exact | rounded in an `any` | exact | rounded | kept |
+//! | `1.0` for the id `1` | another number | the same number in an `any` | equal | the same number | another id |
+//! | `-0` | the float -0.0 | the float -0 in an `any` | the integer 0 | -0 | kept |
+//! | `NaN`, `Infinity` | error | error | accepted | error | error |
+//! | 100,000 open brackets | error above 128 levels | error above 10,000 levels | `RecursionError` near 1,000 levels | accepted | kept in open JSON; error above 128 typed levels |
+//! | a second value behind the first | error | error; `Decoder` reads it next | error | error | error |
+//! | a raw control character in a string | error | error | error | error | error |
+//! | the key `$serde_json::private::RawValue` | its text becomes the value, with the feature `raw_value` | a member | a member | a member | a member; through serde's string-or-struct pattern its text, checked |
+
+use mcp_2025_06_18::{ClientMessage, ClientRequest, FromClient, FromServer, ServerMessage};
+use mcp_exact_wire::{
+    DecodeError, Direction, Json, JsonObject, Look, LookKind, Message, MessageError, RequestId,
+    decode_message, from_slice, from_str, to_line, to_string,
+};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, de};
+
+use super::{at, refused};
+
+fn message<D: Direction>(text: &str) -> Result<Message<D>, MessageError> {
+    decode_message::<D>(text.as_bytes(), &|_| Some("vendor/method"))
+}
+
+/// Kind and pointer of a decode error.
+fn cause(error: &DecodeError) -> (&'static str, String) {
+    (error.kind().name(), error.pointer().to_owned())
+}
+
+/// What a peer that keeps the last of several members reads.
+fn last_wins(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("serde_json takes it")
+}
+
+/// Expects decoding and the look to refuse a message for the same reason.
+#[track_caller]
+fn both_refuse(text: &str, expected: (&'static str, &str)) {
+    let expected = at(expected.0, expected.1);
+    let decoded = message::<FromClient>(text).map(|_| ()).expect_err(text);
+    assert_eq!(cause(decoded.decode_error()), expected, "decoding {text}");
+    let look = Look::at(text).map(|_| ()).expect_err(text);
+    assert_eq!(cause(&look), expected, "the look at {text}");
+}
+
+/// "The names within an object SHOULD be unique" (RFC 8259, section 4); most peers take the last one.
+#[test]
+fn duplicate_envelope_members_are_refused() {
+    for (again, pointer) in [
+        (r#""id":2"#, "/id"),
+        (r#""\u0069d":2"#, "/id"),
+        (r#""jsonrpc":"2.0""#, "/jsonrpc"),
+        (r#""method":"x/z""#, "/method"),
+        (r#""m\u0065thod":"x/z""#, "/method"),
+        (r#""params":{"name":"other"}"#, "/params"),
+        (r#""p\u0061rams":{"name":"other"}"#, "/params"),
+    ] {
+        for method in ["tools/call", "x/y"] {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"t"}},{again}}}"#
+            );
+            assert!(last_wins(&text).is_object());
+            both_refuse(&text, ("duplicate", pointer));
+        }
+    }
+}
+
+/// A notification of an unknown method is re-sent; the next reader must not find other parameters in it.
+#[test]
+fn duplicates_in_unknown_notifications_are_refused() {
+    both_refuse(
+        r#"{"jsonrpc":"2.0","method":"x/y","params":{"a":1},"params":{"a":2}}"#,
+        ("duplicate", "/params"),
+    );
+    both_refuse(
+        r#"{"jsonrpc":"2.0","method":"x/y","method":"x/z","params":{}}"#,
+        ("duplicate", "/method"),
+    );
+    let text = r#"{"jsonrpc":"2.0","method":"x/y","params":{"a":1},"params":{"a":2}}"#;
+    let newer = message::<mcp_2025_11_25::FromClient>(text).expect_err("of 2025-11-25");
+    assert_eq!(cause(newer.decode_error()), at("duplicate", "/params"));
+    assert_eq!(
+        refused::<ClientRequest>(r#"{"method":"x/y","params":{},"params":{"a":1}}"#),
+        at("duplicate", "/params"),
+        "also outside of a message"
+    );
+}
+
+/// A response whose result or error is there twice would be read as two responses.
+#[test]
+fn duplicate_results_and_errors_are_refused() {
+    for (text, pointer) in [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{"a":1}}"#,
+            "/result",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{},"id":2}"#, "/id"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""},"error":{"code":2,"message":""}}"#,
+            "/error",
+        ),
+    ] {
+        both_refuse(text, ("duplicate", pointer));
+    }
+}
+
+/// Members that the envelope does not know are no business of the look; decoding refuses them at typed levels.
+#[test]
+fn duplicate_unknown_members_pass_the_look() {
+    let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping","x":1,"x":2}"#;
+    assert!(Look::at(text).is_ok());
+    let error = message::<FromClient>(text).expect_err("a typed level");
+    assert_eq!(cause(error.decode_error()), at("duplicate", "/x"));
+}
+
+/// The id of an error answer is that of the request; of two different ones neither is (JSON-RPC 2.0, section 5).
+#[test]
+fn ambiguous_ids_answer_nothing() {
+    let same = r#"{"jsonrpc":"2.0","id":5,"method":"ping","id":5}"#;
+    let error = message::<FromClient>(same).expect_err("twice");
+    assert_eq!(error.id(), Some(&RequestId::from(5)));
+    let different = r#"{"jsonrpc":"2.0","id":5,"method":"ping","id":6}"#;
+    let error = message::<FromClient>(different).expect_err("twice");
+    assert_eq!(error.id(), None);
+    assert_eq!(cause(error.decode_error()), at("duplicate", "/id"));
+}
+
+/// The same holds for the method that an error names.
+#[test]
+fn ambiguous_methods_are_not_named() {
+    let text = r#"{"jsonrpc":"2.0","id":5,"method":"ping","method":"tools/list"}"#;
+    let error = message::<FromClient>(text).expect_err("twice");
+    assert_eq!((error.id(), error.method()), (Some(&5.into()), None));
+}
+
+/// Go matches names without regard to case; here `Method` is an unknown member, which stays as it is.
+#[test]
+fn names_match_exactly() {
+    let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}"#;
+    let look = Look::at(text).expect("JSON");
+    assert_eq!(look.method.as_deref(), Some("ping"));
+    assert_eq!(
+        to_string(&message::<FromClient>(text).expect("a ping")),
+        text
+    );
+    assert_eq!(
+        refused::<ClientRequest>(r#"{"Method":"ping"}"#),
+        at("required", "")
+    );
+}
+
+/// A lone surrogate is no Unicode scalar value; readers that replace it by U+FFFD find another method.
+#[test]
+fn lone_surrogates_are_not_replaced() {
+    for lone in [r"\ud800", r"\udc00", r"x\/\udbff", r"\ud800\u0041"] {
+        both_refuse(
+            &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{lone}"}}"#),
+            ("surrogate", "/method"),
+        );
+        both_refuse(
+            &format!(r#"{{"jsonrpc":"2.0","method":"{lone}","params":{{}}}}"#),
+            ("surrogate", "/method"),
+        );
+    }
+    let replacement = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\u{fffd}\"}";
+    let look = Look::at(replacement).expect("U+FFFD is a character");
+    assert_eq!(look.method.as_deref(), Some("\u{fffd}"));
+    assert!(message::<FromClient>(replacement).is_ok());
+}
+
+/// "jsonrpc: A String specifying the version of the JSON-RPC protocol. MUST be exactly "2.0"": the string, not its spelling.
+#[test]
+fn escaped_versions_are_the_version() {
+    for version in [r"2.\u0030", r"\u0032.0", r"2\u002E0"] {
+        let text =
+            format!(r#"{{"jsonrpc":"{version}","id":1,"method":"tools/call","params":{{}}}}"#);
+        let look = Look::at(&text).expect("JSON");
+        assert!(look.version_is_right(), "{text}");
+        let error = message::<FromClient>(&text).expect_err("no name");
+        assert_eq!(error.code(), Some(-32602), "the envelope is right: {text}");
+        let ping = format!(r#"{{"jsonrpc":"{version}","id":1,"method":"ping"}}"#);
+        assert!(message::<FromClient>(&ping).is_ok(), "{ping}");
+    }
+    for version in [r#""2.""#, r#""2.\u0031""#, "2.0", r#""\ud800""#, "null"] {
+        let text = format!(r#"{{"jsonrpc":{version},"id":1,"method":"ping"}}"#);
+        assert!(!Look::at(&text).expect("JSON").version_is_right(), "{text}");
+        assert!(message::<FromClient>(&text).is_err(), "{text}");
+    }
+}
+
+/// Numbers stay text: peers that compare them as `f64` must not find that two ids are one.
+#[test]
+fn numbers_are_not_rounded() {
+    for id in [
+        "9007199254740993",
+        "1.0",
+        "-0",
+        "100000000000000000000000000000",
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        let ClientMessage::Request(request) = message(&text).expect("a ping") else {
+            panic!("{text} is a request");
+        };
+        assert_eq!(request.id.to_string(), id);
+    }
+    assert_ne!(from_str::<RequestId>("1"), from_str::<RequestId>("1.0"));
+    assert!(serde_json::from_str::<serde_json::Value>("1e400").is_err());
+    assert_eq!(from_str::<Json>("1e400").expect("JSON").text(), "1e400");
+}
+
+/// What other parsers take for JSON and RFC 8259 does not.
+#[test]
+fn extensions_of_json_are_refused() {
+    for text in [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "01",
+        "+1",
+        ".5",
+        "1.",
+        "0x1",
+        "[1,]",
+        "{\"a\":1,}",
+        "{a:1}",
+        "'a'",
+        "/**/1",
+        "1 2",
+        "{} {}",
+        "\"\t\"",
+        "\"\u{0}\"",
+        "\u{feff}1",
+        "\u{a0}1",
+        "1\u{2028}",
+        "True",
+        "",
+    ] {
+        assert_eq!(refused::<Json>(text).0, "syntax", "{text:?}");
+        assert!(
+            serde_json::from_str::<serde_json::Value>(text).is_err(),
+            "{text:?}"
+        );
+    }
+    for bytes in [
+        &b"\"\xff\""[..],
+        b"\"\xed\xa0\x80\"",
+        b"\"\xc0\x80\"",
+        b"\xff\xfe1\0",
+    ] {
+        assert_eq!(refused::<Json>(bytes), at("utf8", ""));
+    }
+}
+
+/// serde's string-or-struct pattern: a visitor that hands a map on as a deserializer of its own.
+struct StringOrStruct<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for StringOrStruct<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Either<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
+            type Value = StringOrStruct<T>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string or a struct")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                T::deserialize(de::value::StrDeserializer::new(text)).map(StringOrStruct)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(StringOrStruct)
+            }
+        }
+        d.deserialize_any(Either(std::marker::PhantomData))
+    }
+}
+
+const RAW: &str = "$serde_json::private::RawValue";
+
+fn smuggle<'de, T: Deserialize<'de>>(document: &'de str) -> serde_json::Result<T> {
+    serde_json::from_str::<StringOrStruct<T>>(document).map(|StringOrStruct(value)| value)
+}
+
+/// The text under serde_json's private key comes from the document; what is no JSON value never becomes [`Json`].
+#[test]
+fn smuggled_raw_text_is_checked() {
+    let second = r#"1}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}"#;
+    for text in [second, "", " ", "1,2", r#"1]}"#, r#"\"a"#, "nul", r"1\n2"] {
+        let document = format!(r#"{{"{RAW}":"{text}"}}"#);
+        assert!(smuggle::<Json>(&document).is_err(), "{document}");
+        assert!(smuggle::<JsonObject>(&document).is_err(), "{document}");
+        assert!(smuggle::<ClientRequest>(&document).is_err(), "{document}");
+    }
+    // serde_json treats the key in the same way wherever it has its feature `raw_value`.
+    let one: Json = smuggle(&format!(r#"{{"{RAW}":" [1]\n"}}"#)).expect("one JSON value");
+    assert_eq!(one.text(), "[1]");
+    let direct: Json = serde_json::from_str(&format!(r#"{{"{RAW}":"[1]"}}"#)).expect("a member");
+    assert_eq!(direct.text(), format!(r#"{{"{RAW}":"[1]"}}"#));
+}
+
+/// The same through the serialiser: text that claims to be raw is checked before it is JSON.
+#[test]
+fn serialized_raw_text_is_checked() {
+    struct Liar;
+    impl serde::Serialize for Liar {
+        fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+            use serde::ser::SerializeStruct as _;
+            let mut raw = s.serialize_struct(RAW, 1)?;
+            raw.serialize_field(RAW, "1}\n{\"a\":2")?;
+            raw.end()
+        }
+    }
+    assert!(Json::from_serialize(&Liar).is_err());
+    assert_eq!(Json::from_serialize(&[1]).expect("an array").text(), "[1]");
+}
+
+/// What a message is does not depend on the order of its members or on how they are spelt.
+#[test]
+fn look_and_decoding_agree_on_kinds() {
+    for (text, kind) in [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"x/y"}"#,
+            LookKind::Request,
+        ),
+        (
+            r#"{"m\u0065thod":"x/y","jsonrpc":"2.\u0030","\u0069d":"a"}"#,
+            LookKind::Request,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"x/y"}"#,
+            LookKind::Notification,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            LookKind::Response,
+        ),
+        (
+            r#"{"error":{"code":1,"message":""},"id":1,"jsonrpc":"2.0"}"#,
+            LookKind::Response,
+        ),
+    ] {
+        assert_eq!(Look::at(text).expect("JSON").kind, kind, "{text}");
+        let decoded: ServerMessage = message::<FromServer>(text).expect(text);
+        let found = match decoded {
+            Message::Request(_) => LookKind::Request,
+            Message::Notification(_) => LookKind::Notification,
+            Message::Result(_) | Message::Error(_) => LookKind::Response,
+        };
+        assert_eq!(found, kind, "{text}");
+    }
+}
+
+/// A line holds one message, whatever open JSON holds.
+#[test]
+fn lines_hold_one_message() {
+    let open: Json = from_slice(b"{\"a\":\r\n1}").expect("JSON");
+    assert_eq!(to_line(&open), b"{\"a\":  1}");
+}
