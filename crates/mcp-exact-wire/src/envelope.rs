@@ -34,7 +34,6 @@ impl Reader<'_> {
             resumed: true,
             id,
             version,
-            ..Envelope::default()
         };
     }
 
