@@ -11,6 +11,7 @@ pub mod diff;
 pub mod history;
 pub mod index;
 pub mod interop;
+pub mod miri;
 pub mod origin;
 pub mod review;
 pub mod schema;

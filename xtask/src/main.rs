@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
-use xtask::{add, codegen, diff, history, interop, schema, test, watch, workspace_root};
+use xtask::{add, codegen, diff, history, interop, miri, schema, test, watch, workspace_root};
 
 /// The commands that build this workspace.
 #[derive(Parser)]
@@ -33,6 +33,8 @@ enum Task {
     Diff(diff::Arguments),
     /// Run the stdio examples against the official SDKs, in both directions.
     Interop(interop::Arguments),
+    /// Interpret the tests of unsafe code with Miri, which finds undefined behaviour; needs the nightly toolchain.
+    Miri,
     /// Bring or check the official schemas.
     Schema {
         #[command(subcommand)]
@@ -147,6 +149,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Codegen { check } => codegen::run(&root, check),
         Task::Diff(arguments) => diff::run(&root, &arguments),
         Task::Interop(arguments) => interop::run(&root, &arguments),
+        Task::Miri => miri::run(&root),
         Task::Schema {
             action: SchemaAction::Add(arguments),
         } => add::add(&root, &arguments),

@@ -480,3 +480,31 @@ fn explain<'m, D: Direction>(
         error: Box::new(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::utf8;
+    use crate::thinned;
+
+    /// ASCII takes a shorter way: it has to end where the standard library says that UTF-8 does.
+    #[test]
+    fn bytes_are_text_as_they_are_utf8() {
+        for place in (0..100).step_by(thinned(11)) {
+            for other in [
+                &b"x"[..],
+                b"\x7f",
+                b"\xc3\xa9",
+                b"\x80",
+                b"\xff",
+                b"\xed\xa0\x80",
+            ] {
+                let bytes = [&b"a".repeat(place)[..], other, b"b"].concat();
+                assert_eq!(
+                    utf8(&bytes).ok(),
+                    std::str::from_utf8(&bytes).ok(),
+                    "{bytes:?}"
+                );
+            }
+        }
+    }
+}

@@ -168,6 +168,7 @@ fn run(
 mod tests {
     use super::*;
     use crate::text::append;
+    use crate::thinned;
 
     /// What RFC 8259 says, byte by byte.
     fn expected(bytes: &[u8]) -> Vec<u8> {
@@ -224,8 +225,8 @@ mod tests {
         let length = 2 * BLOCK + 21;
         for among in [b"x", &b"\"x\n"[..], b"\xc3\xa9", b"\x01"] {
             let text: Vec<u8> = among.iter().copied().cycle().take(length).collect();
-            for b in 0..=u8::MAX {
-                for place in 0..length {
+            for b in (0..=u8::MAX).step_by(thinned(67)) {
+                for place in (0..length).step_by(thinned(29)) {
                     let mut text = text.clone();
                     text[place] = b;
                     check(&text);
@@ -237,9 +238,9 @@ mod tests {
     #[test]
     fn every_kind_at_every_place_of_every_length() {
         let kinds = b"\x00\x07\x08\t\n\x0b\x0c\r\x0e\x10\x1f !\"#[\\]\x7f\x80\xa2\xdc\xff";
-        for length in 0..=2 * BLOCK {
-            for place in 0..length {
-                for &b in kinds {
+        for length in (0..=2 * BLOCK).step_by(thinned(31)) {
+            for place in (0..length).step_by(thinned(19)) {
+                for &b in kinds.iter().step_by(thinned(5)) {
                     let mut text = vec![b'x'; length];
                     text[place] = b;
                     check(&text);
@@ -250,21 +251,21 @@ mod tests {
 
     #[test]
     fn every_length_in_every_density() {
-        for length in 0..=200 {
+        for length in (0..=200).step_by(thinned(13)) {
             for share in [0, 1, 8, 40, 128, 240] {
-                for seed in 0..8 {
+                for seed in (0..8).step_by(thinned(8)) {
                     check(&bytes(length as u32 * 8 + seed, length, share));
                 }
             }
         }
         for share in [0, 1, 8, 40, 240] {
-            check(&bytes(7, 100_000, share));
+            check(&bytes(7, 100_000 / thinned(50), share));
         }
     }
 
     #[test]
     fn what_becomes_six_times_as_long_finds_room() {
-        for length in [63, 64, 65, 1_000, 100_000] {
+        for length in [63, 64, 65, 1_000, 100_000 / thinned(50)] {
             check(&vec![1; length]);
             check(&[vec![b'x'; length], vec![1; length]].concat());
         }
@@ -274,7 +275,7 @@ mod tests {
     fn a_long_string_does_not_double_its_buffer() {
         for share in [0, 1, 10, 40, 120] {
             let mut out = Vec::new();
-            append(&bytes(3, 1_000_000, share), &mut out);
+            append(&bytes(3, 1_000_000 / thinned(200), share), &mut out);
             let spare = out.capacity() - out.len();
             assert!(spare < out.len() / 4, "{spare} beside {}", out.len());
         }

@@ -115,3 +115,10 @@ pub use validate::{
 };
 pub use view::{JsonRef, ObjectRef, ObjectWith};
 pub use writer::Writer;
+
+/// How many cases exhaustive unit tests go on by: all of them, or one of `every` under Miri, which is slower by two orders
+/// of magnitude and looks at how memory is used, not at what comes out.
+#[cfg(test)]
+const fn thinned(every: usize) -> usize {
+    if cfg!(miri) { every } else { 1 }
+}

@@ -205,3 +205,27 @@ pub(crate) fn unescape_lossy(inside: &str) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{from_str, thinned, to_string};
+
+    /// Strings come back from what is written of them, wherever escape sequences and block borders fall.
+    #[test]
+    fn strings_come_back_at_every_length() {
+        for among in ["x", "\n", "é", "\"\\", "\u{1}", "😀"] {
+            for length in (0..300).step_by(thinned(17)) {
+                let text = format!("{}{among}{}", "x".repeat(length), among.repeat(length % 70));
+                let written = to_string(&text);
+                assert_eq!(
+                    from_str::<String>(&written).as_ref(),
+                    Ok(&text),
+                    "{written}"
+                );
+                // As a part of a document, so that something stands behind it.
+                let list = vec![text.clone(), text];
+                assert_eq!(from_str::<Vec<String>>(&to_string(&list)), Ok(list));
+            }
+        }
+    }
+}

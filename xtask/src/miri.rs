@@ -1,0 +1,109 @@
+//! `cargo xtask miri`: the unit tests of the modules of `mcp-exact-wire` that hold unsafe code, and of what they work
+//! with, under Miri.
+//!
+//! Takes the nightly toolchain with its components `miri` and `rust-src`. Runs the tests twice: as on an x86-64 processor
+//! with byte shuffles, and as on a big-endian one for which neither this project nor memchr has vector code.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// Modules with unsafe code, and those that give them their input or replace them elsewhere.
+const MODULES: &[&str] = &[
+    "block::",
+    "decode::",
+    "escape::",
+    "expand::",
+    "leap::",
+    "unescape::",
+];
+
+/// One run: the target that is interpreted, and what its processor can do beside what all of them can.
+struct Run {
+    target: &'static str,
+    features: &'static str,
+}
+
+const RUNS: &[Run] = &[
+    Run {
+        target: "x86_64-unknown-linux-gnu",
+        features: "+ssse3,+popcnt",
+    },
+    Run {
+        target: "s390x-unknown-linux-gnu",
+        features: "",
+    },
+];
+
+/// Runs the tests under Miri in `root`.
+pub fn run(root: &Path) -> anyhow::Result<()> {
+    for run in RUNS {
+        let line = line(run);
+        println!("running: rustup {}", line.join(" "));
+        let mut command = Command::new("rustup");
+        command.args(&line).current_dir(root);
+        if !run.features.is_empty() {
+            command.env("RUSTFLAGS", format!("-C target-feature={}", run.features));
+        }
+        let status = command
+            .status()
+            .context("cannot start rustup; install it from https://rustup.rs")?;
+        if !status.success() {
+            bail!(
+                "Miri failed for {} ({status}); without Miri, run `rustup toolchain install nightly --component miri \
+                 --component rust-src`",
+                run.target
+            );
+        }
+    }
+    Ok(())
+}
+
+fn line(run: &Run) -> Vec<String> {
+    let fixed = ["run", "nightly", "cargo", "miri", "test", "--locked"];
+    let what = [
+        "-p",
+        "mcp-exact-wire",
+        "--lib",
+        "--target",
+        run.target,
+        "--",
+    ];
+    let words = fixed.iter().chain(&what).chain(MODULES);
+    words.map(|&word| word.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_portable_path_is_interpreted_too() {
+        let targets: Vec<&str> = RUNS.iter().map(|run| run.target).collect();
+        assert!(targets.iter().any(|target| target.starts_with("x86_64")));
+        assert!(targets.iter().any(|target| !target.starts_with("x86_64")));
+    }
+
+    /// A module that gets unsafe code has to be among those whose tests Miri runs; only `scan` has no tests of its own, and
+    /// is called by all others.
+    #[test]
+    fn modules_with_unsafe_code_are_tested() {
+        let sources = crate::workspace_root().join("crates/mcp-exact-wire/src");
+        let mut found = Vec::new();
+        for file in std::fs::read_dir(sources).expect("the sources are there") {
+            let path = file.expect("an entry").path();
+            let text = std::fs::read_to_string(&path).expect("text");
+            if text.contains("unsafe {") {
+                let name = path
+                    .file_stem()
+                    .map(|name| name.to_string_lossy().into_owned());
+                found.extend(name);
+            }
+        }
+        assert!(found.len() > 3, "{found:?}");
+        for name in found.iter().filter(|name| *name != "scan") {
+            assert!(MODULES.contains(&&*format!("{name}::")), "{name}");
+        }
+    }
+}
