@@ -88,11 +88,21 @@ fn without_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
         bytes = &bytes[taken..];
         if taken == 0 {
             let escape = &ESCAPES[usize::from(b)];
+            // And for the quote behind.
+            make_room(bytes.len(), bytes.len() + LONGEST, out);
             out.extend_from_slice(&escape.text[..escape.length]);
             let (plain, rest) = bytes.split_at(plain_end(bytes, 1));
             out.extend_from_slice(&plain[1..]);
             bytes = rest;
         }
+    }
+}
+
+/// Makes room for `least` bytes and, when there is none, for the `rest` of the string: not twice the room, as a vector
+/// would take.
+fn make_room(rest: usize, least: usize, out: &mut Vec<u8>) {
+    if out.capacity() - out.len() < least {
+        out.reserve_exact(room(rest).max(least).max(out.len() / 8));
     }
 }
 
@@ -104,7 +114,9 @@ fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     let piece = bytes.get(..PIECE + BLOCK).unwrap_or(bytes);
     let before = out.len();
     // Most characters stay one. Where there is too little room for more whole blocks, the next piece goes on.
-    out.resize(before + piece.len() + piece.len() / 8 + ROOM, 0);
+    let most = piece.len() + piece.len() / 8 + ROOM;
+    make_room(bytes.len(), most, out);
+    out.resize(before + most, 0);
     let (taken, written) = escape_blocks(piece, &mut out[before..]);
     out.truncate(before + written);
     taken
