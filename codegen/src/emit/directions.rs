@@ -18,7 +18,53 @@ pub fn emit(cx: &Context<'_>) -> TokenStream {
     let ids = has_envelope_in_types(cx.ir)
         .then(|| ["ClientRequest", "ServerRequest"].map(|name| identified(cx.ir, name)));
     let ids = ids.into_iter().flatten();
-    quote!(#client #server #client_results #server_results #(#ids)*)
+    let called = ["Client", "Server"].into_iter().flat_map(|side| {
+        ["Request", "Notification"].map(|kind| called(cx.ir, &format!("{side}{kind}")))
+    });
+    quote!(#client #server #client_results #server_results #(#ids)* #(#called)*)
+}
+
+/// The method of a message: of one definition, or of each variant of a union.
+fn called(ir: &Ir, name: &str) -> TokenStream {
+    let method_of = |definition: &str| {
+        let mut methods = ir.methods.iter();
+        let found = methods.find(|method| method.definition == definition);
+        found.map(|method| &method.method)
+    };
+    let body = match ir.get(name).map(|definition| &definition.shape) {
+        Some(Shape::Union(union)) => {
+            let arms: Option<Vec<_>> = union
+                .variants
+                .iter()
+                .map(|variant| {
+                    let Type::Ref { name, .. } = &variant.value else {
+                        return None;
+                    };
+                    let (variant, method) = (ident(&variant.name), method_of(name)?);
+                    Some(quote!(Self::#variant(_) => #method,))
+                })
+                .collect();
+            let Some(arms) = arms else {
+                return TokenStream::new();
+            };
+            let unknown = union
+                .open_tag()
+                .is_some()
+                .then(|| quote!(Self::Unrecognized(message) => message.tag(),));
+            quote!(match self { #(#arms)* #unknown })
+        }
+        _ => match method_of(name) {
+            Some(method) => quote!(#method),
+            None => return TokenStream::new(),
+        },
+    };
+    let name = ident(name);
+    quote! {
+        impl mcp_exact_wire::Called for #name {
+            #[inline]
+            fn method(&self) -> &str { #body }
+        }
+    }
 }
 
 /// Returns true if the definition of a request or notification holds `jsonrpc`.

@@ -12,6 +12,7 @@ use crate::load::Revision;
 
 /// What the front page re-exports of the runtime; no definition may have one of these names.
 pub const REEXPORTED: &[&str] = &[
+    "Called",
     "decode_frame",
     "decode_message",
     "encode_into",
@@ -24,6 +25,7 @@ pub const REEXPORTED: &[&str] = &[
     "Message",
     "MessageError",
     "MessageErrorKind",
+    "MessageKind",
     "ResultMessage",
     "WithId",
     "from_str",
@@ -34,7 +36,10 @@ pub const REEXPORTED: &[&str] = &[
     "Decode",
     "DecodeError",
     "DecodeErrorKind",
+    "DecodeParams",
+    "Direction",
     "Encode",
+    "EncodeParams",
     "Extra",
     "Integer",
     "Json",
@@ -42,6 +47,7 @@ pub const REEXPORTED: &[&str] = &[
     "KnownMember",
     "Map",
     "Never",
+    "NotAnObject",
     "Notification as NotificationMethod",
     "Nullable",
     "Number",

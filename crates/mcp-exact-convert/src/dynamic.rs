@@ -6,26 +6,13 @@
 use std::borrow::Cow;
 
 use mcp_exact_revisions::Side;
-use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, from_str};
+use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, MessageKind, from_str};
 
 use crate::generated::{KnownRevision, REVISIONS};
 use crate::loss::{Refused, Severity};
 use crate::rows::{EdgeRow, MethodIn, MethodRow, RevisionRow, TypeRow};
 use crate::step::Step;
 use crate::{Context, LossKind, error};
-
-/// What a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MessageKind {
-    /// A request; its text is that of `params`.
-    Request,
-    /// A result; its text is that of `result`, and its method that of the request that it answers.
-    Result,
-    /// A notification; its text is that of `params`.
-    Notification,
-    /// An error; its text is that of `error`, and its method that of the request that it answers.
-    Error,
-}
 
 /// Who sends a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,7 +35,8 @@ impl From<Role> for Side {
 /// Which part of which message a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Root<'m> {
-    /// What the message is.
+    /// Kind of the message. The text is that of `params` for requests and notifications, that of `result` for results, and
+    /// that of `error` for errors.
     pub kind: MessageKind,
     /// The method; of a result or an error, that of the request that it answers.
     pub method: &'m str,

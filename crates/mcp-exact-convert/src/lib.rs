@@ -54,11 +54,12 @@ mod rows;
 mod step;
 
 pub use context::{Context, Newer};
-pub use dynamic::{MessageKind, Role, Root, check, check_type, convert, convert_type, counterpart};
+pub use dynamic::{Role, Root, check, check_type, convert, convert_type, counterpart};
 pub use error::convert_error;
 pub use generated::KnownRevision;
 pub use loss::{Loss, LossKind, Refused};
 pub use mcp_exact_revisions::Lifecycle;
+pub use mcp_exact_wire::MessageKind;
 pub use revision::{Home, MethodInfo, UnknownRevision};
 
 /// A type that can be converted to a type of another revision.

@@ -12,7 +12,7 @@ use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::validate::{Path, Validate, ViolationKind, Violations};
 use crate::writer::Writer;
-use crate::{Json, JsonObject, Number, from_str};
+use crate::{Json, JsonObject, NotAnObject, Number, from_str};
 
 /// What the protocol's schema says of a document of this kind.
 pub trait DocumentView: Decode + Encode {
@@ -107,14 +107,10 @@ impl<V: DocumentView> From<V> for Document<V> {
 }
 
 impl<V> TryFrom<serde_json::Value> for Document<V> {
-    type Error = serde_json::Value;
+    type Error = NotAnObject;
 
-    /// Gives the value back when it is not an object.
-    fn try_from(value: serde_json::Value) -> Result<Self, serde_json::Value> {
-        match value {
-            serde_json::Value::Object(map) => Ok(Self::from(JsonObject::from(map))),
-            other => Err(other),
-        }
+    fn try_from(value: serde_json::Value) -> Result<Self, NotAnObject> {
+        JsonObject::try_from(value).map(Self::from)
     }
 }
 

@@ -260,6 +260,49 @@ impl TryFrom<Json> for JsonObject {
     }
 }
 
+/// A JSON value that is no object where one is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAnObject(Kind);
+
+impl NotAnObject {
+    /// The kind of the value.
+    pub fn kind(self) -> Kind {
+        self.0
+    }
+}
+
+impl fmt::Display for NotAnObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.0 {
+            Kind::Null => "null",
+            Kind::Boolean => "a boolean",
+            Kind::Number => "a number",
+            Kind::String => "a string",
+            Kind::Array => "an array",
+            Kind::Object => "an object of another kind",
+        };
+        write!(f, "expected a JSON object and found {kind}; give an object")
+    }
+}
+
+impl std::error::Error for NotAnObject {}
+
+impl TryFrom<serde_json::Value> for JsonObject {
+    type Error = NotAnObject;
+
+    fn try_from(value: serde_json::Value) -> Result<Self, NotAnObject> {
+        let kind = match value {
+            serde_json::Value::Object(map) => return Ok(map.into()),
+            serde_json::Value::Null => Kind::Null,
+            serde_json::Value::Bool(_) => Kind::Boolean,
+            serde_json::Value::Number(_) => Kind::Number,
+            serde_json::Value::String(_) => Kind::String,
+            serde_json::Value::Array(_) => Kind::Array,
+        };
+        Err(NotAnObject(kind))
+    }
+}
+
 impl From<serde_json::Map<String, serde_json::Value>> for JsonObject {
     fn from(map: serde_json::Map<String, serde_json::Value>) -> Self {
         Self(serde_json::Value::Object(map).into())
@@ -339,6 +382,23 @@ mod tests {
         check_insert(r#"{"\u0061":1}"#, "a", r#"{"\u0061":true}"#);
         check_insert(r#"{"a":1,"a":2}"#, "a", r#"{"a":true,"a":true}"#);
         check_insert(r#"{"b":1}"#, "a\n", r#"{"b":1,"a\n":true}"#);
+    }
+
+    #[test]
+    fn values_that_are_objects_become_objects() {
+        let value = serde_json::json!({"a": [1, null]});
+        let object = JsonObject::try_from(value).expect("it is an object");
+        assert_eq!(object.text(), r#"{"a":[1,null]}"#);
+        for (value, words) in [
+            (serde_json::json!(null), "null"),
+            (serde_json::json!(true), "a boolean"),
+            (serde_json::json!(1), "a number"),
+            (serde_json::json!("{}"), "a string"),
+            (serde_json::json!([{}]), "an array"),
+        ] {
+            let error = JsonObject::try_from(value).expect_err("it is no object");
+            assert!(error.to_string().contains(words), "{error}");
+        }
     }
 
     #[test]

@@ -86,14 +86,14 @@ pub use error::{DecodeError, DecodeErrorKind, Failed, Read};
 pub use extra::{Extra, KnownMember, Members};
 pub use format::Format;
 pub use id::{ProgressToken, RequestId};
-pub use json::{Json, JsonObject};
+pub use json::{Json, JsonObject, NotAnObject};
 #[cfg(feature = "schemars1")]
 pub use json_schema::{JsonSchemaType, JsonSchemas};
 pub use look::{Look, LookKind};
 pub use map::Map;
 pub use message::{
-    DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Identified, Message, MessageError,
-    MessageErrorKind, ResultMessage, WithId,
+    Called, DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Identified, Message,
+    MessageError, MessageErrorKind, MessageKind, ResultMessage, WithId,
 };
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};

@@ -41,6 +41,18 @@ pub trait Identified {
     fn request_id(&self) -> Option<RequestId>;
 }
 
+/// A request or a notification that knows its method.
+pub trait Called {
+    /// Returns the method, also of a message that the revision does not define.
+    fn method(&self) -> &str;
+}
+
+impl<Q: Called> Called for WithId<Q> {
+    fn method(&self) -> &str {
+        self.request.method()
+    }
+}
+
 /// Results that are decoded by the request that they answer.
 pub trait DecodeResult: Sized {
     /// Reads the result of a request of `method`; of a method that the revision does not define, as an open result.
@@ -121,6 +133,55 @@ pub enum Message<D: Direction> {
     Result(ResultMessage<D::Result>),
     /// The error that answers a request of the other side.
     Error(ErrorMessage),
+}
+
+/// The four kinds of messages (JSON-RPC 2.0, sections 4 and 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MessageKind {
+    /// A request, which is answered.
+    Request,
+    /// A notification, which is not.
+    Notification,
+    /// The result of a request.
+    Result,
+    /// The error that answers a request.
+    Error,
+}
+
+impl<D: Direction> Message<D> {
+    /// Returns the kind of the message.
+    pub fn kind(&self) -> MessageKind {
+        match self {
+            Self::Request(_) => MessageKind::Request,
+            Self::Notification(_) => MessageKind::Notification,
+            Self::Result(_) => MessageKind::Result,
+            Self::Error(_) => MessageKind::Error,
+        }
+    }
+
+    /// Returns the id of a request, or of the request that a result or an error answers. Notifications have none, nor has an
+    /// error whose sender could not read the id.
+    pub fn id(&self) -> Option<RequestId> {
+        match self {
+            Self::Request(request) => request.request_id(),
+            Self::Notification(_) => None,
+            Self::Result(result) => Some(result.id.clone()),
+            Self::Error(error) => error.id.as_ref().and_then(Nullable::as_value).cloned(),
+        }
+    }
+
+    /// Returns the method of a request or a notification.
+    pub fn method(&self) -> Option<&str>
+    where
+        D::Request: Called,
+        D::Notification: Called,
+    {
+        match self {
+            Self::Request(request) => Some(request.method()),
+            Self::Notification(notification) => Some(notification.method()),
+            Self::Result(_) | Self::Error(_) => None,
+        }
+    }
 }
 
 /// A result and the id of the request that it answers.

@@ -309,6 +309,12 @@ impl crate::Validate for Never {
     }
 }
 
+impl crate::Called for Never {
+    fn method(&self) -> &str {
+        match *self {}
+    }
+}
+
 impl crate::Identified for Never {
     fn request_id(&self) -> Option<crate::RequestId> {
         match *self {}

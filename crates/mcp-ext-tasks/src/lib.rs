@@ -18,10 +18,11 @@ pub use generated::*;
 
 #[rustfmt::skip]
 pub use mcp_exact_wire::{
-    decode_frame, decode_message, encode_into, from_slice, ErrorMessage, ErrorObject,
-    Frame, Look, LookKind, Message, MessageError, MessageErrorKind, ResultMessage,
-    WithId, from_str, to_line, to_string, to_vec, to_writer, Decode, DecodeError,
-    DecodeErrorKind, Encode, Extra, Integer, Json, JsonObject, KnownMember, Map, Never,
+    Called, decode_frame, decode_message, encode_into, from_slice, ErrorMessage,
+    ErrorObject, Frame, Look, LookKind, Message, MessageError, MessageErrorKind,
+    MessageKind, ResultMessage, WithId, from_str, to_line, to_string, to_vec, to_writer,
+    Decode, DecodeError, DecodeErrorKind, DecodeParams, Direction, Encode, EncodeParams,
+    Extra, Integer, Json, JsonObject, KnownMember, Map, Never, NotAnObject,
     Notification as NotificationMethod, Nullable, Number, Request as RequestMethod,
     Revision, RevisionTypes, UnknownName, UnknownVariant, Validate, Violation,
     ViolationKind, Violations,

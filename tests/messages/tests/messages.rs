@@ -153,6 +153,74 @@ fn unknown_methods_are_recognisable_and_come_back() {
     assert_eq!(to_string(&message), text);
 }
 
+/// What a log of both directions prints of each message.
+#[test]
+fn messages_name_kind_method_and_id() {
+    fn described<D: Direction>(text: &str) -> (mcp::MessageKind, Option<String>, Option<String>)
+    where
+        D::Request: mcp::Called,
+        D::Notification: mcp::Called,
+    {
+        let message: Message<D> = decode_message(text.as_bytes(), &answers).expect(text);
+        let id = message.id().map(|id| id.to_string());
+        (message.kind(), message.method().map(str::to_owned), id)
+    }
+    use mcp::MessageKind::{Error, Notification, Request, Result};
+    for (text, kind, method, id) in [
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#,
+            Request,
+            Some("ping"),
+            Some("7"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"a","method":"x/y"}"#,
+            Request,
+            Some("x/y"),
+            Some("a"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+            Notification,
+            Some("notifications/cancelled"),
+            None,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"x/z"}"#,
+            Notification,
+            Some("x/z"),
+            None,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":3,"result":{}}"#,
+            Result,
+            None,
+            Some("3"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":9,"error":{"code":1,"message":""}}"#,
+            Error,
+            None,
+            Some("9"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}"#,
+            Error,
+            None,
+            None,
+        ),
+    ] {
+        let expected = (kind, method.map(str::to_owned), id.map(str::to_owned));
+        assert_eq!(described::<mcp::FromClient>(text), expected, "{text}");
+        assert_eq!(described::<mcp::FromServer>(text), expected, "{text}");
+        assert_eq!(
+            described::<mcp_2025_11_25::FromClient>(text),
+            expected,
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn requests_of_the_other_direction_are_unknown() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}"#;

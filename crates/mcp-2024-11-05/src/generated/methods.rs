@@ -300,3 +300,66 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
         }
     }
 }
+
+impl mcp_exact_wire::Called for ClientRequest {
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            Self::Initialize(_) => "initialize",
+            Self::Ping(_) => "ping",
+            Self::ListResources(_) => "resources/list",
+            Self::ListResourceTemplates(_) => "resources/templates/list",
+            Self::ReadResource(_) => "resources/read",
+            Self::Subscribe(_) => "resources/subscribe",
+            Self::Unsubscribe(_) => "resources/unsubscribe",
+            Self::ListPrompts(_) => "prompts/list",
+            Self::GetPrompt(_) => "prompts/get",
+            Self::ListTools(_) => "tools/list",
+            Self::CallTool(_) => "tools/call",
+            Self::SetLevel(_) => "logging/setLevel",
+            Self::Complete(_) => "completion/complete",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+}
+
+impl mcp_exact_wire::Called for ClientNotification {
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            Self::Cancelled(_) => "notifications/cancelled",
+            Self::Initialized(_) => "notifications/initialized",
+            Self::Progress(_) => "notifications/progress",
+            Self::RootsListChanged(_) => "notifications/roots/list_changed",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+}
+
+impl mcp_exact_wire::Called for ServerRequest {
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            Self::Ping(_) => "ping",
+            Self::CreateMessage(_) => "sampling/createMessage",
+            Self::ListRoots(_) => "roots/list",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+}
+
+impl mcp_exact_wire::Called for ServerNotification {
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            Self::Cancelled(_) => "notifications/cancelled",
+            Self::Progress(_) => "notifications/progress",
+            Self::ResourceListChanged(_) => "notifications/resources/list_changed",
+            Self::ResourceUpdated(_) => "notifications/resources/updated",
+            Self::PromptListChanged(_) => "notifications/prompts/list_changed",
+            Self::ToolListChanged(_) => "notifications/tools/list_changed",
+            Self::LoggingMessage(_) => "notifications/message",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+}

@@ -337,3 +337,48 @@ impl mcp_exact_wire::Identified for ClientRequest {
         }
     }
 }
+
+impl mcp_exact_wire::Called for ClientRequest {
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            Self::Discover(_) => "server/discover",
+            Self::ListResources(_) => "resources/list",
+            Self::ListResourceTemplates(_) => "resources/templates/list",
+            Self::ReadResource(_) => "resources/read",
+            Self::SubscriptionsListen(_) => "subscriptions/listen",
+            Self::ListPrompts(_) => "prompts/list",
+            Self::GetPrompt(_) => "prompts/get",
+            Self::ListTools(_) => "tools/list",
+            Self::CallTool(_) => "tools/call",
+            Self::Complete(_) => "completion/complete",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+}
+
+impl mcp_exact_wire::Called for ClientNotification {
+    #[inline]
+    fn method(&self) -> &str {
+        "notifications/cancelled"
+    }
+}
+
+impl mcp_exact_wire::Called for ServerNotification {
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            Self::Cancelled(_) => "notifications/cancelled",
+            Self::Progress(_) => "notifications/progress",
+            Self::ResourceListChanged(_) => "notifications/resources/list_changed",
+            Self::SubscriptionsAcknowledged(_) => {
+                "notifications/subscriptions/acknowledged"
+            }
+            Self::ResourceUpdated(_) => "notifications/resources/updated",
+            Self::PromptListChanged(_) => "notifications/prompts/list_changed",
+            Self::ToolListChanged(_) => "notifications/tools/list_changed",
+            Self::LoggingMessage(_) => "notifications/message",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+}

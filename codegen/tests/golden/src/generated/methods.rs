@@ -102,3 +102,14 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
         }
     }
 }
+
+impl mcp_exact_wire::Called for ClientRequest {
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            Self::Ping(_) => "ping",
+            Self::Paint(_) => "paint",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+}
