@@ -4,8 +4,6 @@
 
 use mcp_exact_wire::{Json, JsonObject};
 
-use crate::rules;
-
 /// Change that a server announces to every client that wants to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,11 +35,6 @@ impl Change {
             Self::Resources => ChangeKind::Resources,
             Self::Resource(_) => ChangeKind::Resource,
         }
-    }
-
-    /// Notification that announces the change.
-    pub(crate) fn method(&self) -> &'static str {
-        rules::change_method(self.kind())
     }
 
     /// Parameters of the notification.

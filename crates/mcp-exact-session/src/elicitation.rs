@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject};
 
+use crate::capabilities;
 use crate::error::{PeerError, SendError, code};
 use crate::input_request;
-use crate::rules::{self, capability};
+use crate::rules;
 
 const ELICITATION: &str = "elicitation/create";
 
@@ -103,14 +104,14 @@ pub(crate) fn check_error(
     {
         return Ok(());
     }
-    if rules::has_elicitation_complete(spec) {
+    if spec.has_elicitation_complete() {
         check_demanded(error, spec).map_err(|reason| SendError::Params {
             method: ELICITATION.to_owned(),
             reason,
         })?;
     }
     let path = ["elicitation", "url"];
-    match spec.has_elicitation_modes() && !capability::is_declared(declared, &path) {
+    match spec.has_elicitation_modes() && !capabilities::is_declared(declared, &path) {
         true => Err(SendError::Capability {
             method: ELICITATION.to_owned(),
             capability: path.join("."),

@@ -5,7 +5,6 @@
 use mcp_exact_wire::{ErrorObject, Json, JsonObject, MessageError, RequestId, Revision};
 
 use crate::limits::Limit;
-use crate::refusal::Refusal;
 
 /// Codes of errors, from JSON-RPC 2.0 and the specification's `basic` pages.
 pub mod code {
@@ -101,7 +100,8 @@ impl PeerError {
 
     /// Makes the error that refuses a message because of a limit.
     pub fn limit(limit: Limit) -> Self {
-        Refusal::Limit(limit).error()
+        let data = JsonObject::from_iter([("limit", Json::string(limit.name()))]);
+        Self::internal(format!("the limit `{limit}` is exceeded; try again later")).with_data(data)
     }
 
     /// The code; `None` when it is beyond the numbers of this machine.
@@ -122,6 +122,22 @@ impl PeerError {
     /// The error as it stands in a message.
     pub fn object(&self) -> &ErrorObject {
         &self.object
+    }
+
+    /// Returns the status of an HTTP response that consists of this error alone, from 2026-07-28 on.
+    pub fn http_status(&self) -> u16 {
+        match self.code() {
+            Some(code::METHOD_NOT_FOUND) => 404,
+            Some(
+                code::PARSE_ERROR
+                | code::INVALID_REQUEST
+                | code::INVALID_PARAMS
+                | code::HEADER_MISMATCH
+                | code::MISSING_CLIENT_CAPABILITY
+                | code::UNSUPPORTED_VERSION,
+            ) => 400,
+            _ => 200,
+        }
     }
 
     /// Whether it was made here: the answer of the other side could not be read.
@@ -256,6 +272,27 @@ pub enum SendError {
     },
 }
 
+/// Why a client leaves a tool out of its list: its header annotations break a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadTool {
+    /// The annotation is no string, empty, or no HTTP token.
+    #[error("`x-mcp-header` has to be an HTTP token, not {0}")]
+    Name(String),
+    /// Two annotations differ in case at most.
+    #[error("`x-mcp-header` {0:?} is there twice")]
+    Twice(String),
+    /// The parameter is no string, integer or boolean.
+    #[error("`x-mcp-header` {0:?} is on no string, integer or boolean")]
+    Type(String),
+    /// The annotation is not reached through `properties` alone.
+    #[error("`x-mcp-header` stands where no parameter is; only `properties` lead to one")]
+    Place,
+    /// A part of the schema that must be an object is none.
+    #[error("`properties` of the input schema has to be an object")]
+    Schema,
+}
+
 /// Something that the peer did and must not do. The session goes on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -313,7 +350,7 @@ pub enum Violation {
         /// Its name.
         name: String,
         /// Which rule it breaks.
-        reason: crate::http::BadTool,
+        reason: BadTool,
     },
     /// A subscription's messages came in the wrong order, or for a subscription that is not there.
     #[error("`{0}` came for no subscription that waits for it")]

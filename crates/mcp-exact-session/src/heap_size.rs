@@ -5,11 +5,19 @@
 use mcp_exact_wire::{ErrorObject, MessageError};
 
 use crate::change::{Change, Progress};
-use crate::core::HeapSize;
 use crate::error::{PeerError, Violation};
 use crate::log::LogMessage;
 use crate::outcome::Outcome;
 use crate::session_info::SessionInfo;
+
+/// Bytes that each event counts beside what it holds: as much as a short message.
+pub(crate) const EVENT: usize = 32;
+
+/// Approximate memory of what came from the peer and is kept.
+pub(crate) trait HeapSize {
+    /// Bytes on the heap.
+    fn heap_size(&self) -> usize;
+}
 
 impl HeapSize for SessionInfo {
     fn heap_size(&self) -> usize {

@@ -5,43 +5,27 @@
 
 mod headers;
 mod origin;
-mod params;
 mod post;
-mod values;
 
 use std::borrow::Cow;
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{JsonObject, JsonRef, Message, decode_message};
 
+pub use crate::error::BadTool;
+pub use crate::header_mirroring::{Mirrored, ToolHeaders, check_params, mirrored, param_headers};
+pub use crate::header_values::{decode_value, encode_value};
 pub use headers::{content_type, get_headers, post_headers};
 pub use origin::check_origin;
-pub use params::{BadTool, Mirrored, ToolHeaders, check_params, mirrored, param_headers};
 pub use post::{Posted, classify, classify_delete, classify_get, is_session_id};
-pub use values::{decode_value, encode_value};
 
-use crate::config::Extensions;
-use crate::error::{PeerError, code};
+use crate::error::PeerError;
+use crate::extensions::Extensions;
+use crate::header_values::{differs, missing, single};
+use crate::http_request::HttpRequest;
 use crate::message::Raw;
 use crate::refusal::Refusal;
 use crate::rules::client_request;
-use crate::server::HttpRequest;
-
-/// Returns the status of a response that consists of an error alone, from 2026-07-28 on.
-pub fn status_of(error: &PeerError) -> u16 {
-    match error.code() {
-        Some(code::METHOD_NOT_FOUND) => 404,
-        Some(
-            code::PARSE_ERROR
-            | code::INVALID_REQUEST
-            | code::INVALID_PARAMS
-            | code::HEADER_MISMATCH
-            | code::MISSING_CLIENT_CAPABILITY
-            | code::UNSUPPORTED_VERSION,
-        ) => 400,
-        _ => 200,
-    }
-}
 
 /// The error in the body of a response.
 pub(crate) fn error_of(body: &[u8]) -> Option<PeerError> {
@@ -81,29 +65,6 @@ pub(crate) fn check_names(
         Some(header) if decode_value(header.trim()).as_deref() == Some(&name) => Ok(()),
         Some(_) => Err(differs("Mcp-Name")),
         None => Err(missing("Mcp-Name")),
-    }
-}
-
-fn differs(name: &str) -> Refusal {
-    Refusal::HeaderMismatch(format!("`{name}` differs from the body"))
-}
-
-fn missing(name: &str) -> Refusal {
-    Refusal::HeaderMismatch(format!("`{name}` is missing"))
-}
-
-/// The value of a header that mirrors the body. Two values, and characters that HTTP does not allow ("Value Encoding": visible
-/// ASCII, space and tab), are refused.
-fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h str>, Refusal> {
-    let named = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
-    let mut values = http.headers.iter().filter(named).map(|(_, value)| &**value);
-    match (values.next(), values.next()) {
-        (Some(_), Some(_)) => Err(Refusal::HeaderMismatch(format!("`{name}` is repeated"))),
-        (Some(value), None) if !values::is_safe(value) => {
-            let text = format!("`{name}` holds invalid characters");
-            Err(Refusal::HeaderMismatch(text))
-        }
-        (value, _) => Ok(value),
     }
 }
 

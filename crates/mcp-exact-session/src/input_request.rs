@@ -8,7 +8,6 @@ use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Kind, Request};
 
 use crate::error::SendError;
 use crate::outcome::{Outcome, RawResult, encode_params};
-use crate::rules;
 
 /// Request of a server to the client in the middle of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +90,7 @@ pub(crate) fn check_elicitation(
         Some("url") => {
             require(params, "url", Kind::String)?;
             // 2025-11-25 recognises a finished elicitation by its id; later no notification names it.
-            match rules::has_elicitation_complete(spec) {
+            match spec.has_elicitation_complete() {
                 true => require(params, "elicitationId", Kind::String),
                 false => Ok(()),
             }

@@ -112,17 +112,24 @@
 mod readme {}
 
 mod builtin_notifications;
+mod call_options;
 mod canonical;
+mod capabilities;
 mod change;
 mod client;
 mod config;
 mod core;
 mod elicitation;
 mod error;
+mod extensions;
+mod filter;
 pub mod frame;
+mod header_mirroring;
+mod header_values;
 mod heap_size;
 mod home;
 pub mod http;
+mod http_request;
 mod input_request;
 mod limits;
 mod log;
@@ -142,19 +149,23 @@ mod time;
 mod typed;
 mod usage;
 
+pub use call_options::{CallOptions, RequestInput};
 pub use change::{Change, Progress};
 pub use client::{
-    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, RequestInput, ServerNotification,
-    ServerRequest, ServerRequestKey, TransportFailure,
+    CachedNegotiation, ClientEndpoint, ClientEvent, ServerNotification, ServerRequest,
+    ServerRequestKey, TransportFailure,
 };
 pub use config::{
-    CacheHint, ClientConfig, ClientSettings, Extension, ExtensionPolicy, Extensions, Identity,
-    InputMode, Offer, ServerConfig, ServerSettings,
+    CacheHint, ClientConfig, ClientSettings, Identity, InputMode, Offer, ServerConfig,
+    ServerSettings,
 };
 pub use error::{
     ConfigError, NegotiationError, PeerError, ReceiveError, SendError, Violation, code,
 };
+pub use extensions::{Extension, ExtensionPolicy, Extensions};
+pub use filter::Filter;
 pub use home::{Converted, LossPolicy};
+pub use http_request::{HttpRequest, Principal};
 pub use input_request::{InputRequest, InputResponses};
 pub use limits::{Limit, Limits, RequestTimeout};
 pub use log::{Level, LogMessage, UnknownLevel};
@@ -163,8 +174,7 @@ pub use outcome::{Outcome, RawResult, Sent};
 pub use refusal::Refusal;
 pub use seal::{CheckResult, Seal};
 pub use server::{
-    ClientNotification, Filter, FrameContext, HttpRequest, IncomingRequest, Principal, Reply,
-    Scope, ServerEndpoint, ServerEvent,
+    ClientNotification, FrameContext, IncomingRequest, Reply, Scope, ServerEndpoint, ServerEvent,
 };
 pub use session_info::SessionInfo;
 pub use snapshot::{Snapshot, SnapshotDue, SnapshotRequest};

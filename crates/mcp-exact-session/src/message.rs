@@ -3,8 +3,6 @@
 //! Takes frames and the limits; gives requests, notifications and responses with ids, or the error that a frame deserves.
 //! Writes the frames that leave, each on one line.
 
-use std::fmt::{self, Write as _};
-
 use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, JsonObject, JsonRef, Members,
     Message, MessageError, Nullable, ObjectWith, Path, Read, Reader, RequestId, ResultMessage,
@@ -14,7 +12,7 @@ use mcp_exact_wire::{
 use crate::error::PeerError;
 use crate::frame::{self, Oversized};
 use crate::limits::{Limit, Limits};
-use crate::oversized::{self, OversizedHead};
+use crate::oversized::{self, OversizedHead, id_length};
 
 /// Both directions of all revisions, with nothing typed but the envelope.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -229,22 +227,6 @@ fn one(text: &[u8], limits: &Limits) -> Result<ParsedMessage, (Limit, Option<Req
         return Err((Limit::NameBytes, id.cloned()));
     }
     Ok(read)
-}
-
-/// Bytes of an id, without quotes.
-pub(crate) fn id_length(id: &RequestId) -> usize {
-    struct Count(usize);
-    impl fmt::Write for Count {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0 += text.len();
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    match write!(count, "{id}") {
-        Ok(()) => count.0,
-        Err(fmt::Error) => usize::MAX,
-    }
 }
 
 /// Bytes of a progress token, without quotes and as the message spells it.

@@ -3,11 +3,12 @@
 //! Takes what the framing has kept. Reads members of the outermost object only, and never guesses: an id counts if the message
 //! has it at its beginning or end, as every known peer writes it.
 
+use std::fmt::{self, Write as _};
+
 use mcp_exact_wire::{RequestId, from_slice};
 
 use crate::frame::Oversized;
 use crate::limits::Limits;
-use crate::message::id_length;
 
 /// What a message above the size limit is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,6 +172,22 @@ fn string_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 fn is_scalar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
+}
+
+/// Bytes of an id, without quotes.
+pub(crate) fn id_length(id: &RequestId) -> usize {
+    struct Count(usize);
+    impl fmt::Write for Count {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 += text.len();
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    match write!(count, "{id}") {
+        Ok(()) => count.0,
+        Err(fmt::Error) => usize::MAX,
+    }
 }
 
 fn inside(string: &[u8]) -> &[u8] {

@@ -162,10 +162,7 @@ impl Refusal {
         match self {
             Self::NotUtf8 | Self::NotJson(_) => PeerError::new(code::PARSE_ERROR, text),
             Self::Malformed(error) => PeerError::from(&**error),
-            Self::Limit(limit) => {
-                let data = JsonObject::from_iter([("limit", Json::string(limit.name()))]);
-                PeerError::internal(text).with_data(data)
-            }
+            Self::Limit(limit) => PeerError::limit(*limit),
             Self::UnknownMethod(method) | Self::UnknownBeforeInitialize(method) => {
                 PeerError::method_not_found(method)
             }
@@ -220,7 +217,7 @@ impl Refusal {
             | Self::UnknownToken
             | Self::ProgressNotIncreasing => 400,
             _ if in_session => 200,
-            _ => crate::http::status_of(&self.error()),
+            _ => self.error().http_status(),
         }
     }
 

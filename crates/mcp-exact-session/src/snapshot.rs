@@ -9,8 +9,8 @@ use mcp_exact_wire::{Integer, Json, JsonObject, JsonRef, ObjectRef, RequestId, f
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::ConfigError;
+use crate::http_request::Principal;
 use crate::log::Level;
-use crate::server::Principal;
 use crate::session_info::SessionInfo;
 
 /// State of a session at a moment.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::Change;
-use crate::server::Filter;
+use crate::filter::Filter;
 
 /// Clients by what they want to know. `K` names a client, or the endpoint that serves it.
 #[derive(Debug, Clone)]

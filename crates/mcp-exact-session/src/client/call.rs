@@ -14,54 +14,16 @@ use super::session::{NegotiatedSession, State};
 use super::{ClientEndpoint, Purpose};
 use crate::Time;
 use crate::builtin_notifications::{Cancel, PROGRESS, progress_params};
+use crate::call_options::{CallOptions, RequestInput};
 use crate::change::Progress;
 use crate::core::{Endpoint, Frame, NewRequest, PendingRequest};
 use crate::error::{PeerError, SendError};
-use crate::limits::{Limit, RequestTimeout};
-use crate::log::Level;
+use crate::limits::Limit;
 use crate::message::{self, Call};
 use crate::meta;
 use crate::outcome::{Outcome, RawResult, Sent, encode_params};
 use crate::rules::{Target, TaskEffect, client_request};
 use crate::stream::{Binding, HttpHints, RequestKey};
-
-/// How a request is sent.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct CallOptions {
-    /// How long it waits; as the configuration says if absent.
-    pub timeout: Option<RequestTimeout>,
-    /// Whether progress notifications are wanted.
-    pub progress: bool,
-    /// Level of the logs about this request that are wanted (from 2026-07-28 on).
-    pub log_level: Option<Level>,
-    /// Capabilities of the client for this request alone (from 2026-07-28 on): for gateways, whose clients differ.
-    pub capabilities: Option<JsonObject>,
-    /// Input that the program brings along, with
-    /// [`pass_input_required`](crate::ClientConfig::pass_input_required) (from 2026-07-28 on).
-    pub input: Option<RequestInput>,
-}
-
-/// Input of a request that is repeated after a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`).
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct RequestInput {
-    /// Results of the input requests, by the names of these.
-    pub responses: Option<JsonObject>,
-    /// The server's `requestState`, exactly as it came.
-    pub state: Option<Json>,
-}
-
-impl RequestInput {
-    fn members(&self) -> JsonObject {
-        let mut members = JsonObject::new();
-        if let Some(responses) = &self.responses {
-            members.insert("inputResponses", responses.clone());
-        }
-        if let Some(state) = &self.state {
-            members.insert("requestState", state.clone());
-        }
-        members
-    }
-}
 
 impl ClientEndpoint {
     /// Sends a request; [`ClientEvent::Completed`] follows, exactly once.

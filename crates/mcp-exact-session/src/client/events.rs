@@ -9,12 +9,12 @@ use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{JsonObject, Revision};
 
 use crate::change::{Change, Progress};
-use crate::core::HeapSize;
 use crate::error::{ConfigError, NegotiationError, Violation};
+use crate::filter::Filter;
+use crate::heap_size::HeapSize;
 use crate::log::LogMessage;
 use crate::message::Call;
 use crate::outcome::Outcome;
-use crate::server::Filter;
 use crate::session_info::SessionInfo;
 use crate::stream::RequestKey;
 

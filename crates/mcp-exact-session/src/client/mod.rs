@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use mcp_exact_revisions::RevisionSpec;
 
-pub use call::{CallOptions, RequestInput};
 pub use events::{
     CachedNegotiation, ClientEvent, ServerNotification, ServerRequest, ServerRequestKey,
     TransportFailure,

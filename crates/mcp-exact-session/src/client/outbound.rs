@@ -5,8 +5,8 @@
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Json, JsonObject};
 
-use super::call::CallOptions;
 use super::{Purpose, ServerRequestKey};
+use crate::call_options::CallOptions;
 use crate::core::PendingRequest;
 use crate::error::PeerError;
 

@@ -15,9 +15,11 @@ use super::{ClientEndpoint, ClientRole, Purpose};
 use crate::builtin_notifications::{Cancel, ProgressNotice, is_token, log_message};
 use crate::change::{Change, ChangeKind};
 use crate::core::{
-    Arrival, Core, Endpoint, Frame, HeapSize, InFlightRequest, PendingRequest, ProgressTarget,
+    Arrival, Core, Endpoint, Frame, InFlightRequest, PendingRequest, ProgressTarget,
 };
 use crate::error::{PeerError, Violation, code};
+use crate::filter::Filter;
+use crate::heap_size::HeapSize;
 use crate::limits::Limit;
 use crate::message::{self, Call, own_id, token_length};
 use crate::meta;
@@ -25,7 +27,6 @@ use crate::outcome::{Outcome, RawResult};
 use crate::refusal::Refusal;
 use crate::rules::results::{COMPLETE, RESULT_TYPE, ResultKind};
 use crate::rules::{self, Handler, Kind, TaskEffect, client_request};
-use crate::server::Filter;
 use crate::stream::{Binding, HttpHints, RequestKey, StreamId};
 
 impl Endpoint for ClientEndpoint {

@@ -7,9 +7,10 @@ use std::time::Duration;
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::JsonObject;
 
-use super::extensions::check_names;
-use super::{Extensions, Identity, Offer};
+use super::{Identity, Offer};
+use crate::capabilities;
 use crate::error::ConfigError;
+use crate::extensions::{Extensions, check_names};
 use crate::limits::{Limits, RequestTimeout};
 use crate::rules::capability;
 
@@ -97,7 +98,7 @@ fn check_elicitation(capabilities: &JsonObject) -> Result<(), ConfigError> {
     };
     let modes = declared.object().map(|modes| modes.to_object());
     let able = |modes: &JsonObject| {
-        let able = |mode: &str| capability::is_declared(modes, &[mode]);
+        let able = |mode: &str| capabilities::is_declared(modes, &[mode]);
         modes.is_empty() || able("form") || able("url")
     };
     match modes.as_ref().is_some_and(able) {

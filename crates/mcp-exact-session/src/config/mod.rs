@@ -4,13 +4,11 @@
 //! share.
 
 mod client;
-mod extensions;
 mod identity;
 mod offer;
 mod server;
 
 pub use client::{ClientConfig, ClientSettings};
-pub use extensions::{Extension, ExtensionPolicy, Extensions};
 pub use identity::Identity;
 pub use offer::Offer;
 pub use server::{CacheHint, InputMode, ServerConfig, ServerSettings};

@@ -8,9 +8,9 @@ use std::time::Duration;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
-use super::extensions::check_names;
-use super::{Extensions, Identity, Offer};
+use super::{Identity, Offer};
 use crate::error::ConfigError;
+use crate::extensions::{Extensions, check_names};
 use crate::http::ToolHeaders;
 use crate::limits::{Limits, RequestTimeout};
 use crate::log::Level;

@@ -4,16 +4,8 @@
 
 use std::collections::VecDeque;
 
+use crate::heap_size::{EVENT, HeapSize};
 use crate::limits::{Limit, Limits};
-
-/// Bytes that each event counts beside what it holds: as much as a short message.
-pub(crate) const EVENT: usize = 32;
-
-/// Approximate memory of what came from the peer and is kept.
-pub(crate) trait HeapSize {
-    /// Bytes on the heap.
-    fn heap_size(&self) -> usize;
-}
 
 #[derive(Debug)]
 pub(crate) struct EventQueue<E> {

@@ -15,7 +15,7 @@ use std::fmt;
 
 pub(crate) use batches::Batches;
 pub(crate) use dispatch::{Arrival, Endpoint};
-pub(crate) use events::{EventQueue, HeapSize};
+pub(crate) use events::EventQueue;
 pub(crate) use in_flight::{InFlightRequest, InFlightRequests};
 pub(crate) use pending::{NewRequest, PendingRequest, PendingRequests, ProgressTarget};
 use rate::Rate;
@@ -24,6 +24,7 @@ pub(crate) use streams::{Frame, NotQueued, Streams};
 use crate::Time;
 use crate::elicitation::Elicitations;
 use crate::error::{ReceiveError, Violation};
+use crate::heap_size::HeapSize;
 use crate::limits::{Limit, Limits};
 use crate::outcome::Sent;
 use crate::stream::{Binding, RequestKey, StreamId, Transmit};

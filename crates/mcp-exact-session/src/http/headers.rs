@@ -5,7 +5,7 @@
 
 use mcp_exact_wire::Revision;
 
-use super::values::encode_value;
+use crate::header_values::encode_value;
 use crate::stream::{HttpHints, Transmit};
 
 const JSON: &str = "application/json";

@@ -2,8 +2,8 @@
 //!
 //! Takes the `Origin` header and the allowed origins; decides before anything else of a request is read.
 
+use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
-use crate::server::HttpRequest;
 
 /// Checks the `Origin` of an incoming request. Programs that are no browsers send none.
 ///

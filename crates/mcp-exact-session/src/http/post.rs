@@ -8,10 +8,10 @@ use mcp_exact_wire::{Look, LookKind};
 
 use crate::config::Offer;
 use crate::error::ReceiveError;
+use crate::http_request::HttpRequest;
 use crate::meta;
 use crate::refusal::Refusal;
 use crate::rules;
-use crate::server::HttpRequest;
 
 /// Where an HTTP request belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,9 @@
 //! Takes capability objects as JSON; gives what is missing, with the code of the refusal.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
-use mcp_exact_wire::{Json, JsonObject, ObjectRef};
+use mcp_exact_wire::{Json, JsonObject};
 
+use crate::capabilities::is_declared;
 use crate::error::{SendError, code};
 use crate::refusal::Refusal;
 
@@ -103,24 +104,6 @@ fn missing_tools(params: Option<&JsonObject>, declared: &JsonObject) -> Option<M
     (!is_declared(declared, &path)).then(|| Missing::of(&path, code::INVALID_PARAMS))
 }
 
-/// Returns true if a capability is present, and neither `false` nor null.
-pub(crate) fn is_declared(capabilities: &JsonObject, path: &[&str]) -> bool {
-    is_declared_in(capabilities.view(), path)
-}
-
-fn is_declared_in(capabilities: ObjectRef<'_>, path: &[&str]) -> bool {
-    let [name, rest @ ..] = path else {
-        return true;
-    };
-    let Some(value) = capabilities.find(name) else {
-        return false;
-    };
-    match value.object() {
-        Some(inner) => is_declared_in(inner, rest),
-        None => rest.is_empty() && value.text() == "true",
-    }
-}
-
 /// Capabilities that are declared towards a revision: without those that it does not define, and without the tasks of
 /// 2025-11-25, which are experimental.
 pub(crate) fn towards(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObject {
@@ -176,17 +159,6 @@ mod tests {
 
     fn spec(id: &str) -> &'static RevisionSpec {
         mcp_exact_revisions::find(id).expect("a revision")
-    }
-
-    #[test]
-    fn object_or_true_declares_a_capability() {
-        let declares = |text: &str, path: &[&str]| is_declared(&object(text), path);
-        assert!(declares(r#"{"tools":{}}"#, &["tools"]));
-        assert!(!declares(r#"{"tools":null}"#, &["tools"]));
-        assert!(!declares(r#"{"tools":{}}"#, &["tools", "listChanged"]));
-        let path = ["tools", "listChanged"];
-        assert!(declares(r#"{"tools":{"listChanged":true}}"#, &path));
-        assert!(!declares(r#"{"tools":{"listChanged":false}}"#, &path));
     }
 
     /// "An empty capabilities object is equivalent to declaring support for `form` mode only" (2025-11-25,

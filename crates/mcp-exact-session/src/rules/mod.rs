@@ -13,11 +13,11 @@ use mcp_exact_wire::{JsonObject, JsonRef};
 
 use crate::builtin_notifications::has_own_token;
 use crate::change::{Change, ChangeKind};
-use crate::config::{Extension, ExtensionPolicy, Extensions};
 use crate::error::SendError;
+use crate::extensions::{Extension, ExtensionPolicy, Extensions};
+use crate::filter::Filter;
 use crate::input_request;
 use crate::refusal::Refusal;
-use crate::server::Filter;
 
 pub(crate) use capability::{Missing, Need};
 use table::RULES;
@@ -538,14 +538,6 @@ impl<'a> Rules<'a> {
 pub(crate) fn change_method(kind: ChangeKind) -> &'static str {
     let announces = |rule: &&Rule| rule.handler == Handler::Changed(kind);
     RULES.iter().find(announces).map_or("", |rule| rule.method)
-}
-
-/// Notification that tells of a finished elicitation by URL (2025-11-25).
-pub(crate) fn has_elicitation_complete(spec: &RevisionSpec) -> bool {
-    let tells = |rule: &Rule| rule.handler == Handler::ElicitationComplete;
-    RULES
-        .iter()
-        .any(|rule| tells(rule) && rule.is_defined(spec))
 }
 
 /// Returns true if the method asks a client for an elicitation.

@@ -8,8 +8,8 @@ use mcp_exact_revisions::Lifecycle;
 use mcp_exact_wire::{JsonObject, JsonRef};
 
 use super::{Rules, client_request};
-use crate::config::ExtensionPolicy;
 use crate::error::SendError;
+use crate::extensions::ExtensionPolicy;
 use crate::refusal::Refusal;
 
 /// Name of the member that tells the kind.

@@ -17,7 +17,6 @@ use crate::config::InputMode;
 use crate::core::{Arrival, Endpoint};
 use crate::http::{check_names, check_params, check_version};
 use crate::message::Call;
-use crate::meta;
 use crate::refusal::Refusal;
 use crate::rules::{self, Handler};
 use crate::seal::{self, Payload};
@@ -115,7 +114,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Compares the headers that mirror the arguments of a tool, if the program has told which ones do.
     fn check_tool_headers(
         &self,
-        http: &super::HttpRequest,
+        http: &crate::http_request::HttpRequest,
         call: &Call,
         spec: &RevisionSpec,
     ) -> Result<(), Refusal> {
@@ -243,12 +242,3 @@ pub(super) fn state_context<C>(call: &Call, cx: &FrameContext<C>) -> Vec<u8> {
     let principal = cx.principal.as_ref().map(|principal| &*principal.0);
     seal::context(principal, &call.method, call.params.as_ref())
 }
-
-/// Names of the members of `_meta` that tell who sends a request.
-pub(super) const SENDER: [&str; 5] = [
-    meta::PROTOCOL_VERSION,
-    meta::CLIENT_CAPABILITIES,
-    meta::CLIENT_INFO,
-    meta::LOG_LEVEL,
-    "progressToken",
-];

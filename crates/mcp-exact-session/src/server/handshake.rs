@@ -8,8 +8,9 @@ use std::sync::Arc;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
-use super::incoming::{ClientContext, Principal};
+use super::incoming::ClientContext;
 use crate::config::ServerSettings;
+use crate::http_request::Principal;
 use crate::message::Call;
 use crate::refusal::Refusal;
 use crate::rules::capability::understood;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Encode, JsonObject, JsonRef, RequestId, Revision};
 
-use super::Filter;
 use crate::change::Progress;
-use crate::core::HeapSize;
-use crate::core::events::EVENT;
 use crate::error::{PeerError, SendError, Violation};
+use crate::filter::Filter;
+use crate::heap_size::{EVENT, HeapSize};
+use crate::http_request::{HttpRequest, Principal};
 use crate::input_request::{InputRequest, InputResponses};
 use crate::log::Level;
 use crate::message::Call;
@@ -41,26 +41,6 @@ impl<C> FrameContext<C> {
         }
     }
 }
-
-/// Headers of an HTTP request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HttpRequest {
-    /// Names, in any case, and values.
-    pub headers: Vec<(String, String)>,
-}
-
-impl HttpRequest {
-    /// Returns the value of a header; of a repeated one, the first.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let mut all = self.headers.iter();
-        let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
-    }
-}
-
-/// Who was authenticated, as the program names it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Principal(pub String);
 
 /// Sender of a request: of a session, or of the request alone.
 #[derive(Debug)]

@@ -7,19 +7,21 @@ use std::sync::Arc;
 
 use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
+use super::ServerEndpoint;
 use super::incoming::{ClientContext, FrameContext, Scope, ServerEvent};
 use super::receive::{Input, Received};
-use super::{Filter, ServerEndpoint};
 use crate::builtin_notifications::{ACKNOWLEDGED, Cancel};
 use crate::change::Change;
-use crate::core::{Endpoint, Frame, HeapSize};
+use crate::core::{Endpoint, Frame};
+use crate::filter::Filter;
+use crate::heap_size::HeapSize;
 use crate::limits::Limit;
 use crate::message::{self, Call};
 use crate::meta;
 use crate::outcome::Sent;
 use crate::refusal::Refusal;
 use crate::rules::results::{COMPLETE, RESULT_TYPE};
-use crate::rules::{Handler, client_request};
+use crate::rules::{Handler, change_method, client_request};
 use crate::stream::{Binding, RequestKey};
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
@@ -57,7 +59,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let filter = filter.ok_or_else(|| {
             Refusal::InvalidParams("`notifications` has to be a filter".to_owned())
         })?;
-        let filter = filter.honoured(&self.settings);
+        let filter = filter.honoured(&self.settings.capabilities, &self.settings.extensions);
         for (name, _) in filter.more.iter() {
             if let Some(extension) = self.settings.extensions.of_filter(&name)
                 && !extension.is_declared(&client.info.capabilities)
@@ -74,7 +76,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let subscription = request.role.subscription.as_ref();
             subscription.is_some_and(|filter| filter.wants(change))
         });
-        let method = change.method();
+        let method = change_method(change.kind());
 
         keys.into_iter()
             .filter(|key| {
@@ -93,7 +95,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             interests.prompts = true;
             interests.resources = true;
             interests.uris = self.subscriptions.uris().map(str::to_owned).collect();
-            interests = interests.honoured(&self.settings);
+            interests = interests.honoured(&self.settings.capabilities, &self.settings.extensions);
         }
         for (_, request) in self.core.in_flight.iter() {
             if let Some(filter) = &request.role.subscription {

@@ -3,7 +3,6 @@
 //! One endpoint serves a stdio peer, an HTTP session, or a single POST. It does no IO.
 
 mod discover;
-mod filter;
 mod handshake;
 mod incoming;
 mod input;
@@ -21,16 +20,13 @@ use std::sync::Arc;
 
 use mcp_exact_revisions::RevisionSpec;
 
-pub use filter::Filter;
-pub use incoming::{
-    ClientNotification, FrameContext, HttpRequest, IncomingRequest, Principal, Reply, Scope,
-    ServerEvent,
-};
+pub use incoming::{ClientNotification, FrameContext, IncomingRequest, Reply, Scope, ServerEvent};
 
 use crate::Time;
 use crate::config::ServerSettings;
 use crate::core::{Arrival, Core, Endpoint, PendingRequest, Role};
 use crate::error::{ReceiveError, SendError};
+use crate::filter::Filter;
 use crate::frame::Oversized;
 use crate::limits::Limit;
 use crate::log::Level;

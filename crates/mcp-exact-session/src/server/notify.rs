@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Notification};
 
+use super::ServerEndpoint;
 use super::incoming::{ClientContext, Scope};
-use super::{Filter, ServerEndpoint};
 use crate::builtin_notifications::{MESSAGE, PROGRESS, log_message, progress_params};
 use crate::change::{Change, Progress};
 use crate::core::Frame;
 use crate::error::SendError;
+use crate::filter::Filter;
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::meta;
@@ -147,7 +148,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Change::Tools | Change::Prompts | Change::Resources => true,
         };
         if wanted && self.state.is_operating() {
-            let method = change.method();
+            let method = rules::change_method(change.kind());
             match self.notify(Scope::Peer, method, change.params()) {
                 Ok(Sent::Queued) => count += 1,
                 Err(SendError::NoStream) if self.may_announce(change) => {
@@ -164,7 +165,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let params = change.params();
         let announced = self.state.client().map(|client| {
             let rules = client.rules(&self.settings);
-            rules.sending_notification(change.method(), params.as_ref(), Target::Peer)
+            rules.sending_notification(
+                rules::change_method(change.kind()),
+                params.as_ref(),
+                Target::Peer,
+            )
         });
         self.core.binding == Binding::StreamableHttp && announced.is_some_and(|rule| rule.is_ok())
     }

@@ -12,7 +12,6 @@ use crate::Time;
 use crate::core::Endpoint;
 use crate::elicitation;
 use crate::error::{PeerError, SendError, code};
-use crate::http::status_of;
 use crate::message;
 use crate::outcome::Sent;
 use crate::rules::results::ResultKind;
@@ -93,7 +92,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let bytes = message::error(Some(&request.id), &error);
         let status = match stateless {
-            true => status_of(&error),
+            true => error.http_status(),
             false => 200,
         };
         self.core.elicitations.record_error(&error);

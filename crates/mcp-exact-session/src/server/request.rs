@@ -10,7 +10,7 @@ use super::incoming::Scope;
 use super::{Purpose, ServerEndpoint};
 use crate::Time;
 use crate::builtin_notifications::Cancel;
-use crate::client::CallOptions;
+use crate::call_options::CallOptions;
 use crate::core::{Frame, NewRequest, PendingRequest};
 use crate::error::SendError;
 use crate::limits::{Limit, RequestTimeout};

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
-use super::discover::SENDER;
 use super::incoming::ClientContext;
 use crate::builtin_notifications::is_token;
 use crate::input_request::InputResponses;
@@ -18,6 +17,15 @@ use crate::meta;
 use crate::outcome::{Outcome, RawResult};
 use crate::refusal::Refusal;
 use crate::session_info::SessionInfo;
+
+/// Names of the members of `_meta` that tell who sends a request.
+const SENDER: [&str; 5] = [
+    meta::PROTOCOL_VERSION,
+    meta::CLIENT_CAPABILITIES,
+    meta::CLIENT_INFO,
+    meta::LOG_LEVEL,
+    "progressToken",
+];
 
 /// The members of a request's parameters and of their `_meta` that the endpoint reads.
 #[derive(Debug, Default)]

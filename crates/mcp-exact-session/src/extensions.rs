@@ -1,11 +1,13 @@
 //! Methods, notifications and results beyond those of the revisions: of vendors, and of extensions that are negotiated.
+//!
+//! Plain data of a configuration.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::JsonObject;
 
+use crate::capabilities;
 use crate::error::{ConfigError, SendError};
 use crate::meta;
-use crate::rules::capability;
 
 /// What becomes of a method or a type of results that no revision and no extension of the configuration defines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -114,7 +116,7 @@ impl Extension {
 
     /// Returns true if capabilities declare it.
     pub(crate) fn is_declared(&self, capabilities: &JsonObject) -> bool {
-        capability::is_declared(capabilities, &["extensions", &self.id])
+        capabilities::is_declared(capabilities, &["extensions", &self.id])
     }
 
     /// Error of a program that uses it towards a peer that has not declared it.
@@ -127,7 +129,7 @@ impl Extension {
 }
 
 /// Names of extensions are keys of `_meta` with a prefix (2026-07-28, `basic`, "Extensions").
-pub(super) fn check_names(capabilities: &JsonObject) -> Result<(), ConfigError> {
+pub(crate) fn check_names(capabilities: &JsonObject) -> Result<(), ConfigError> {
     let extensions = capabilities.view().find("extensions");
     let Some(extensions) = extensions.and_then(|extensions| extensions.object()) else {
         return Ok(());

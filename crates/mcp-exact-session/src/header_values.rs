@@ -3,6 +3,9 @@
 //!
 //! Takes and gives text. What cannot be decoded is no text.
 
+use crate::http_request::HttpRequest;
+use crate::refusal::Refusal;
+
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
@@ -17,7 +20,7 @@ pub fn encode_value(text: &str) -> String {
 }
 
 /// Whether a text consists of what header values may consist of.
-pub(super) fn is_safe(text: &str) -> bool {
+pub(crate) fn is_safe(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }
 
@@ -29,6 +32,30 @@ pub fn decode_value(value: &str) -> Option<String> {
     {
         Some(encoded) => String::from_utf8(unbase64(encoded)?).ok(),
         None => Some(value.to_owned()),
+    }
+}
+
+/// Refusal of a header that does not mirror the body.
+pub(crate) fn differs(name: &str) -> Refusal {
+    Refusal::HeaderMismatch(format!("`{name}` differs from the body"))
+}
+
+pub(crate) fn missing(name: &str) -> Refusal {
+    Refusal::HeaderMismatch(format!("`{name}` is missing"))
+}
+
+/// The value of a header that mirrors the body. Two values, and characters that HTTP does not allow ("Value Encoding": visible
+/// ASCII, space and tab), are refused.
+pub(crate) fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h str>, Refusal> {
+    let named = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
+    let mut values = http.headers.iter().filter(named).map(|(_, value)| &**value);
+    match (values.next(), values.next()) {
+        (Some(_), Some(_)) => Err(Refusal::HeaderMismatch(format!("`{name}` is repeated"))),
+        (Some(value), None) if !is_safe(value) => {
+            let text = format!("`{name}` holds invalid characters");
+            Err(Refusal::HeaderMismatch(text))
+        }
+        (value, _) => Ok(value),
     }
 }
 

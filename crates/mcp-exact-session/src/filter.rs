@@ -4,10 +4,10 @@
 
 use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef};
 
+use crate::capabilities::is_declared;
 use crate::change::Change;
-use crate::config::ServerSettings;
-use crate::core::HeapSize;
-use crate::rules::capability::is_declared;
+use crate::extensions::Extensions;
+use crate::heap_size::HeapSize;
 
 /// Members of a filter that the specification defines.
 const MEMBERS: [&str; 4] = [
@@ -69,16 +69,16 @@ impl Filter {
         object
     }
 
-    /// The part of the filter that a server can honour, by its capabilities and extensions.
-    pub(crate) fn honoured(mut self, settings: &ServerSettings) -> Self {
-        let declared = |path: &[&str]| is_declared(&settings.capabilities, path);
+    /// The part of the filter that a server with these capabilities and extensions can honour.
+    pub(crate) fn honoured(mut self, capabilities: &JsonObject, extensions: &Extensions) -> Self {
+        let declared = |path: &[&str]| is_declared(capabilities, path);
         self.tools &= declared(&["tools", "listChanged"]);
         self.prompts &= declared(&["prompts", "listChanged"]);
         self.resources &= declared(&["resources", "listChanged"]);
         if !declared(&["resources", "subscribe"]) {
             self.uris.clear();
         }
-        let known = |name: &str| settings.extensions.of_filter(name).is_some();
+        let known = |name: &str| extensions.of_filter(name).is_some();
         let kept = self.more.iter().filter(|(name, _)| known(name));
         self.more = kept
             .map(|(name, value)| (name, value.parse().unwrap_or(Json::null())))

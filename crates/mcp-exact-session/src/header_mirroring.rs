@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use mcp_exact_wire::{Integer, Json, JsonObject, JsonRef, Kind, ObjectRef, from_str};
 
-use super::values::{decode_value, encode_value};
+use crate::error::BadTool;
+use crate::header_values::{decode_value, differs, encode_value, single};
+use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
-use crate::server::HttpRequest;
 
 const ANNOTATION: &str = "x-mcp-header";
 /// The largest integer that every JSON reader keeps.
@@ -21,27 +22,6 @@ const SAFE: i64 = (1 << 53) - 1;
 pub trait ToolHeaders: fmt::Debug + Send + Sync {
     /// Returns what [`mirrored`] gives for the input schema of a tool; `None` for a tool that does not exist.
     fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>>;
-}
-
-/// Why a client leaves a tool out of its list: its header annotations break a rule.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BadTool {
-    /// The annotation is no string, empty, or no HTTP token.
-    #[error("`x-mcp-header` has to be an HTTP token, not {0}")]
-    Name(String),
-    /// Two annotations differ in case at most.
-    #[error("`x-mcp-header` {0:?} is there twice")]
-    Twice(String),
-    /// The parameter is no string, integer or boolean.
-    #[error("`x-mcp-header` {0:?} is on no string, integer or boolean")]
-    Type(String),
-    /// The annotation is not reached through `properties` alone.
-    #[error("`x-mcp-header` stands where no parameter is; only `properties` lead to one")]
-    Place,
-    /// A part of the schema that must be an object is none.
-    #[error("`properties` of the input schema has to be an object")]
-    Schema,
 }
 
 /// Parameter that is mirrored.
@@ -232,7 +212,7 @@ pub fn check_params(
 ) -> Result<(), Refusal> {
     for mirrored in tool {
         let body = value_of(mirrored, arguments)?;
-        let header = super::single(http, &mirrored.header)?.map(str::trim);
+        let header = single(http, &mirrored.header)?.map(str::trim);
         let header = match header.map(decode_value) {
             None => None,
             Some(Some(value)) => Some(value),
@@ -255,7 +235,7 @@ pub fn check_params(
 }
 
 fn mismatch(mirrored: &Mirrored) -> Refusal {
-    super::differs(&mirrored.header)
+    differs(&mirrored.header)
 }
 
 #[cfg(test)]
