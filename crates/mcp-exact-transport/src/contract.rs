@@ -1,0 +1,279 @@
+//! Test suites that every implementation of `EventLog`, `SessionStore` and `ChangeBus` has to pass.
+//!
+//! Each function takes a new, empty implementation and panics with what it violates. They need no particular runtime.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_exact_session::Change;
+
+use crate::event_log::{EventLog, EventLogError, LogEvent, LogStream};
+use crate::store::{BusMessage, ChangeBus, SessionRecord, SessionStore};
+
+fn stream(session: &str, stream: u64) -> LogStream {
+    LogStream {
+        session: session.into(),
+        stream,
+    }
+}
+
+fn event(sequence: u64, data: &str, last: bool) -> LogEvent {
+    LogEvent {
+        sequence,
+        data: Bytes::copy_from_slice(data.as_bytes()),
+        last,
+    }
+}
+
+async fn append(log: &dyn EventLog, to: &LogStream, sequence: u64, data: &str) {
+    let appended = log.append(to, event(sequence, data, false)).await;
+    assert!(
+        appended.is_ok(),
+        "event {sequence} was refused: {appended:?}"
+    );
+}
+
+async fn read(log: &dyn EventLog, of: &LogStream, after: u64) -> Vec<(u64, String)> {
+    let events = log.read_after(of, after, usize::MAX).await;
+    let events = events.unwrap_or_else(|error| panic!("reading after {after} failed: {error}"));
+    let text = |event: &LogEvent| String::from_utf8_lossy(&event.data).into_owned();
+    events
+        .iter()
+        .map(|event| (event.sequence, text(event)))
+        .collect()
+}
+
+/// Tests an event log.
+///
+/// # Panics
+/// With the rule that the log violates.
+pub async fn event_log(log: &dyn EventLog) {
+    let (first, second) = (stream("s-1", 1), stream("s-1", 2));
+    let other = stream("s-2", 1);
+    let unknown = log.read_after(&first, 0, usize::MAX).await;
+    assert!(
+        matches!(unknown, Err(EventLogError::UnknownStream)),
+        "a stream without events has to be unknown"
+    );
+    for (sequence, data) in [(1, "a"), (2, "b"), (3, "c")] {
+        append(log, &first, sequence, data).await;
+    }
+    append(log, &second, 1, "second").await;
+    append(log, &other, 1, "other").await;
+    let all = [
+        (1, "a".to_owned()),
+        (2, "b".to_owned()),
+        (3, "c".to_owned()),
+    ];
+    assert_eq!(
+        read(log, &first, 0).await,
+        all,
+        "events have to be kept in order"
+    );
+    assert_eq!(
+        read(log, &first, 1).await,
+        all[1..],
+        "only later events are read"
+    );
+    assert_eq!(
+        read(log, &first, 3).await,
+        [],
+        "nothing is behind the last event"
+    );
+    let short = log.read_after(&first, 0, 1).await;
+    assert!(
+        short.is_ok_and(|events| events.len() == 1),
+        "a limit that no event fits has to give one event"
+    );
+    // A repeated append, as after an interrupted call.
+    append(log, &first, 3, "repeated").await;
+    assert_eq!(
+        read(log, &first, 2).await,
+        all[2..],
+        "a known event has to be ignored"
+    );
+    let gap = log.append(&first, event(5, "gap", false)).await;
+    assert!(
+        matches!(
+            gap,
+            Err(EventLogError::OutOfOrder {
+                expected: 4,
+                given: 5
+            })
+        ),
+        "a gap has to be refused"
+    );
+    let end = log.append(&first, event(4, "end", true)).await;
+    assert!(end.is_ok(), "the last event was refused");
+    let ends = log.read_after(&first, 3, usize::MAX).await;
+    assert!(
+        ends.is_ok_and(|events| events == [event(4, "end", true)]),
+        "the end of a stream has to be kept"
+    );
+    trimmed(log, &first).await;
+    removed(log, &second, &other).await;
+}
+
+async fn trimmed(log: &dyn EventLog, first: &LogStream) {
+    let trimmed = log.trim(first, 2).await;
+    assert!(trimmed.is_ok(), "trimming failed");
+    let gone = log.read_after(first, 1, usize::MAX).await;
+    assert!(
+        matches!(gone, Err(EventLogError::Trimmed { first: 3 })),
+        "reading behind a trimmed event has to fail"
+    );
+    assert_eq!(
+        read(log, first, 2).await.len(),
+        2,
+        "trimming has to keep later events"
+    );
+    assert!(
+        log.trim(first, 100).await.is_ok(),
+        "trimming everything failed"
+    );
+    assert_eq!(
+        read(log, first, 4).await,
+        [],
+        "a trimmed stream stays known"
+    );
+    append(log, first, 5, "after").await;
+    assert_eq!(read(log, first, 4).await, [(5, "after".to_owned())]);
+}
+
+async fn removed(log: &dyn EventLog, second: &LogStream, other: &LogStream) {
+    assert!(log.remove_session("s-1").await.is_ok(), "removing failed");
+    assert!(
+        log.remove_session("s-1").await.is_ok(),
+        "removing twice has to be allowed"
+    );
+    let gone = log.read_after(second, 0, usize::MAX).await;
+    assert!(
+        matches!(gone, Err(EventLogError::UnknownStream)),
+        "streams of a removed session have to be unknown"
+    );
+    assert_eq!(
+        read(log, other, 0).await.len(),
+        1,
+        "other sessions have to stay"
+    );
+}
+
+/// Tests a session store. Takes a little more than a second.
+///
+/// # Panics
+/// With the rule that the store violates.
+pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duration)) {
+    let hour = Duration::from_secs(3600);
+    let record = |snapshot: &str| SessionRecord {
+        snapshot: snapshot.to_owned(),
+        principal: Some("p\u{e9}ter \"x\"\n".to_owned()),
+    };
+    let load = async |id: &str| {
+        let loaded = store.load(id).await;
+        loaded.unwrap_or_else(|error| panic!("loading failed: {error}"))
+    };
+    assert_eq!(load("a").await, None, "an unknown session has no record");
+    assert!(store.save("a", record("1"), hour).await.is_ok());
+    assert!(store.save("b", record("2"), hour).await.is_ok());
+    assert_eq!(
+        load("a").await,
+        Some(record("1")),
+        "a record has to be kept whole"
+    );
+    assert!(store.save("a", record("3"), hour).await.is_ok());
+    assert_eq!(
+        load("a").await,
+        Some(record("3")),
+        "a record has to be replaced"
+    );
+    assert!(
+        matches!(store.remove("a").await, Ok(true)),
+        "removing has to say what was there"
+    );
+    assert!(
+        matches!(store.remove("a").await, Ok(false)),
+        "a removed record was there again"
+    );
+    assert_eq!(load("a").await, None, "a removed record has to be gone");
+    assert_eq!(
+        load("b").await,
+        Some(record("2")),
+        "other records have to stay"
+    );
+    assert!(
+        store
+            .save("c", record("4"), Duration::from_secs(1))
+            .await
+            .is_ok()
+    );
+    sleep(Duration::from_millis(1200)).await;
+    assert_eq!(load("c").await, None, "an expired record has to be gone");
+}
+
+/// Tests a change bus. `settle` waits until published messages have arrived.
+///
+/// # Panics
+/// With the rule that the bus violates.
+pub async fn change_bus(bus: &dyn ChangeBus, settle: impl AsyncFn()) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let receiver = |name: &'static str| {
+        let seen = Arc::clone(&seen);
+        Arc::new(move |message: &BusMessage| {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.push((name, message.clone()));
+        })
+    };
+    let take = || std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+    let frame = BusMessage::Frame {
+        session: "s".to_owned(),
+        frame: b"{}".to_vec(),
+    };
+    bus.publish(frame.clone());
+    settle().await;
+    let first = bus.subscribe(receiver("first"));
+    let second = bus.subscribe(receiver("second"));
+    bus.publish(frame.clone());
+    bus.publish(BusMessage::Changed(Change::Resource("a:b".to_owned())));
+    settle().await;
+    let mut found = take();
+    found.sort_by_key(|(name, _)| *name);
+    let changed = BusMessage::Changed(Change::Resource("a:b".to_owned()));
+    let of = |name| [(name, frame.clone()), (name, changed.clone())];
+    assert_eq!(
+        found,
+        [of("first"), of("second")].concat(),
+        "every receiver gets every message, in order"
+    );
+    drop(second);
+    bus.publish(frame.clone());
+    settle().await;
+    assert_eq!(
+        take(),
+        [("first", frame)],
+        "a dropped receiver gets nothing"
+    );
+    drop(first);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event_log::MemoryEventLog;
+    use crate::store::{MemoryChangeBus, MemorySessionStore};
+
+    #[tokio::test]
+    async fn memory_event_log_keeps_contract() {
+        event_log(&MemoryEventLog::default()).await;
+    }
+
+    #[tokio::test]
+    async fn memory_session_store_keeps_contract() {
+        session_store(&MemorySessionStore::default(), tokio::time::sleep).await;
+    }
+
+    #[tokio::test]
+    async fn memory_change_bus_keeps_contract() {
+        change_bus(&MemoryChangeBus::default(), async || {}).await;
+    }
+}

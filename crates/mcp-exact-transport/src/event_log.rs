@@ -1,0 +1,429 @@
+//! Log of the events that were sent on resumable streams, so that a client that lost its connection resumes without loss
+//! (`basic/transports`, "Resumability and Redelivery", 2025-03-26 to 2025-11-25).
+//!
+//! Defines the trait and its bounded implementation in memory. Streams belong to sessions; an event is known by its stream and
+//! its number in the stream.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+/// Future of an operation on a store outside of the endpoint.
+pub type StoreFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+
+/// A stream of a session.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogStream {
+    /// Id of the session.
+    pub session: Arc<str>,
+    /// Number of the stream in its session.
+    pub stream: u64,
+}
+
+/// Id of an event, unique among all streams of its session: the number of its stream and its number in the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId {
+    /// Number of the stream.
+    pub stream: u64,
+    /// Number of the event in its stream; events begin at 1, and 0 stands before the first one.
+    pub sequence: u64,
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.stream, self.sequence)
+    }
+}
+
+/// A text that is not the id of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the event id was not issued by this server; reconnect without `Last-Event-ID`")]
+pub struct InvalidEventId;
+
+impl FromStr for EventId {
+    type Err = InvalidEventId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidEventId> {
+        let (stream, sequence) = text.split_once('-').ok_or(InvalidEventId)?;
+        let number = |digits: &str| {
+            let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+            let number = digits.parse().ok().filter(|_| is_plain);
+            number.ok_or(InvalidEventId)
+        };
+        Ok(Self {
+            stream: number(stream)?,
+            sequence: number(sequence)?,
+        })
+    }
+}
+
+/// An event of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEvent {
+    /// Number in its stream: the first one is 1, and each event has the number after the one before.
+    pub sequence: u64,
+    /// The message.
+    pub data: Bytes,
+    /// Whether the stream ends with this event.
+    pub last: bool,
+}
+
+/// An event log failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventLogError {
+    /// The log has no such stream.
+    #[error("the event log has no such stream; reconnect without `Last-Event-ID`")]
+    UnknownStream,
+    /// Events behind the given number were trimmed.
+    #[error(
+        "the event log starts at event {first} of the stream; reconnect without `Last-Event-ID`"
+    )]
+    Trimmed {
+        /// Number of the first event that the log still has.
+        first: u64,
+    },
+    /// The number of an appended event does not follow the last one.
+    #[error("event {given} was appended where event {expected} is next; append events in order")]
+    OutOfOrder {
+        /// Number that would be next.
+        expected: u64,
+        /// Number that was given.
+        given: u64,
+    },
+    /// The store behind the log failed.
+    #[error("the event log is not available: {0}")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Keeps the events of resumable streams. Any implementation passes the suite in the module `contract`.
+pub trait EventLog: Send + Sync + 'static {
+    /// Appends an event. Creates the stream with its first event. An event that the log already has is ignored, so that an
+    /// interrupted call can be repeated.
+    fn append<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        event: LogEvent,
+    ) -> StoreFuture<'a, (), EventLogError>;
+
+    /// Returns the events behind the number `after`, in order: at least one if there is one, and then as many as fit into
+    /// `max_bytes`.
+    fn read_after<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError>;
+
+    /// Drops the events up to the number `through`: the client has them.
+    fn trim<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        through: u64,
+    ) -> StoreFuture<'a, (), EventLogError>;
+
+    /// Drops all streams of a session.
+    fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError>;
+}
+
+/// Limits of a [`MemoryEventLog`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryEventLogLimits {
+    /// Bytes of all events, 64 for each beside its message; the oldest events of all streams go first.
+    pub total_bytes: usize,
+    /// Bytes of the events of one stream.
+    pub stream_bytes: usize,
+    /// Number of events of one stream.
+    pub stream_events: usize,
+}
+
+impl Default for MemoryEventLogLimits {
+    fn default() -> Self {
+        Self {
+            total_bytes: 64 << 20,
+            stream_bytes: 4 << 20,
+            stream_events: 1024,
+        }
+    }
+}
+
+/// Bounded event log in memory.
+#[derive(Debug, Default)]
+pub struct MemoryEventLog {
+    limits: MemoryEventLogLimits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sessions: HashMap<Arc<str>, BTreeMap<u64, Stream>>,
+    /// Streams of the events in the order of their arrival; may name events that are gone.
+    order: VecDeque<(LogStream, u64)>,
+    events: usize,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    events: VecDeque<LogEvent>,
+    last: u64,
+    bytes: usize,
+}
+
+/// Counts what an event takes beside its message.
+const EVENT_OVERHEAD: usize = 64;
+
+fn size(event: &LogEvent) -> usize {
+    event.data.len() + EVENT_OVERHEAD
+}
+
+impl MemoryEventLog {
+    /// Creates a log with these limits.
+    pub fn bounded(limits: MemoryEventLogLimits) -> Self {
+        Self {
+            limits,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Returns how many bytes the log holds, as its limits count them.
+    pub fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn stream(&mut self, key: &LogStream) -> Option<&mut Stream> {
+        self.sessions.get_mut(&key.session)?.get_mut(&key.stream)
+    }
+
+    fn append(
+        &mut self,
+        key: &LogStream,
+        event: LogEvent,
+        limits: &MemoryEventLogLimits,
+    ) -> Result<(), EventLogError> {
+        let session = self.sessions.entry(Arc::clone(&key.session)).or_default();
+        let stream = session.entry(key.stream).or_default();
+        if event.sequence <= stream.last {
+            return Ok(());
+        }
+        if event.sequence != stream.last + 1 {
+            return Err(EventLogError::OutOfOrder {
+                expected: stream.last + 1,
+                given: event.sequence,
+            });
+        }
+        let bytes = size(&event);
+        stream.last = event.sequence;
+        stream.bytes += bytes;
+        self.order.push_back((key.clone(), event.sequence));
+        stream.events.push_back(event);
+        self.bytes += bytes;
+        self.events += 1;
+        while stream.events.len() > limits.stream_events || stream.bytes > limits.stream_bytes {
+            let Some(oldest) = stream.events.pop_front() else {
+                break;
+            };
+            stream.bytes -= size(&oldest);
+            self.bytes -= size(&oldest);
+            self.events -= 1;
+        }
+        self.evict(limits.total_bytes);
+        Ok(())
+    }
+
+    /// Drops the oldest events of all streams until the rest fits.
+    fn evict(&mut self, total: usize) {
+        while self.bytes > total {
+            let Some((key, sequence)) = self.order.pop_front() else {
+                break;
+            };
+            self.drop_through(&key, sequence);
+        }
+        if self.order.len() > 2 * self.events + 64 {
+            let sessions = &self.sessions;
+            self.order.retain(|(key, sequence)| {
+                let stream = sessions
+                    .get(&key.session)
+                    .and_then(|all| all.get(&key.stream));
+                let first = stream.and_then(|stream| stream.events.front());
+                first.is_some_and(|first| first.sequence <= *sequence)
+            });
+        }
+    }
+
+    fn drop_through(&mut self, key: &LogStream, through: u64) {
+        let (mut count, mut bytes) = (0, 0);
+        if let Some(stream) = self.stream(key) {
+            while let Some(first) = stream.events.front()
+                && first.sequence <= through
+            {
+                count += 1;
+                bytes += size(first);
+                stream.events.pop_front();
+            }
+            stream.bytes -= bytes;
+        }
+        self.events -= count;
+        self.bytes -= bytes;
+    }
+
+    fn read(
+        &mut self,
+        key: &LogStream,
+        after: u64,
+        max_bytes: usize,
+    ) -> Result<Vec<LogEvent>, EventLogError> {
+        let stream = self.stream(key).ok_or(EventLogError::UnknownStream)?;
+        let first = stream.events.front();
+        let first = first.map_or(stream.last + 1, |event| event.sequence);
+        if after + 1 < first {
+            return Err(EventLogError::Trimmed { first });
+        }
+        let mut bytes = 0;
+        let skipped = usize::try_from(after + 1 - first).unwrap_or(usize::MAX);
+        let wanted = stream.events.iter().skip(skipped);
+        let fits = |event: &&LogEvent| {
+            let is_first = bytes == 0;
+            bytes += size(event);
+            is_first || bytes <= max_bytes
+        };
+        Ok(wanted.take_while(fits).cloned().collect())
+    }
+
+    fn remove(&mut self, session: &str) {
+        let Some(streams) = self.sessions.remove(session) else {
+            return;
+        };
+        for stream in streams.values() {
+            self.bytes -= stream.bytes;
+            self.events -= stream.events.len();
+        }
+        self.evict(usize::MAX);
+    }
+}
+
+impl EventLog for MemoryEventLog {
+    fn append<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        event: LogEvent,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        let result = self.lock().append(stream, event, &self.limits);
+        Box::pin(ready(result))
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError> {
+        let result = self.lock().read(stream, after, max_bytes);
+        Box::pin(ready(result))
+    }
+
+    fn trim<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        through: u64,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        self.lock().drop_through(stream, through);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
+        self.lock().remove(session);
+        Box::pin(ready(Ok(())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn append(log: &MemoryEventLog, session: &str, stream: u64, sequence: u64, bytes: usize) {
+        let key = LogStream {
+            session: session.into(),
+            stream,
+        };
+        let event = LogEvent {
+            sequence,
+            data: Bytes::from(vec![b'x'; bytes]),
+            last: false,
+        };
+        log.lock()
+            .append(&key, event, &log.limits)
+            .expect("in order");
+    }
+
+    #[test]
+    fn oldest_events_of_all_streams_go_first() {
+        let log = MemoryEventLog::bounded(MemoryEventLogLimits {
+            total_bytes: 3 * (100 + EVENT_OVERHEAD),
+            ..MemoryEventLogLimits::default()
+        });
+        append(&log, "a", 1, 1, 100);
+        append(&log, "b", 1, 1, 100);
+        append(&log, "a", 1, 2, 100);
+        append(&log, "b", 1, 2, 100);
+        let read = |session: &str| {
+            let key = LogStream {
+                session: session.into(),
+                stream: 1,
+            };
+            log.lock().read(&key, 0, usize::MAX)
+        };
+        assert!(matches!(
+            read("a"),
+            Err(EventLogError::Trimmed { first: 2 })
+        ));
+        assert_eq!(read("b").expect("whole").len(), 2);
+        assert_eq!(log.bytes(), 3 * (100 + EVENT_OVERHEAD));
+    }
+
+    #[test]
+    fn order_queue_stays_bounded() {
+        let log = MemoryEventLog::default();
+        for session in 0..10_000 {
+            append(&log, &session.to_string(), 1, 1, 10);
+            log.lock().remove(&session.to_string());
+        }
+        let state = log.lock();
+        assert!(state.order.len() <= 65, "{}", state.order.len());
+        assert_eq!((state.bytes, state.events, state.sessions.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn foreign_event_ids_are_refused() {
+        assert_eq!(
+            "3-17".parse(),
+            Ok(EventId {
+                stream: 3,
+                sequence: 17
+            })
+        );
+        for text in [
+            "",
+            "3",
+            "3-",
+            "-3",
+            "a-1",
+            "+1-2",
+            "1-2-3",
+            "99999999999999999999-1",
+        ] {
+            assert_eq!(text.parse::<EventId>(), Err(InvalidEventId), "{text}");
+        }
+    }
+}

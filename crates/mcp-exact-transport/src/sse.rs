@@ -1,0 +1,420 @@
+//! Framing of server-sent events (WHATWG HTML, section 9.2), without IO.
+//!
+//! The encoder appends events to a buffer; the decoder takes bytes as they arrive and gives whole events. The decoder keeps at
+//! most one event and what was pushed behind it, and bounds the size of an event.
+
+use memchr::memchr2;
+
+/// Content type of an event stream.
+pub const CONTENT_TYPE: &str = "text/event-stream";
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Appends an event that carries `data`, with an id if the stream is resumable.
+///
+/// Line breaks in `data` become several `data` fields, so that the decoder gives the same text back, with every line break as
+/// LF. An id must hold neither line breaks nor NUL; both are left out.
+pub fn encode_event(out: &mut Vec<u8>, id: Option<&str>, event: Option<&str>, data: &[u8]) {
+    if let Some(id) = id {
+        encode_field(out, b"id: ", id.as_bytes());
+    }
+    if let Some(event) = event {
+        encode_field(out, b"event: ", event.as_bytes());
+    }
+    let mut rest = data;
+    loop {
+        out.extend_from_slice(b"data: ");
+        let Some(end) = memchr2(b'\r', b'\n', rest) else {
+            out.extend_from_slice(rest);
+            out.extend_from_slice(b"\n\n");
+            return;
+        };
+        out.extend_from_slice(&rest[..end]);
+        out.push(b'\n');
+        let is_pair = rest[end..].starts_with(b"\r\n");
+        rest = &rest[end + 1 + usize::from(is_pair)..];
+    }
+}
+
+/// Appends an event without a message that gives the client an id to resume from and, if given, the time in milliseconds that
+/// it waits before it reconnects (2025-11-25, `basic/transports`, "Sending Messages to the Server").
+pub fn encode_priming(out: &mut Vec<u8>, id: Option<&str>, retry_ms: Option<u64>) {
+    if let Some(id) = id {
+        encode_field(out, b"id: ", id.as_bytes());
+    }
+    if let Some(retry) = retry_ms {
+        encode_field(out, b"retry: ", retry.to_string().as_bytes());
+    }
+    out.extend_from_slice(b"data: \n\n");
+}
+
+/// Appends a comment, which every client ignores: it keeps the connection alive and finds dead peers.
+pub fn encode_comment(out: &mut Vec<u8>, text: &str) {
+    encode_field(out, b": ", text.as_bytes());
+    out.push(b'\n');
+}
+
+fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    let allowed = value
+        .iter()
+        .filter(|byte| !matches!(byte, b'\r' | b'\n' | 0));
+    out.extend(allowed);
+    out.push(b'\n');
+}
+
+/// An event as it arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Type of the event; `message` unless the stream names another one.
+    pub event: String,
+    /// Data of the event, its lines joined by LF. Not checked to be UTF-8.
+    pub data: Vec<u8>,
+    /// Last id that the stream has given, with this event or before it; empty before the first one.
+    pub id: String,
+}
+
+/// Result of [`Decoder::next_event`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decoded {
+    /// A whole event.
+    Event(Event),
+    /// An event larger than the limit was skipped. Holds the first bytes of its data, of which a request id may be read.
+    Oversized(Vec<u8>),
+}
+
+/// Number of bytes of an oversized event that are kept.
+const KEPT_OF_OVERSIZED: usize = 4096;
+
+/// Incremental decoder of an event stream.
+#[derive(Debug)]
+pub struct Decoder {
+    buffer: Vec<u8>,
+    start: usize,
+    scanned: usize,
+    limit: usize,
+    at_beginning: bool,
+    skip_line_feed: bool,
+    skip_line: bool,
+    oversized: bool,
+    event: String,
+    data: Vec<u8>,
+    has_data: bool,
+    last_id: String,
+    retry_ms: Option<u64>,
+}
+
+impl Decoder {
+    /// Creates a decoder that skips events with more than `limit` bytes of data, or with a longer line.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            buffer: Vec::new(),
+            start: 0,
+            scanned: 0,
+            limit,
+            at_beginning: true,
+            skip_line_feed: false,
+            skip_line: false,
+            oversized: false,
+            event: String::new(),
+            data: Vec::new(),
+            has_data: false,
+            last_id: String::new(),
+            retry_ms: None,
+        }
+    }
+
+    /// Adds bytes as they arrived.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.start);
+        self.scanned -= self.start;
+        self.start = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Returns the last id that the stream has given, for `Last-Event-ID`; `None` before the first one, or after an empty one.
+    pub fn last_event_id(&self) -> Option<&str> {
+        (!self.last_id.is_empty()).then_some(self.last_id.as_str())
+    }
+
+    /// Returns the reconnection time in milliseconds that the stream has asked for.
+    pub fn retry_ms(&self) -> Option<u64> {
+        self.retry_ms
+    }
+
+    /// Returns the next event, or `None` until more bytes are pushed. What is left at the end of a stream is no event and is
+    /// dropped with the decoder.
+    pub fn next_event(&mut self) -> Option<Decoded> {
+        if self.at_beginning && !self.skip_mark() {
+            return None;
+        }
+        loop {
+            if self.skip_line_feed {
+                let next = *self.buffer.get(self.start)?;
+                self.skip_line_feed = false;
+                if next == b'\n' {
+                    self.start += 1;
+                    self.scanned = self.scanned.max(self.start);
+                }
+            }
+            let Some(end) = memchr2(b'\r', b'\n', &self.buffer[self.scanned..]) else {
+                self.keep_unfinished();
+                return None;
+            };
+            let line = self.start..self.scanned + end;
+            self.skip_line_feed = self.buffer[line.end] == b'\r';
+            self.start = line.end + 1;
+            self.scanned = self.start;
+            if std::mem::take(&mut self.skip_line) {
+                continue;
+            }
+            if line.is_empty() {
+                if let Some(decoded) = self.dispatch() {
+                    return Some(decoded);
+                }
+                continue;
+            }
+            self.take_line(line);
+        }
+    }
+
+    /// Skips a byte order mark; returns false while too little has arrived to see whether there is one.
+    fn skip_mark(&mut self) -> bool {
+        let arrived = &self.buffer[..self.buffer.len().min(BYTE_ORDER_MARK.len())];
+        if arrived.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(arrived) {
+            return false;
+        }
+        self.at_beginning = false;
+        if arrived == BYTE_ORDER_MARK {
+            self.start = BYTE_ORDER_MARK.len();
+            self.scanned = self.start;
+        }
+        true
+    }
+
+    /// Bounds a line whose end has not arrived: what is too long is dropped, its beginning is kept if it is data.
+    fn keep_unfinished(&mut self) {
+        self.scanned = self.buffer.len();
+        if !self.skip_line && self.scanned - self.start > self.limit.saturating_add(16) {
+            let line = self.start..self.scanned;
+            self.take_line(line);
+            self.oversized = true;
+            self.skip_line = true;
+        }
+        if self.skip_line {
+            self.start = self.scanned;
+        }
+    }
+
+    fn take_line(&mut self, line: std::ops::Range<usize>) {
+        let line = &self.buffer[line];
+        let (name, value) = match memchr::memchr(b':', line) {
+            Some(0) => return,
+            Some(colon) => {
+                let value = &line[colon + 1..];
+                (&line[..colon], value.strip_prefix(b" ").unwrap_or(value))
+            }
+            None => (line, &line[line.len()..]),
+        };
+        match name {
+            b"data" => {
+                if self.has_data && !self.oversized {
+                    self.data.push(b'\n');
+                }
+                self.has_data = true;
+                let room = self.limit.saturating_sub(self.data.len());
+                if value.len() > room {
+                    self.oversized = true;
+                    let kept = KEPT_OF_OVERSIZED.min(self.limit);
+                    self.data.extend_from_slice(&value[..value.len().min(kept)]);
+                    self.data.truncate(kept);
+                } else if !self.oversized {
+                    self.data.extend_from_slice(value);
+                }
+            }
+            b"event" => self.event = String::from_utf8_lossy(value).into_owned(),
+            b"id" if !value.contains(&0) => {
+                self.last_id = String::from_utf8_lossy(value).into_owned();
+            }
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                let digits = std::str::from_utf8(value).unwrap_or_default();
+                self.retry_ms = Some(digits.parse().unwrap_or(u64::MAX));
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the event that was gathered; `None` for one without data.
+    fn dispatch(&mut self) -> Option<Decoded> {
+        let event = std::mem::take(&mut self.event);
+        let data = std::mem::take(&mut self.data);
+        let has_data = std::mem::take(&mut self.has_data);
+        if std::mem::take(&mut self.oversized) {
+            return Some(Decoded::Oversized(data));
+        }
+        has_data.then(|| {
+            Decoded::Event(Event {
+                event: match event.is_empty() {
+                    true => "message".to_owned(),
+                    false => event,
+                },
+                data,
+                id: self.last_id.clone(),
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode_pieces(limit: usize, pieces: &[&[u8]]) -> (Vec<String>, Decoder) {
+        let mut decoder = Decoder::new(limit);
+        let mut found = Vec::new();
+        for piece in pieces {
+            decoder.push(piece);
+            while let Some(decoded) = decoder.next_event() {
+                found.push(match decoded {
+                    Decoded::Event(event) => format!(
+                        "{}|{}|{}",
+                        event.event,
+                        event.id,
+                        String::from_utf8_lossy(&event.data)
+                    ),
+                    Decoded::Oversized(head) => {
+                        format!("oversized {}", String::from_utf8_lossy(&head))
+                    }
+                });
+            }
+        }
+        (found, decoder)
+    }
+
+    fn decode(text: &str) -> Vec<String> {
+        let (whole, _) = decode_pieces(1000, &[text.as_bytes()]);
+        for at in 0..=text.len() {
+            let (first, second) = text.as_bytes().split_at(at);
+            let (found, decoder) = decode_pieces(1000, &[first, second]);
+            assert_eq!(found, whole, "cut at {at} of {text:?}");
+            let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+            assert_eq!(decode_pieces(1000, &bytes).1.last_id, decoder.last_id);
+        }
+        whole
+    }
+
+    /// The examples of WHATWG HTML, section 9.2.6.
+    #[test]
+    fn decodes_examples_of_the_standard() {
+        assert_eq!(
+            decode("data: YHOO\ndata: +2\ndata: 10\n\n"),
+            ["message||YHOO\n+2\n10"]
+        );
+        let text = ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n";
+        assert_eq!(
+            decode(text),
+            [
+                "message|1|first event",
+                "message||second event",
+                "message|| third event"
+            ]
+        );
+        assert_eq!(
+            decode("data\n\ndata\ndata\n\ndata:"),
+            ["message||", "message||\n"]
+        );
+        assert_eq!(
+            decode("data:test\n\ndata: test\n\n"),
+            ["message||test", "message||test"]
+        );
+    }
+
+    #[test]
+    fn every_line_end_is_accepted() {
+        let expected = ["add|7|a\nb", "message|7|c"];
+        for end in ["\n", "\r", "\r\n"] {
+            let text = [
+                "event: add",
+                "id: 7",
+                "data: a",
+                "data: b",
+                "",
+                "data: c",
+                "",
+                "",
+            ];
+            assert_eq!(decode(&text.join(end)), expected, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn byte_order_mark_is_skipped_once() {
+        assert_eq!(decode("\u{feff}data: a\n\n"), ["message||a"]);
+        assert_eq!(decode("\u{feff}\u{feff}data: a\n\n"), Vec::<String>::new());
+        assert_eq!(decode("data: \u{feff}\n\n"), ["message||\u{feff}"]);
+    }
+
+    #[test]
+    fn ids_with_nul_are_ignored() {
+        assert_eq!(decode("id: 1\nid: a\0b\ndata: x\n\n"), ["message|1|x"]);
+    }
+
+    #[test]
+    fn ids_and_retry_need_no_data() {
+        let (found, decoder) = decode_pieces(100, &[b"id: 5\nretry: 1500\n\nretry: 1x\n\n"]);
+        assert!(found.is_empty());
+        assert_eq!(decoder.last_event_id(), Some("5"));
+        assert_eq!(decoder.retry_ms(), Some(1500));
+    }
+
+    #[test]
+    fn unfinished_event_is_dropped() {
+        assert_eq!(decode("data: a\n\ndata: b\n"), ["message||a"]);
+    }
+
+    #[test]
+    fn oversized_event_is_skipped_alone() {
+        let text = b"data: 0123456789abcdef\n\ndata: x\n\n";
+        assert_eq!(
+            decode_pieces(10, &[text]).0,
+            ["oversized 0123456789", "message||x"]
+        );
+        let many = "data: 0123456789abcdefghijklmnopqrstuvwxyz";
+        let pieces: Vec<&[u8]> = many
+            .as_bytes()
+            .chunks(3)
+            .chain([&b"zz\n\ndata: y\n\n"[..]])
+            .collect();
+        let (found, decoder) = decode_pieces(10, &pieces);
+        assert_eq!(found, ["oversized 0123456789", "message||y"]);
+        assert!(decoder.buffer.capacity() < 128);
+        let lines = b"data: 01234\ndata: 01234\ndata: 01234\n\ndata: z\n\n";
+        assert_eq!(decode_pieces(10, &[lines]).0[1], "message||z");
+    }
+
+    #[test]
+    fn encoded_events_are_decoded_again() {
+        let mut out = Vec::new();
+        encode_priming(&mut out, Some("1-0"), Some(2000));
+        encode_comment(&mut out, "keep-alive");
+        encode_event(&mut out, Some("1-1"), None, b"{\"a\":1}");
+        encode_event(&mut out, None, Some("endpoint"), b"/a\r\nb\rc\n");
+        let (found, decoder) = decode_pieces(1000, &[&out]);
+        assert_eq!(
+            found,
+            [
+                "message|1-0|",
+                "message|1-1|{\"a\":1}",
+                "endpoint|1-1|/a\nb\nc\n"
+            ]
+        );
+        assert_eq!(decoder.retry_ms(), Some(2000));
+    }
+
+    #[test]
+    fn fields_cannot_be_injected() {
+        let mut out = Vec::new();
+        encode_event(&mut out, Some("1\ndata: evil"), Some("a\r\nid: 2"), b"x");
+        assert_eq!(decode_pieces(100, &[&out]).0, ["aid: 2|1data: evil|x"]);
+    }
+}

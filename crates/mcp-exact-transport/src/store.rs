@@ -1,0 +1,233 @@
+//! Records of sessions, kept so that another process can resume them, and messages between processes that serve the same
+//! sessions.
+//!
+//! Defines the traits `SessionStore` and `ChangeBus` and their implementations in memory, which serve one process. Decides
+//! nothing about a session.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use mcp_exact_session::Change;
+
+use crate::event_log::StoreFuture;
+
+/// Record of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// Snapshot of the endpoint in its text form.
+    pub snapshot: String,
+    /// Name of the principal that the session belongs to, if it was authenticated.
+    pub principal: Option<String>,
+}
+
+/// A session store failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionStoreError {
+    /// The store holds as many sessions as it may.
+    #[error("the session store is full; end sessions or raise its limit")]
+    Full,
+    /// The store did not answer.
+    #[error("the session store is not available: {0}")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Keeps the records of sessions. Any implementation passes the suite in the module `contract`.
+pub trait SessionStore: Send + Sync + 'static {
+    /// Saves a record under the id of its session, in place of an older one, and keeps it for `lifetime`.
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        record: SessionRecord,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError>;
+
+    /// Returns the record of a session; `None` if there is none or its lifetime is over.
+    fn load<'a>(&'a self, id: &'a str)
+    -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError>;
+
+    /// Removes the record of a session. Returns true if there was one.
+    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError>;
+}
+
+/// Session store in memory, for one process and for tests.
+#[derive(Debug)]
+pub struct MemorySessionStore {
+    limit: usize,
+    records: Mutex<HashMap<String, (SystemTime, SessionRecord)>>,
+}
+
+impl Default for MemorySessionStore {
+    /// Creates a store of at most 100,000 sessions.
+    fn default() -> Self {
+        Self::bounded(100_000)
+    }
+}
+
+impl MemorySessionStore {
+    /// Creates a store of at most `limit` sessions.
+    pub fn bounded(limit: usize) -> Self {
+        Self {
+            limit,
+            records: Mutex::default(),
+        }
+    }
+
+    fn insert(
+        &self,
+        id: &str,
+        record: SessionRecord,
+        lifetime: Duration,
+    ) -> Result<(), SessionStoreError> {
+        let now = SystemTime::now();
+        let mut records = lock(&self.records);
+        if !records.contains_key(id) && records.len() >= self.limit {
+            records.retain(|_, (expires, _)| *expires > now);
+            if records.len() >= self.limit {
+                return Err(SessionStoreError::Full);
+            }
+        }
+        let expires = now.checked_add(lifetime);
+        let expires = expires.unwrap_or(now + Duration::from_secs(u32::MAX.into()));
+        records.insert(id.to_owned(), (expires, record));
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SessionStore for MemorySessionStore {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        record: SessionRecord,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError> {
+        Box::pin(ready(self.insert(id, record, lifetime)))
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
+        let records = lock(&self.records);
+        let found = records.get(id);
+        let found = found.filter(|(expires, _)| *expires > SystemTime::now());
+        Box::pin(ready(Ok(found.map(|(_, record)| record.clone()))))
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
+        let removed = lock(&self.records).remove(id);
+        let live = removed.is_some_and(|(expires, _)| expires > SystemTime::now());
+        Box::pin(ready(Ok(live)))
+    }
+}
+
+/// Message from one process to all processes that serve the same sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BusMessage {
+    /// A list or a resource has changed: every process tells its clients.
+    Changed(Change),
+    /// A message of a client reached another process than the one that waits for it: an answer to a request of the server, or
+    /// a cancellation.
+    Frame {
+        /// Id of the session.
+        session: String,
+        /// The message.
+        frame: Vec<u8>,
+    },
+    /// A session was ended.
+    SessionEnded {
+        /// Id of the session.
+        session: String,
+    },
+}
+
+/// Receiver of bus messages. It must not block.
+pub type BusReceiver = Arc<dyn Fn(&BusMessage) + Send + Sync>;
+
+/// Carries messages between processes. Any implementation passes the suite in the module `contract`.
+pub trait ChangeBus: Send + Sync + 'static {
+    /// Sends a message to all receivers, those of the own process included, in the order of the calls. Never blocks.
+    fn publish(&self, message: BusMessage);
+
+    /// Registers a receiver until the returned subscription is dropped.
+    fn subscribe(&self, receiver: BusReceiver) -> BusSubscription;
+}
+
+/// Registration of a receiver. Ends when it is dropped.
+#[must_use = "the receiver is removed when the subscription is dropped"]
+pub struct BusSubscription {
+    end: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl BusSubscription {
+    /// Creates a subscription that calls `end` when it is dropped.
+    pub fn new(end: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self {
+            end: Some(Box::new(end)),
+        }
+    }
+}
+
+impl Drop for BusSubscription {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            end();
+        }
+    }
+}
+
+impl std::fmt::Debug for BusSubscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BusSubscription").finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Receivers {
+    next: u64,
+    all: BTreeMap<u64, BusReceiver>,
+}
+
+/// Change bus in memory, for one process. Calls its receivers in `publish`.
+#[derive(Default)]
+pub struct MemoryChangeBus {
+    receivers: Arc<Mutex<Receivers>>,
+}
+
+impl std::fmt::Debug for MemoryChangeBus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = lock(&self.receivers).all.len();
+        f.debug_struct("MemoryChangeBus")
+            .field("receivers", &count)
+            .finish()
+    }
+}
+
+impl ChangeBus for MemoryChangeBus {
+    fn publish(&self, message: BusMessage) {
+        let receivers: Vec<BusReceiver> = lock(&self.receivers).all.values().cloned().collect();
+        for receiver in receivers {
+            receiver(&message);
+        }
+    }
+
+    fn subscribe(&self, receiver: BusReceiver) -> BusSubscription {
+        let mut receivers = lock(&self.receivers);
+        let id = receivers.next;
+        receivers.next += 1;
+        receivers.all.insert(id, receiver);
+        let all: Weak<Mutex<Receivers>> = Arc::downgrade(&self.receivers);
+        BusSubscription::new(move || {
+            if let Some(all) = all.upgrade() {
+                lock(&all).all.remove(&id);
+            }
+        })
+    }
+}
