@@ -1,0 +1,343 @@
+//! Drivers of connections that carry all messages in order: stdio, Unix sockets, pairs in memory, and transports of others.
+//!
+//! One future per connection reads, writes and keeps the time of its endpoint. Everything that is ready leaves with one write.
+//! It reads no further while the endpoint holds too much, and takes no more output than the connection can carry.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use mcp_exact_session::{
+    Binding, Client, ClientConfig, ClientEvent, Closed, ConfigError, Inbound, ReceiveError, Server,
+    ServerConfig, StreamId, Time, Transmit, Verdict,
+};
+use tokio::sync::{Notify, futures::OwnedNotified};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, Sleep};
+
+use crate::clock;
+use crate::endpoint::{
+    ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, Endpoint,
+    RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared, Signal,
+};
+use crate::transport::{Received, Transport};
+
+/// Bytes that wait in a transport before no more output is taken from the endpoint.
+const OUTPUT_BYTES: usize = 256 << 10;
+
+/// Times of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionOptions {
+    /// How long replies that are not ready at the end of input, or at a shutdown, are waited for.
+    pub drain: Duration,
+    /// How long the peer may take to read what is left when the connection closes.
+    pub close: Duration,
+}
+
+impl Default for ConnectionOptions {
+    /// Two seconds each.
+    fn default() -> Self {
+        Self {
+            drain: Duration::from_secs(2),
+            close: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A connection ended other than by the end of its input or a shutdown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The configuration cannot start a session.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Reading or writing failed.
+    #[error("the connection broke: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Wakes the driver task of a connection.
+pub(crate) struct Wake(pub(crate) Arc<Notify>);
+
+impl Signal for Wake {
+    fn changed(&self, _: Option<Time>) {
+        self.0.notify_one();
+    }
+}
+
+/// Serves one client over a transport until its input ends, the connection breaks, or `shutdown` completes. Replies that are
+/// not ready then are waited for as `options` say.
+///
+/// # Errors
+/// [`ServeError`].
+pub async fn serve(
+    config: Arc<ServerConfig>,
+    handler: Arc<dyn ServerHandler>,
+    transport: impl Transport,
+    options: ConnectionOptions,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let endpoint = Server::new(config, Binding::Duplex, clock::now())?;
+    let notify = Arc::new(Notify::new());
+    let signal = Arc::new(Wake(Arc::clone(&notify)));
+    let dispatch = Arc::new(ServerDispatch(handler));
+    let shared = Shared::<ServerEndpoint>::new(endpoint, (), None, dispatch, signal, None);
+    let context = Inbound::new(RequestContext::default());
+    let mut driver = Driver::new(shared, transport, context, notify, options);
+    let mut shutdown = std::pin::pin!(shutdown);
+    let result = poll_fn(|cx| {
+        if !driver.is_draining && shutdown.as_mut().poll(cx).is_ready() {
+            driver.drain();
+        }
+        driver.poll(cx)
+    })
+    .await;
+    drop(driver);
+    Ok(result?)
+}
+
+/// Connects a client over a transport. The driver runs as a task of the current tokio runtime until the handle is
+/// [closed](ClientHandle::close) or the connection ends. `prior` is what was found out about the server before.
+///
+/// # Errors
+/// [`ConnectError::Config`]. Whether client and server understand each other is the result of [`ClientHandle::ready`].
+pub fn connect(
+    config: Arc<ClientConfig>,
+    prior: Option<&Verdict>,
+    handler: Arc<dyn ClientHandler>,
+    transport: impl Transport,
+    options: ConnectionOptions,
+) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+    let endpoint = Client::new(config, Binding::Duplex, prior, clock::now())?;
+    let notify = Arc::new(Notify::new());
+    let shared = client_shared(endpoint, handler, &notify, Box::new(|_, _| false));
+    let mut driver = Driver::new(Arc::clone(&shared), transport, (), notify, options);
+    let handle = ClientHandle::of(&shared);
+    let task = tokio::spawn(async move {
+        let result = poll_fn(|cx| driver.poll(cx)).await;
+        let reason = match result {
+            Ok(()) => ConnectError::Transport("the server closed the connection".to_owned()),
+            Err(error) => ConnectError::Transport(format!("the connection broke: {error}")),
+        };
+        drop(driver);
+        shared.lock().role.fail(reason);
+    });
+    Ok((handle, task))
+}
+
+pub(crate) type Internal = Box<dyn Fn(&Arc<Shared<Client>>, &ClientEvent) -> bool + Send + Sync>;
+
+pub(crate) fn client_shared(
+    endpoint: Client,
+    handler: Arc<dyn ClientHandler>,
+    notify: &Arc<Notify>,
+    internal: Internal,
+) -> Arc<Shared<Client>> {
+    let signal = Arc::new(Wake(Arc::clone(notify)));
+    let dispatch = Arc::new(ClientDispatch { handler, internal });
+    Shared::new(
+        endpoint,
+        ClientConnection::default(),
+        None,
+        dispatch,
+        signal,
+        None,
+    )
+}
+
+/// State of a connection and its endpoint.
+pub(crate) struct Driver<E: Endpoint, T> {
+    shared: Arc<Shared<E>>,
+    transport: T,
+    context: E::Context,
+    notify: Arc<Notify>,
+    notified: Pin<Box<OwnedNotified>>,
+    timer: Pin<Box<Sleep>>,
+    options: ConnectionOptions,
+    /// Until when replies are waited for, once the input has ended or a shutdown was asked for.
+    until: Option<Instant>,
+    is_draining: bool,
+    is_closing: bool,
+    /// The peer of a client has left.
+    is_over: bool,
+    has_ended: bool,
+}
+
+impl<E: Endpoint, T: Transport> Driver<E, T> {
+    pub(crate) fn new(
+        shared: Arc<Shared<E>>,
+        transport: T,
+        context: E::Context,
+        notify: Arc<Notify>,
+        options: ConnectionOptions,
+    ) -> Self {
+        Self {
+            shared,
+            transport,
+            context,
+            notified: Box::pin(Arc::clone(&notify).notified_owned()),
+            notify,
+            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            options,
+            until: None,
+            is_draining: false,
+            is_closing: false,
+            is_over: false,
+            has_ended: false,
+        }
+    }
+
+    /// Takes no more input and waits for the replies that are not ready.
+    pub(crate) fn drain(&mut self) {
+        if !self.is_draining {
+            self.is_draining = true;
+            self.until = Some(Instant::now() + self.options.drain);
+        }
+    }
+
+    /// Serves the connection until it has ended.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = self.poll_inner(cx);
+        if let Poll::Ready(result) = &result {
+            self.end(match result {
+                Ok(()) => Closed::Clean,
+                Err(_) => Closed::Lost,
+            });
+        }
+        result
+    }
+
+    fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let has_more = self.take_output();
+            let flushed = self.transport.poll_flush(cx)?;
+            let is_flushed = flushed.is_ready() && self.transport.queued() == 0;
+            if self.is_closing && is_flushed {
+                return self.transport.poll_close(cx);
+            }
+            if self.is_draining && is_flushed && self.shared.lock().endpoint.in_flight() == 0 {
+                self.shut_down();
+                continue;
+            }
+            let has_received = self.poll_receive(cx)?.is_ready();
+            let is_notified = self.poll_notified(cx);
+            let is_due = self.poll_timer(cx)?;
+            if self.is_over {
+                return Poll::Ready(Ok(()));
+            }
+            // What was written may have made room for more.
+            let has_room = is_flushed && has_more;
+            if !(has_received || is_notified || is_due || has_room) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Moves output of the endpoint into the transport, as much as it should hold. Returns true if more may be left.
+    fn take_output(&mut self) -> bool {
+        let mut state = self.shared.lock();
+        while self.transport.queued() < OUTPUT_BYTES {
+            match state.endpoint.poll_transmit(self.transport.output()) {
+                Some(Transmit::Frame { .. }) => self.transport.end_frame(),
+                Some(Transmit::Close { .. }) => {
+                    self.is_closing = true;
+                    self.until = Some(Instant::now() + self.options.close);
+                }
+                Some(_) => {}
+                None => return false,
+            }
+        }
+        true
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
+        let is_open = !self.is_draining && !self.is_closing;
+        if !is_open || !self.shared.lock().endpoint.wants_input() {
+            return Ok(Poll::Pending);
+        }
+        let (shared, context) = (&self.shared, &self.context);
+        let mut has_closed = false;
+        let polled = self.transport.poll_receive(cx, &mut |received| {
+            let (Received::Frame(frame) | Received::Oversized(frame)) = received;
+            let result = shared.receive(StreamId::DUPLEX, frame, context);
+            has_closed |= result == Err(ReceiveError::Closed);
+            shared.lock().endpoint.wants_input()
+        })?;
+        match polled {
+            Poll::Pending => Ok(Poll::Pending),
+            Poll::Ready(has_more) => {
+                if !has_more && !E::ANSWERS_AFTER_END {
+                    self.is_over = true;
+                } else if !has_more || has_closed {
+                    self.drain();
+                }
+                Ok(Poll::Ready(()))
+            }
+        }
+    }
+
+    fn poll_notified(&mut self, cx: &mut Context<'_>) -> bool {
+        let is_notified = self.notified.as_mut().poll(cx).is_ready();
+        if is_notified {
+            let next = Arc::clone(&self.notify).notified_owned();
+            self.notified.set(next);
+        }
+        is_notified
+    }
+
+    /// Returns true after something was due.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let deadline = self.shared.lock().endpoint.poll_timeout();
+        let until = self.until.map(Instant::into_std);
+        let wanted = deadline.and_then(clock::instant);
+        let Some(next) = wanted.into_iter().chain(until).min() else {
+            return Ok(false);
+        };
+        if self.timer.deadline().into_std() != next {
+            self.timer.as_mut().reset(Instant::from_std(next));
+        }
+        if self.timer.as_mut().poll(cx).is_pending() {
+            return Ok(false);
+        }
+        let now = std::time::Instant::now();
+        if until.is_some_and(|until| until <= now) {
+            if self.is_closing {
+                let words = "the peer did not read what was left";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+            }
+            self.shut_down();
+        }
+        self.shared
+            .call(|state, now| state.endpoint.handle_timeout(now));
+        Ok(true)
+    }
+
+    /// Ends the session from this side. What it says last is still written.
+    fn shut_down(&mut self) {
+        self.shared.call(|state, now| state.endpoint.shutdown(now));
+        self.is_draining = true;
+        self.is_closing = true;
+        self.until = Some(Instant::now() + self.options.close);
+    }
+
+    fn end(&mut self, how: Closed) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            self.shared
+                .call(|state, now| state.endpoint.closed(StreamId::DUPLEX, how, now));
+        }
+    }
+}
+
+impl<E: Endpoint, T> Drop for Driver<E, T> {
+    /// A driver that is dropped leaves nobody waiting.
+    fn drop(&mut self) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            let (stream, how) = (StreamId::DUPLEX, Closed::Lost);
+            self.shared
+                .call(|state, now| state.endpoint.closed(stream, how, now));
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The client's endpoint: handle, handler, and the state of its connection.
+//!
+//! A handle is cheap to clone and can be used from any thread. Calls the session API and adds the current time.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use mcp_exact_session::{
+    Agreed, AskKey, CallOptions, Client, ClientEvent, Closed, ConfigError, JsonObject, Load,
+    NegotiationError, PeerError, Progress, RawResult, ReceiveError, RequestKey, SendError, Sent,
+    StreamId, Time, Transmit, Verdict,
+};
+
+use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
+
+/// Handles the events of a client: questions, logs, changes and other notifications of the server.
+///
+/// The driver calls it in the order of the events and waits until it returns: it must not block. What takes longer starts a
+/// task or a thread and answers later through a clone of the handle. Closures of the same shape implement it.
+///
+/// Every [`ClientEvent::Ask`] has to be answered. The endpoint only asks what the configuration declares.
+pub trait ClientHandler: Send + Sync + 'static {
+    /// Handles one event.
+    fn handle(&self, client: &ClientHandle, event: ClientEvent);
+}
+
+impl<F> ClientHandler for F
+where
+    F: Fn(&ClientHandle, ClientEvent) + Send + Sync + 'static,
+{
+    fn handle(&self, client: &ClientHandle, event: ClientEvent) {
+        self(client, event);
+    }
+}
+
+/// A client could not connect, or its connection ended.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The configuration cannot start a session.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Client and server have no revision in common, or one of them does not follow the protocol.
+    #[error(transparent)]
+    Negotiation(#[from] NegotiationError),
+    /// The connection or the process failed.
+    #[error("{0}")]
+    Transport(String),
+    /// The client was closed by its program.
+    #[error("the client was closed; connect again")]
+    Closed,
+}
+
+/// State of a client's connection.
+#[derive(Debug, Default)]
+pub(crate) struct ClientConnection {
+    negotiated: Option<(Agreed, Verdict)>,
+    pub(crate) failed: Option<ConnectError>,
+    wakers: Vec<Waker>,
+}
+
+impl ClientConnection {
+    /// Notes why the connection ended. The first reason counts.
+    pub(crate) fn fail(&mut self, error: ConnectError) {
+        if self.failed.is_none() {
+            self.failed = Some(error);
+        }
+        self.wake();
+    }
+
+    /// Forgets what was negotiated: another session begins.
+    pub(crate) fn restart(&mut self) {
+        self.negotiated = None;
+        self.failed = None;
+    }
+
+    fn wake(&mut self) {
+        for waker in self.wakers.drain(..) {
+            waker.wake();
+        }
+    }
+}
+
+impl Endpoint for Client {
+    type Event = ClientEvent;
+    type Context = ();
+    type Role = ClientConnection;
+    const ANSWERS_AFTER_END: bool = false;
+
+    fn receive(
+        &mut self,
+        on: StreamId,
+        frame: &[u8],
+        _: &(),
+        now: Time,
+    ) -> Result<(), ReceiveError> {
+        Client::receive(self, on, frame, now)
+    }
+
+    fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
+        Client::closed(self, stream, how, now);
+    }
+
+    fn wants_input(&self) -> bool {
+        Client::wants_input(self)
+    }
+
+    fn poll_event(&mut self) -> Option<ClientEvent> {
+        Client::poll_event(self)
+    }
+
+    fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
+        Client::poll_transmit(self, out)
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        Client::poll_timeout(self)
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        Client::handle_timeout(self, now);
+    }
+
+    fn shutdown(&mut self, now: Time) {
+        Client::shutdown(self, now);
+    }
+
+    fn in_flight(&self) -> usize {
+        0
+    }
+
+    fn sort(event: ClientEvent) -> Sorted<ClientEvent> {
+        match event {
+            ClientEvent::Done(key, outcome) => Sorted::Done(key, outcome),
+            ClientEvent::Progress(key, progress) => Sorted::Progress(key, progress),
+            event => Sorted::Other(event),
+        }
+    }
+
+    fn note(role: &mut ClientConnection, event: &ClientEvent) {
+        match event {
+            ClientEvent::Agreed(agreed, verdict) => {
+                role.negotiated = Some((agreed.clone(), *verdict));
+                role.wake();
+            }
+            ClientEvent::Failed(error) => role.fail(error.clone().into()),
+            _ => {}
+        }
+    }
+}
+
+/// Handler of a client behind the trait of both roles. `internal` sees every event first and takes those that only the
+/// transport deals with.
+pub(crate) struct ClientDispatch {
+    pub(crate) handler: Arc<dyn ClientHandler>,
+    pub(crate) internal: Box<dyn Fn(&Arc<Shared<Client>>, &ClientEvent) -> bool + Send + Sync>,
+}
+
+impl Dispatch<Client> for ClientDispatch {
+    fn dispatch(&self, shared: &Arc<Shared<Client>>, epoch: u64, event: ClientEvent) {
+        if (self.internal)(shared, &event) {
+            return;
+        }
+        let handle = ClientHandle {
+            shared: Arc::clone(shared),
+            epoch,
+        };
+        self.handler.handle(&handle, event);
+    }
+}
+
+/// Handle of a client's endpoint.
+#[derive(Clone)]
+pub struct ClientHandle {
+    shared: Arc<Shared<Client>>,
+    /// Session whose questions it answers.
+    epoch: u64,
+}
+
+impl ClientHandle {
+    pub(crate) fn of(shared: &Arc<Shared<Client>>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            epoch: shared.lock().epoch(),
+        }
+    }
+
+    /// Waits until a revision is negotiated, and returns what was negotiated and what is worth keeping for the next connection
+    /// to the same server.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the client cannot talk to the server, or the connection has ended.
+    pub async fn ready(&self) -> Result<(Agreed, Verdict), ConnectError> {
+        poll_fn(|cx| {
+            let mut state = self.shared.lock();
+            let connection = &mut state.role;
+            if let Some(error) = &connection.failed {
+                return Poll::Ready(Err(error.clone()));
+            }
+            if let Some(negotiated) = &connection.negotiated {
+                return Poll::Ready(Ok(negotiated.clone()));
+            }
+            connection
+                .wakers
+                .retain(|waker| !waker.will_wake(cx.waker()));
+            connection.wakers.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits until the connection has ended, and returns why.
+    pub async fn closed(&self) -> ConnectError {
+        poll_fn(|cx| {
+            let mut state = self.shared.lock();
+            let connection = &mut state.role;
+            if let Some(error) = &connection.failed {
+                return Poll::Ready(error.clone());
+            }
+            connection
+                .wakers
+                .retain(|waker| !waker.will_wake(cx.waker()));
+            connection.wakers.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Sends a request, with a callback for its progress if `options` want progress. Parameters are those of the negotiated
+    /// revision.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn request(
+        &self,
+        method: &str,
+        params: Option<JsonObject>,
+        options: CallOptions,
+        progress: Option<ProgressCallback>,
+    ) -> Result<PendingRequest, SendError> {
+        let sent = self.shared.call(|state, now| {
+            let key = state.endpoint.request(method, params, options, now)?;
+            let epoch = state.epoch();
+            Ok((key, state.expect(key, progress), epoch))
+        });
+        let (key, slot, epoch) = sent?;
+        let shared = Arc::clone(&self.shared);
+        Ok(PendingRequest::new(key, slot, move |reason| {
+            shared.call(|state, now| {
+                if state.epoch() == epoch {
+                    state.endpoint.cancel(key, reason, now);
+                }
+            });
+        }))
+    }
+
+    /// Answers a question of the server.
+    ///
+    /// # Errors
+    /// [`SendError::UnknownRequest`] if the question does not wait for an answer.
+    pub fn answer(
+        &self,
+        to: AskKey,
+        answer: Result<RawResult, PeerError>,
+    ) -> Result<Sent, SendError> {
+        self.shared
+            .call(|state, now| match state.epoch() == self.epoch {
+                true => state.endpoint.answer(to, answer, now),
+                false => Err(SendError::UnknownRequest),
+            })
+    }
+
+    /// Sends a progress notification for a question of the server; suppressed if the server did not ask for progress.
+    ///
+    /// # Errors
+    /// [`SendError::Progress`] if the progress does not increase.
+    pub fn progress(&self, of: AskKey, progress: &Progress) -> Result<Sent, SendError> {
+        self.shared
+            .call(|state, _| match state.epoch() == self.epoch {
+                true => state.endpoint.progress(of, progress),
+                false => Ok(Sent::Suppressed),
+            })
+    }
+
+    /// Sends a notification, such as `notifications/roots/list_changed`.
+    ///
+    /// # Errors
+    /// [`SendError`] if the revision has no such notification of a client, or a capability is missing.
+    pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<Sent, SendError> {
+        self.shared
+            .call(|state, _| state.endpoint.notify(method, params))
+    }
+
+    /// Returns what was negotiated, once it was.
+    pub fn session_info(&self) -> Option<Agreed> {
+        self.shared.lock().endpoint.agreed().cloned()
+    }
+
+    /// Returns how much the endpoint holds.
+    pub fn usage(&self) -> Load {
+        self.shared.lock().endpoint.load()
+    }
+
+    /// Ends the connection. Requests that wait end with [`Outcome::Closed`](mcp_exact_session::Outcome::Closed). The driver
+    /// then ends the session and the process of the server.
+    pub fn close(&self) {
+        self.shared.call(|state, now| {
+            state.endpoint.shutdown(now);
+            state.role.fail(ConnectError::Closed);
+        });
+    }
+}
+
+impl std::fmt::Debug for ClientHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientHandle").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,240 @@
+//! Endpoints shared between the tasks that serve them. This module alone calls the session API.
+//!
+//! A call locks the endpoint, then hands its events to the handler, one at a time and in order, then tells the driver that
+//! there may be output. Does no IO.
+
+mod client;
+mod outlets;
+mod request;
+mod server;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_exact_session::{
+    Closed, Outcome, Progress, ReceiveError, RequestKey, StreamId, Time, Transmit,
+};
+
+pub(crate) use client::{ClientConnection, ClientDispatch};
+pub use client::{ClientHandle, ClientHandler, ConnectError};
+pub(crate) use outlets::{Outlets, Output};
+pub use request::{PendingRequest, ProgressCallback};
+pub use server::{RequestContext, ServerHandle, ServerHandler};
+pub(crate) use server::{ServerDispatch, ServerEndpoint};
+
+use crate::clock;
+use request::Slot;
+
+/// What both endpoints of the session crate have in common.
+pub(crate) trait Endpoint: Send + Sized + 'static {
+    /// Event for the program.
+    type Event: Send;
+    /// What is known of a frame beside its bytes.
+    type Context: Clone + Send;
+    /// State of the role that its events change.
+    type Role: Send;
+    /// Whether the peer may still read answers when it sends nothing more.
+    const ANSWERS_AFTER_END: bool;
+
+    fn receive(
+        &mut self,
+        on: StreamId,
+        frame: &[u8],
+        context: &Self::Context,
+        now: Time,
+    ) -> Result<(), ReceiveError>;
+    fn closed(&mut self, stream: StreamId, how: Closed, now: Time);
+    fn wants_input(&self) -> bool;
+    fn poll_event(&mut self) -> Option<Self::Event>;
+    fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit>;
+    fn poll_timeout(&self) -> Option<Time>;
+    fn handle_timeout(&mut self, now: Time);
+    fn shutdown(&mut self, now: Time);
+    /// Number of requests of the peer that wait for an answer.
+    fn in_flight(&self) -> usize;
+    /// Takes the event apart if it belongs to a request of this endpoint.
+    fn sort(event: Self::Event) -> Sorted<Self::Event>;
+    /// Notes what an event changes.
+    fn note(role: &mut Self::Role, event: &Self::Event);
+}
+
+/// An event, or what it says of a request of the endpoint.
+pub(crate) enum Sorted<E> {
+    Done(RequestKey, Outcome),
+    Progress(RequestKey, Progress),
+    Other(E),
+}
+
+/// Tells the driver of an endpoint what has changed.
+pub(crate) trait Signal: Send + Sync {
+    /// There may be output. `deadline` is when the endpoint wants to be called next.
+    fn changed(&self, deadline: Option<Time>);
+}
+
+/// Takes the events of an endpoint that belong to no request of its own.
+pub(crate) trait Dispatch<E: Endpoint>: Send + Sync {
+    fn dispatch(&self, shared: &Arc<Shared<E>>, epoch: u64, event: E::Event);
+}
+
+pub(crate) struct Shared<E: Endpoint> {
+    state: Mutex<State<E>>,
+    handler: Arc<dyn Dispatch<E>>,
+    signal: Arc<dyn Signal>,
+    session_id: Option<Arc<str>>,
+}
+
+pub(crate) struct State<E: Endpoint> {
+    pub(crate) endpoint: E,
+    pub(crate) role: E::Role,
+    /// Output by stream, where a transport has several.
+    pub(crate) outlets: Option<Outlets>,
+    slots: HashMap<RequestKey, Arc<Slot>>,
+    epoch: u64,
+    is_dispatching: bool,
+}
+
+impl<E: Endpoint> State<E> {
+    /// Number of the session that the endpoint belongs to, among those that one handle has had.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Puts another endpoint in place of one that has ended.
+    pub(crate) fn replace(&mut self, endpoint: E) {
+        self.endpoint = endpoint;
+        self.epoch += 1;
+        if self.outlets.is_some() {
+            self.outlets = Some(Outlets::default());
+        }
+    }
+
+    fn pump(&mut self) {
+        if let Some(outlets) = &mut self.outlets {
+            outlets.pump(&mut self.endpoint);
+        }
+    }
+
+    /// Returns what is to be handed on next. Outcomes of requests that somebody awaits go there at once.
+    fn next(&mut self) -> Option<Next<E::Event>> {
+        loop {
+            match E::sort(self.endpoint.poll_event()?) {
+                Sorted::Done(key, outcome) => {
+                    if let Some(slot) = self.slots.remove(&key) {
+                        slot.complete(outcome);
+                    }
+                }
+                Sorted::Progress(key, progress) => {
+                    if let Some(slot) = self.slots.get(&key) {
+                        return Some(Next::Progress(Arc::clone(slot), progress));
+                    }
+                }
+                Sorted::Other(event) => {
+                    E::note(&mut self.role, &event);
+                    return Some(Next::Event(event));
+                }
+            }
+        }
+    }
+
+    fn expect(&mut self, key: RequestKey, progress: Option<ProgressCallback>) -> Arc<Slot> {
+        let slot = Arc::new(Slot::new(progress));
+        self.slots.insert(key, Arc::clone(&slot));
+        slot
+    }
+}
+
+impl<E: Endpoint> Shared<E> {
+    pub(crate) fn new(
+        endpoint: E,
+        role: E::Role,
+        outlets: Option<Outlets>,
+        handler: Arc<dyn Dispatch<E>>,
+        signal: Arc<dyn Signal>,
+        session_id: Option<Arc<str>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                endpoint,
+                role,
+                outlets,
+                slots: HashMap::new(),
+                epoch: 0,
+                is_dispatching: false,
+            }),
+            handler,
+            signal,
+            session_id,
+        })
+    }
+
+    pub(crate) fn session_id(&self) -> Option<&Arc<str>> {
+        self.session_id.as_ref()
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls the endpoint, then the handler for the events of the call, then the driver.
+    pub(crate) fn call<R>(self: &Arc<Self>, f: impl FnOnce(&mut State<E>, Time) -> R) -> R {
+        let mut state = self.lock();
+        let result = f(&mut state, clock::now());
+        state.pump();
+        drop(state);
+        self.dispatch();
+        let deadline = self.lock().endpoint.poll_timeout();
+        self.signal.changed(deadline);
+        result
+    }
+
+    /// Gives a frame to the endpoint and its events to the handler; the driver, which calls this, is not told of output.
+    pub(crate) fn receive(
+        self: &Arc<Self>,
+        on: StreamId,
+        frame: &[u8],
+        context: &E::Context,
+    ) -> Result<(), ReceiveError> {
+        let mut state = self.lock();
+        let result = state.endpoint.receive(on, frame, context, clock::now());
+        state.pump();
+        drop(state);
+        self.dispatch();
+        result
+    }
+
+    /// Hands events to the handler. One thread at a time does, so that events keep their order.
+    pub(crate) fn dispatch(self: &Arc<Self>) {
+        loop {
+            let mut state = self.lock();
+            if state.is_dispatching {
+                return;
+            }
+            let Some(next) = state.next() else {
+                return;
+            };
+            state.is_dispatching = true;
+            let epoch = state.epoch;
+            drop(state);
+            let _turn = Turn(self);
+            match next {
+                Next::Event(event) => self.handler.dispatch(self, epoch, event),
+                Next::Progress(slot, progress) => slot.progress(&progress),
+            }
+        }
+    }
+}
+
+/// What is handed on outside of the lock.
+enum Next<E> {
+    Event(E),
+    Progress(Arc<Slot>, Progress),
+}
+
+/// The right to hand events to the handler. Given back when dropped, after a panic too.
+struct Turn<'a, E: Endpoint>(&'a Shared<E>);
+
+impl<E: Endpoint> Drop for Turn<'_, E> {
+    fn drop(&mut self) {
+        self.0.lock().is_dispatching = false;
+    }
+}

@@ -1,0 +1,269 @@
+//! The server's endpoint: handle, handler, and what is known of a request beside its message.
+//!
+//! A handle is cheap to clone and can be used from any thread. Calls the session API and adds the current time.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mcp_exact_session::{
+    Agreed, CallOptions, Change, Closed, Inbound, Json, JsonObject, Level, Load, Patience,
+    Progress, ReceiveError, Reply, RequestKey, Scope, SendError, Sent, Server, ServerEvent,
+    StreamId, Time, Transmit,
+};
+
+use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
+
+/// What a transport knows of a request or notification beside its message.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RequestContext {
+    /// Address of the client, over HTTP.
+    pub remote: Option<SocketAddr>,
+    /// Method, URI, headers and extensions of the HTTP request that carried the message.
+    #[cfg(feature = "http")]
+    pub http: Option<Arc<http::request::Parts>>,
+}
+
+/// Handles the events of a server, of all its sessions.
+///
+/// The driver calls it in the order of the events and waits until it returns: it must not block. What takes longer starts a
+/// task or a thread and replies later through a clone of the handle. Closures of the same shape implement it.
+pub trait ServerHandler: Send + Sync + 'static {
+    /// Handles one event of the session that `server` belongs to.
+    fn handle(&self, server: &ServerHandle, event: ServerEvent<RequestContext>);
+}
+
+impl<F> ServerHandler for F
+where
+    F: Fn(&ServerHandle, ServerEvent<RequestContext>) + Send + Sync + 'static,
+{
+    fn handle(&self, server: &ServerHandle, event: ServerEvent<RequestContext>) {
+        self(server, event);
+    }
+}
+
+/// Handle of a server's endpoint: of a session, or of a single request from 2026-07-28 on.
+#[derive(Clone)]
+pub struct ServerHandle {
+    shared: Arc<Shared<ServerEndpoint>>,
+}
+
+pub(crate) type ServerEndpoint = Server<RequestContext>;
+
+impl Endpoint for ServerEndpoint {
+    type Event = ServerEvent<RequestContext>;
+    type Context = Inbound<RequestContext>;
+    type Role = ();
+    const ANSWERS_AFTER_END: bool = true;
+
+    fn receive(
+        &mut self,
+        on: StreamId,
+        frame: &[u8],
+        context: &Inbound<RequestContext>,
+        now: Time,
+    ) -> Result<(), ReceiveError> {
+        Server::receive(self, on, frame, context.clone(), now)
+    }
+
+    fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
+        Server::closed(self, stream, how, now);
+    }
+
+    fn wants_input(&self) -> bool {
+        Server::wants_input(self)
+    }
+
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        Server::poll_event(self)
+    }
+
+    fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
+        Server::poll_transmit(self, out)
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        Server::poll_timeout(self)
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        Server::handle_timeout(self, now);
+    }
+
+    fn shutdown(&mut self, now: Time) {
+        Server::shutdown(self, now);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.load().served
+    }
+
+    fn sort(event: Self::Event) -> Sorted<Self::Event> {
+        match event {
+            ServerEvent::Done(key, outcome) => Sorted::Done(key, outcome),
+            ServerEvent::Progress(key, progress) => Sorted::Progress(key, progress),
+            event => Sorted::Other(event),
+        }
+    }
+
+    fn note(_: &mut (), _: &Self::Event) {}
+}
+
+/// Handler of a server behind the trait of both roles.
+pub(crate) struct ServerDispatch(pub(crate) Arc<dyn ServerHandler>);
+
+impl Dispatch<ServerEndpoint> for ServerDispatch {
+    fn dispatch(
+        &self,
+        shared: &Arc<Shared<ServerEndpoint>>,
+        _: u64,
+        event: ServerEvent<RequestContext>,
+    ) {
+        let handle = ServerHandle::of(shared);
+        self.0.handle(&handle, event);
+    }
+}
+
+impl ServerHandle {
+    pub(crate) fn of(shared: &Arc<Shared<ServerEndpoint>>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+        }
+    }
+
+    /// Returns the id of the session over HTTP; `None` on other transports, without a session, and on a server that gives no
+    /// ids.
+    pub fn session_id(&self) -> Option<&str> {
+        self.shared.session_id().map(|id| &**id)
+    }
+
+    /// Returns true if both handles belong to the same endpoint.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Replies to a request. [`Sent::Suppressed`] means that the client has cancelled it.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then, and the request still waits for its reply.
+    pub fn reply(&self, to: RequestKey, reply: impl Into<Reply>) -> Result<Sent, SendError> {
+        let reply = reply.into();
+        self.shared
+            .call(|state, now| state.endpoint.reply(to, reply, now))
+    }
+
+    /// Sends a progress notification for a request; suppressed if the client did not ask for progress.
+    ///
+    /// # Errors
+    /// [`SendError::Progress`] if the progress does not increase.
+    pub fn progress(&self, of: RequestKey, progress: &Progress) -> Result<Sent, SendError> {
+        self.shared
+            .call(|state, _| state.endpoint.progress(of, progress))
+    }
+
+    /// Sends a log message: for a request, or to the client of a session. Suppressed below the level that the client wants.
+    ///
+    /// # Errors
+    /// [`SendError`] if the server has not declared `logging` or the scope has no stream.
+    pub fn log(
+        &self,
+        scope: Scope,
+        level: Level,
+        logger: Option<&str>,
+        data: impl Into<Json>,
+    ) -> Result<Sent, SendError> {
+        let data = data.into();
+        self.shared
+            .call(|state, _| state.endpoint.log(scope, level, logger, data))
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// [`SendError`] if the revision has no such notification of a server, a capability is missing, or the scope has no
+    /// stream.
+    pub fn notify(
+        &self,
+        scope: Scope,
+        method: &str,
+        params: Option<JsonObject>,
+    ) -> Result<Sent, SendError> {
+        self.shared
+            .call(|state, _| state.endpoint.notify(scope, method, params))
+    }
+
+    /// Sends a request to the client (up to 2025-11-25), with a callback for its progress if `options` want progress.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn request(
+        &self,
+        scope: Scope,
+        method: &str,
+        params: Option<JsonObject>,
+        options: CallOptions,
+        progress: Option<ProgressCallback>,
+    ) -> Result<PendingRequest, SendError> {
+        self.send(progress, |endpoint, now| {
+            endpoint.request(scope, method, params, options, now)
+        })
+    }
+
+    /// Sends a ping to the client of a session (up to 2025-11-25).
+    ///
+    /// # Errors
+    /// [`SendError`] if no client can be asked.
+    pub fn ping(&self, patience: Patience) -> Result<PendingRequest, SendError> {
+        self.send(None, |endpoint, now| endpoint.ping(patience, now))
+    }
+
+    fn send(
+        &self,
+        progress: Option<ProgressCallback>,
+        send: impl FnOnce(&mut ServerEndpoint, Time) -> Result<RequestKey, SendError>,
+    ) -> Result<PendingRequest, SendError> {
+        let sent = self.shared.call(|state, now| {
+            let key = send(&mut state.endpoint, now)?;
+            Ok((key, state.expect(key, progress)))
+        });
+        let (key, slot) = sent?;
+        let shared = Arc::clone(&self.shared);
+        Ok(PendingRequest::new(key, slot, move |reason| {
+            shared.call(|state, now| state.endpoint.cancel(key, reason, now));
+        }))
+    }
+
+    /// Announces a change to this endpoint's client, if it wants to know. Returns how many messages were sent.
+    pub fn publish(&self, change: &Change) -> usize {
+        self.shared.call(|state, _| state.endpoint.publish(change))
+    }
+
+    /// Ends a subscription (from 2026-07-28 on). Does nothing if the request is none.
+    pub fn end_subscription(&self, key: RequestKey) {
+        self.shared
+            .call(|state, _| state.endpoint.end_subscription(key));
+    }
+
+    /// Returns what was negotiated with the client of a session; `None` before, and where every request says it.
+    pub fn session_info(&self) -> Option<Agreed> {
+        self.shared.lock().endpoint.agreed().cloned()
+    }
+
+    /// Returns how much the endpoint holds.
+    pub fn usage(&self) -> Load {
+        self.shared.lock().endpoint.load()
+    }
+
+    /// Ends the session: requests of this side end, subscriptions are ended, and the transport closes.
+    pub fn close(&self) {
+        self.shared.call(|state, now| state.endpoint.shutdown(now));
+    }
+}
+
+impl std::fmt::Debug for ServerHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerHandle")
+            .field("session_id", &self.session_id())
+            .finish_non_exhaustive()
+    }
+}

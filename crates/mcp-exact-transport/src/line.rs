@@ -1,0 +1,282 @@
+//! Line framing over byte streams, as stdio has it: one message a line (`basic/transports`, "stdio").
+//!
+//! `Lines` is without IO; `LineTransport` reads and writes with it. Many lines are taken from one read, and everything that
+//! waits leaves with one write.
+
+use memchr::memchr;
+
+use crate::transport::Received;
+
+/// Number of bytes of an oversized line that are kept, for the id of a request.
+const KEPT_OF_OVERSIZED: usize = 4096;
+
+/// Splits bytes into lines. Keeps at most one line and what was read behind it; skips what exceeds the limit.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    buffer: Vec<u8>,
+    start: usize,
+    scanned: usize,
+    limit: usize,
+    is_skipping: bool,
+}
+
+impl Lines {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            buffer: Vec::new(),
+            start: 0,
+            scanned: 0,
+            limit,
+            is_skipping: false,
+        }
+    }
+
+    /// Returns the buffer that read bytes are appended to.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        if self.start == self.buffer.len() {
+            self.buffer.clear();
+        } else if self.start > 0 {
+            self.buffer.drain(..self.start);
+        }
+        self.scanned -= self.start;
+        self.start = 0;
+        // One large message does not hold its memory for ever.
+        if self.buffer.capacity() > (1 << 20) && self.buffer.len() < (64 << 10) {
+            self.buffer.shrink_to(128 << 10);
+        }
+        &mut self.buffer
+    }
+
+    /// Returns the next line that is not empty; `None` until more bytes are read.
+    pub(crate) fn next(&mut self) -> Option<Received<'_>> {
+        loop {
+            let Some(end) = memchr(b'\n', &self.buffer[self.scanned..]) else {
+                return self.unfinished();
+            };
+            let line = self.start..self.scanned + end;
+            self.start = line.end + 1;
+            self.scanned = self.start;
+            if std::mem::take(&mut self.is_skipping) {
+                continue;
+            }
+            if line.len() > self.limit {
+                let kept = line.start..line.start + line.len().min(KEPT_OF_OVERSIZED);
+                return Some(Received::Oversized(&self.buffer[kept]));
+            }
+            if !self.buffer[line.clone()].trim_ascii().is_empty() {
+                return Some(Received::Frame(trim_return(&self.buffer[line])));
+            }
+        }
+    }
+
+    /// Returns the line without an end that is left at the end of input.
+    pub(crate) fn rest(&mut self) -> Option<Received<'_>> {
+        let rest = self.start..self.buffer.len();
+        self.start = rest.end;
+        self.scanned = rest.end;
+        let is_whole = !std::mem::take(&mut self.is_skipping) && rest.len() <= self.limit;
+        let line = trim_return(&self.buffer[rest]);
+        (is_whole && !line.trim_ascii().is_empty()).then_some(Received::Frame(line))
+    }
+
+    /// Bounds a line whose end has not arrived.
+    fn unfinished(&mut self) -> Option<Received<'_>> {
+        self.scanned = self.buffer.len();
+        if self.is_skipping {
+            self.start = self.scanned;
+            return None;
+        }
+        let line = self.start..self.scanned;
+        if line.len() <= self.limit {
+            return None;
+        }
+        self.is_skipping = true;
+        self.start = self.scanned;
+        let kept = line.start..line.start + line.len().min(KEPT_OF_OVERSIZED);
+        Some(Received::Oversized(&self.buffer[kept]))
+    }
+}
+
+fn trim_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+#[cfg(feature = "tokio")]
+pub use io::LineTransport;
+
+#[cfg(feature = "tokio")]
+mod io {
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, ready};
+
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    use super::Lines;
+    use crate::transport::{Received, Transport};
+
+    const READ: usize = 64 << 10;
+
+    /// A transport of one message a line over a byte stream.
+    #[derive(Debug)]
+    pub struct LineTransport<R, W> {
+        reader: R,
+        writer: W,
+        lines: Lines,
+        has_ended: bool,
+        out: Vec<u8>,
+        written: usize,
+    }
+
+    impl<R, W> LineTransport<R, W> {
+        /// Creates a transport that refuses lines of more than `message_bytes` bytes:
+        /// [`Limits::message_bytes`](mcp_exact_session::Limits::message_bytes) of the configuration.
+        pub fn new(reader: R, writer: W, message_bytes: usize) -> Self {
+            Self {
+                reader,
+                writer,
+                lines: Lines::new(message_bytes),
+                has_ended: false,
+                out: Vec::new(),
+                written: 0,
+            }
+        }
+    }
+
+    impl<R, W> Transport for LineTransport<R, W>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        fn poll_receive(
+            &mut self,
+            cx: &mut Context<'_>,
+            sink: &mut dyn FnMut(Received<'_>) -> bool,
+        ) -> Poll<io::Result<bool>> {
+            let mut has_received = false;
+            loop {
+                while let Some(received) = self.lines.next() {
+                    has_received = true;
+                    if !sink(received) {
+                        return Poll::Ready(Ok(true));
+                    }
+                }
+                if has_received {
+                    return Poll::Ready(Ok(true));
+                }
+                if self.has_ended {
+                    return Poll::Ready(Ok(false));
+                }
+                let buffer = self.lines.buffer();
+                let start = buffer.len();
+                buffer.resize(start + READ, 0);
+                let mut read = ReadBuf::new(&mut buffer[start..]);
+                let polled = Pin::new(&mut self.reader).poll_read(cx, &mut read);
+                let count = read.filled().len();
+                buffer.truncate(start + count);
+                ready!(polled)?;
+                if count == 0 {
+                    self.has_ended = true;
+                    if let Some(received) = self.lines.rest() {
+                        sink(received);
+                        return Poll::Ready(Ok(true));
+                    }
+                }
+            }
+        }
+
+        fn output(&mut self) -> &mut Vec<u8> {
+            &mut self.out
+        }
+
+        fn end_frame(&mut self) {
+            self.out.push(b'\n');
+        }
+
+        fn queued(&self) -> usize {
+            self.out.len() - self.written
+        }
+
+        fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            while self.written < self.out.len() {
+                let rest = &self.out[self.written..];
+                let count = ready!(Pin::new(&mut self.writer).poll_write(cx, rest))?;
+                if count == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                self.written += count;
+            }
+            self.out.clear();
+            self.written = 0;
+            if self.out.capacity() > (1 << 20) {
+                self.out.shrink_to(64 << 10);
+            }
+            Pin::new(&mut self.writer).poll_flush(cx)
+        }
+
+        fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            ready!(self.poll_flush(cx))?;
+            Pin::new(&mut self.writer).poll_shutdown(cx)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(limit: usize, pieces: &[&str]) -> Vec<String> {
+        let mut lines = Lines::new(limit);
+        let mut found = Vec::new();
+        let mut note = |received: Received<'_>| {
+            found.push(match received {
+                Received::Frame(line) => String::from_utf8_lossy(line).into_owned(),
+                Received::Oversized(head) => format!("oversized {}", String::from_utf8_lossy(head)),
+            });
+        };
+        for piece in pieces {
+            lines.buffer().extend_from_slice(piece.as_bytes());
+            while let Some(received) = lines.next() {
+                note(received);
+            }
+        }
+        if let Some(rest) = lines.rest() {
+            note(rest);
+        }
+        found
+    }
+
+    #[test]
+    fn lines_are_whole_however_they_arrive() {
+        let text = "{\"a\":1}\r\n\n  \n{}\n{\"b\":\"\u{e9}\"}\nrest";
+        let whole = split(100, &[text]);
+        assert_eq!(whole, ["{\"a\":1}", "{}", "{\"b\":\"\u{e9}\"}", "rest"]);
+        for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+            assert_eq!(split(100, &[&text[..at], &text[at..]]), whole);
+        }
+    }
+
+    #[test]
+    fn oversized_line_is_skipped_alone() {
+        assert_eq!(
+            split(3, &["12345678\nabc\n"]),
+            ["oversized 12345678", "abc"]
+        );
+        assert_eq!(
+            split(3, &["1234", "5678", "9\nabc\n"]),
+            ["oversized 1234", "abc"]
+        );
+        assert_eq!(split(3, &["1234", "56"]), ["oversized 1234"]);
+    }
+
+    #[test]
+    fn memory_of_large_lines_is_released() {
+        let mut lines = Lines::new(10);
+        for _ in 0..100 {
+            lines.buffer().extend_from_slice(&[b'x'; 100_000]);
+            while lines.next().is_some() {}
+        }
+        lines.buffer();
+        assert!(lines.buffer.capacity() <= 1 << 20);
+    }
+}

@@ -1,0 +1,53 @@
+//! The trait of transports that carry all messages of a connection in order: byte streams, sockets with messages, channels.
+//!
+//! A transport frames messages and keeps its own output until it is written. Whoever implements it, such as for WebSocket,
+//! serves both roles by [`serve`](crate::serve) and [`connect`](crate::connect).
+
+use std::io;
+use std::task::{Context, Poll};
+
+/// What a transport has received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received<'a> {
+    /// A whole message.
+    Frame(&'a [u8]),
+    /// The beginning of a message that exceeds the limit. The rest was skipped.
+    Oversized(&'a [u8]),
+}
+
+/// Carries the messages of one connection in both directions, in order.
+pub trait Transport: Send + 'static {
+    /// Receives what has arrived and hands each message to `sink`, until nothing is left or `sink` returns false. Messages
+    /// that were not handed over are kept for the next call.
+    ///
+    /// Returns `Ready(true)` after at least one message, `Ready(false)` at the end of input.
+    ///
+    /// # Errors
+    /// The connection broke.
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        sink: &mut dyn FnMut(Received<'_>) -> bool,
+    ) -> Poll<io::Result<bool>>;
+
+    /// Returns the buffer that the bytes of the next message are appended to. They hold no line break.
+    fn output(&mut self) -> &mut Vec<u8>;
+
+    /// Ends the message that was appended.
+    fn end_frame(&mut self);
+
+    /// Returns how many bytes wait to be written.
+    fn queued(&self) -> usize;
+
+    /// Writes what waits. Everything that waits is written at once if the connection takes it.
+    ///
+    /// # Errors
+    /// The connection broke.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Ends the output, after what waits.
+    ///
+    /// # Errors
+    /// The connection broke.
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+}

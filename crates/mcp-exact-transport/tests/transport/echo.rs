@@ -1,0 +1,165 @@
+//! A server with a few tools, written against the events of the session, and a client that calls them.
+//!
+//! Tools: `echo` replies at once, `later` from a task, `never` not at all, `count` reports progress, `ask` asks for roots.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_session::{
+    Ask, CallOptions, ClientConfig, ClientEvent, Identity, Incoming, JsonObject, Offer, Outcome,
+    PeerError, Progress, RawResult, Reply, ServerConfig, ServerEvent,
+};
+use mcp_exact_transport::{ClientHandle, RequestContext, ServerHandle};
+use serde_json::{Value, json};
+
+/// Revisions that are served, the newest first.
+pub const REVISIONS: [&str; 5] = [
+    "2026-07-28",
+    "2025-11-25",
+    "2025-06-18",
+    "2025-03-26",
+    "2024-11-05",
+];
+
+pub fn object(value: Value) -> JsonObject {
+    value.to_string().parse().expect("an object")
+}
+
+pub fn server_config() -> Arc<ServerConfig> {
+    let mut config = ServerConfig::new(Identity::new("echo", "1"));
+    config.capabilities = object(json!({ "tools": { "listChanged": true }, "logging": {} }));
+    config.into()
+}
+
+pub fn client_config(revision: &str) -> Arc<ClientConfig> {
+    let mut config = ClientConfig::new(Identity::new("tester", "1"));
+    config.offer = Offer::of([revision]).expect("compiled in");
+    config.capabilities = object(json!({ "roots": {} }));
+    config.into()
+}
+
+/// Handles the events of the test server.
+pub fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
+    if let ServerEvent::Request(request) = event
+        && let Some(reply) = reply(server, &request)
+    {
+        server.reply(request.key, reply).expect("replied once");
+    }
+}
+
+fn text(text: &str) -> Reply {
+    let result = json!({ "content": [{ "type": "text", "text": text }] });
+    Reply::Result(RawResult::from(object(result)))
+}
+
+fn reply(server: &ServerHandle, request: &Incoming<RequestContext>) -> Option<Reply> {
+    let params = request.params().map(|params| params.to_string());
+    let params: Value = params.map_or(Value::Null, |text| text.parse().expect("JSON"));
+    if request.method() == "tools/list" {
+        let schema = json!({ "type": "object" });
+        let tool = json!({ "tools": [{ "name": "echo", "inputSchema": schema }] });
+        return Some(Reply::Result(RawResult::from(object(tool))));
+    }
+    if request.method() != "tools/call" {
+        return Some(PeerError::method_not_found(request.method()).into());
+    }
+    let argument = params["arguments"]["text"].as_str().unwrap_or("");
+    let (key, server) = (request.key, server.clone());
+    match params["name"].as_str().unwrap_or("") {
+        "echo" => Some(text(argument)),
+        "later" => {
+            let argument = argument.to_owned();
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                let _ = server.reply(key, text(&argument));
+            });
+            None
+        }
+        "count" => {
+            tokio::spawn(async move {
+                for step in 1..=3 {
+                    let _ = server.progress(key, &Progress::new(f64::from(step)));
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                let _ = server.reply(key, text("counted"));
+            });
+            None
+        }
+        "ask" if request.answers.is_empty() => {
+            let asks = vec![("roots".to_owned(), Ask::new("roots/list", None))];
+            Some(Reply::Ask { asks, state: None })
+        }
+        "ask" => {
+            let roots = request.answers.result("roots");
+            Some(text(&roots.map_or("none".to_owned(), |roots| {
+                roots.object().to_string()
+            })))
+        }
+        "never" => None,
+        other => Some(PeerError::invalid_params(format!("unknown tool {other}")).into()),
+    }
+}
+
+/// Handles the events of the test client: answers questions for roots.
+pub fn answer(client: &ClientHandle, event: ClientEvent) {
+    if let ClientEvent::Ask { key, ask, .. } = event {
+        let answer = match ask.method() {
+            "roots/list" => Ok(RawResult::from(object(json!({ "roots": [] })))),
+            other => Err(PeerError::method_not_found(other)),
+        };
+        client.answer(key, answer).expect("asked");
+    }
+}
+
+pub fn call_params(tool: &str, text: &str) -> Option<JsonObject> {
+    Some(object(
+        json!({ "name": tool, "arguments": { "text": text } }),
+    ))
+}
+
+/// Calls a tool and returns the text of its result.
+pub async fn call(client: &ClientHandle, tool: &str, text: &str) -> Result<String, Outcome> {
+    let params = call_params(tool, text);
+    let request = client.request("tools/call", params, CallOptions::default(), None);
+    match request.expect("sent").await {
+        Outcome::Result(result) => {
+            let result: Value = result.object().to_string().parse().expect("JSON");
+            Ok(result["content"][0]["text"]
+                .as_str()
+                .expect("a text")
+                .to_owned())
+        }
+        other => Err(other),
+    }
+}
+
+/// Calls every tool once, on a connection of this revision.
+pub async fn use_all(client: &ClientHandle, revision: &str) {
+    let (agreed, _) = client.ready().await.expect("connected");
+    assert_eq!(agreed.revision.as_str(), revision);
+    assert_eq!(
+        call(client, "echo", "h\u{e9}llo").await,
+        Ok("h\u{e9}llo".to_owned())
+    );
+    assert_eq!(call(client, "later", "x").await, Ok("x".to_owned()));
+    let steps = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&steps);
+    let note: mcp_exact_transport::ProgressCallback =
+        Box::new(move |progress| seen.lock().expect("unlocked").push(progress.done));
+    let options = CallOptions {
+        progress: true,
+        ..CallOptions::default()
+    };
+    let counted = client.request("tools/call", call_params("count", ""), options, Some(note));
+    assert!(matches!(counted.expect("sent").await, Outcome::Result(_)));
+    assert_eq!(*steps.lock().expect("unlocked"), [1.0, 2.0, 3.0]);
+    assert_eq!(
+        call(client, "ask", "").await,
+        Ok("{\"roots\":[]}".to_owned())
+    );
+    let unknown = call(client, "other", "").await.expect_err("unknown tool");
+    let Outcome::Error(error) = unknown else {
+        panic!("{unknown:?}");
+    };
+    assert_eq!(error.code(), Some(-32602));
+}

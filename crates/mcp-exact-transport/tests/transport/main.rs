@@ -1,0 +1,4 @@
+//! Tests of the transports with real endpoints, sockets and processes.
+
+mod echo;
+mod memory;
