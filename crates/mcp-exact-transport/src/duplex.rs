@@ -20,8 +20,8 @@ use tokio::time::{Instant, Sleep};
 
 use crate::clock;
 use crate::endpoint::{
-    ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, Endpoint,
-    RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared, Signal,
+    ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
+    Endpoint, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared, Signal,
 };
 use crate::transport::{Received, Transport};
 
@@ -117,6 +117,7 @@ pub fn connect(
     let mut driver = Driver::new(Arc::clone(&shared), transport, (), notify, options);
     let handle = ClientHandle::of(&shared);
     let task = tokio::spawn(async move {
+        let _end = EndOfConnection(Arc::clone(&shared));
         let result = poll_fn(|cx| driver.poll(cx)).await;
         let reason = match result {
             Ok(()) => ConnectError::Transport("the server closed the connection".to_owned()),

@@ -8,8 +8,8 @@ use std::task::{Poll, Waker};
 
 use mcp_exact_session::{
     Agreed, AskKey, CallOptions, Client, ClientEvent, Closed, ConfigError, JsonObject, Load,
-    NegotiationError, PeerError, Progress, RawResult, ReceiveError, RequestKey, SendError, Sent,
-    StreamId, Time, Transmit, Verdict,
+    NegotiationError, PeerError, Progress, RawResult, ReceiveError, SendError, Sent, StreamId,
+    Time, Transmit, Verdict,
 };
 
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
@@ -144,6 +144,8 @@ impl Endpoint for Client {
                 role.negotiated = Some((agreed.clone(), *verdict));
                 role.wake();
             }
+            // The driver knows better why the connection was lost, and says so at its end.
+            ClientEvent::Failed(NegotiationError::Lost) => {}
             ClientEvent::Failed(error) => role.fail(error.clone().into()),
             _ => {}
         }
@@ -167,6 +169,17 @@ impl Dispatch<Client> for ClientDispatch {
             epoch,
         };
         self.handler.handle(&handle, event);
+    }
+}
+
+/// Says that the connection is lost when a driver ends without a reason of its own, such as when its task is aborted.
+pub(crate) struct EndOfConnection(pub(crate) Arc<Shared<Client>>);
+
+impl Drop for EndOfConnection {
+    fn drop(&mut self) {
+        let reason = "the driver of the connection was stopped";
+        let reason = ConnectError::Transport(reason.to_owned());
+        self.0.lock().role.fail(reason);
     }
 }
 

@@ -15,7 +15,7 @@ use mcp_exact_session::{
     Closed, Outcome, Progress, ReceiveError, RequestKey, StreamId, Time, Transmit,
 };
 
-pub(crate) use client::{ClientConnection, ClientDispatch};
+pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection};
 pub use client::{ClientHandle, ClientHandler, ConnectError};
 pub(crate) use outlets::{Outlets, Output};
 pub use request::{PendingRequest, ProgressCallback};

@@ -1,4 +1,7 @@
 //! Tests of the transports with real endpoints, sockets and processes.
 
-mod echo;
 mod memory;
+#[cfg(unix)]
+mod stdio;
+#[cfg(unix)]
+mod unix;

@@ -47,6 +47,39 @@ pub fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
+/// Handles the events of the test server without a runtime.
+pub fn handle_in_threads(server: &ServerHandle, event: ServerEvent<RequestContext>) {
+    let ServerEvent::Request(request) = event else {
+        return;
+    };
+    let server = server.clone();
+    let params = request
+        .params()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    if !["later", "count"].iter().any(|tool| params.contains(tool)) {
+        if let Some(answer) = reply(&server, &request) {
+            server.reply(request.key, answer).expect("replied once");
+        }
+        return;
+    }
+    std::thread::spawn(move || {
+        let counts = params.contains("count");
+        for step in 1..=3 {
+            std::thread::sleep(Duration::from_millis(5));
+            if counts {
+                let progress = Progress::new(f64::from(step));
+                server.progress(request.key, &progress).expect("increasing");
+            }
+        }
+        let params: Value = params.parse().expect("JSON");
+        let argument = params["arguments"]["text"].as_str().unwrap_or("");
+        server
+            .reply(request.key, text(argument))
+            .expect("replied once");
+    });
+}
+
 fn text(text: &str) -> Reply {
     let result = json!({ "content": [{ "type": "text", "text": text }] });
     Reply::Result(RawResult::from(object(result)))
@@ -67,6 +100,7 @@ fn reply(server: &ServerHandle, request: &Incoming<RequestContext>) -> Option<Re
     let (key, server) = (request.key, server.clone());
     match params["name"].as_str().unwrap_or("") {
         "echo" => Some(text(argument)),
+        "pid" => Some(text(&std::process::id().to_string())),
         "later" => {
             let argument = argument.to_owned();
             tokio::spawn(async move {

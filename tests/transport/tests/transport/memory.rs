@@ -11,7 +11,7 @@ use mcp_exact_transport::{
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::echo::{self, REVISIONS, call};
+use mcp_exact_tests_transport::echo::{self, REVISIONS, call};
 
 struct Pair {
     client: ClientHandle,

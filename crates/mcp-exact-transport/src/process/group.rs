@@ -1,0 +1,150 @@
+//! A child process and those that it has started: a process group on Unix, a job object on Windows.
+//!
+//! Whatever happens to the value, no process of the group stays behind.
+
+use std::io;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+type Streams = (ChildStdin, ChildStdout, ChildStderr);
+
+#[cfg(unix)]
+pub(super) struct Group {
+    child: tokio::process::Child,
+    id: Option<rustix::process::Pid>,
+}
+
+#[cfg(unix)]
+impl Group {
+    pub(super) fn spawn(mut command: Command) -> io::Result<Self> {
+        command.process_group(0).kill_on_drop(true);
+        let child = command.spawn()?;
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        let id = id.and_then(rustix::process::Pid::from_raw);
+        Ok(Self { child, id })
+    }
+
+    pub(super) fn take_streams(&mut self) -> Option<Streams> {
+        let child = &mut self.child;
+        Some((
+            child.stdin.take()?,
+            child.stdout.take()?,
+            child.stderr.take()?,
+        ))
+    }
+
+    /// Waits for the exit of the first process.
+    ///
+    /// # Errors
+    /// The process cannot be waited for.
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Ends the group, whose input is closed already, and returns how the first process has exited.
+    ///
+    /// # Errors
+    /// The process cannot be waited for.
+    pub(super) async fn end(
+        &mut self,
+        after_close: Duration,
+        after_terminate: Duration,
+    ) -> io::Result<ExitStatus> {
+        let mut status = timeout(after_close, self.child.wait()).await;
+        if status.is_err() {
+            self.signal(rustix::process::Signal::TERM);
+            status = timeout(after_terminate, self.child.wait()).await;
+        }
+        // Those that the process has started and left behind go with it.
+        self.kill();
+        match status {
+            Ok(status) => status,
+            Err(_) => self.child.wait().await,
+        }
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        if let Some(id) = self.id {
+            // An error says that no process of the group is left.
+            let _ = rustix::process::kill_process_group(id, signal);
+        }
+    }
+
+    fn kill(&mut self) {
+        self.signal(rustix::process::Signal::KILL);
+        self.id = None;
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[cfg(windows)]
+pub(super) struct Group {
+    child: Box<dyn process_wrap::tokio::ChildWrapper>,
+}
+
+#[cfg(windows)]
+impl Group {
+    pub(super) fn spawn(command: Command) -> io::Result<Self> {
+        use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
+
+        let mut command = CommandWrap::from(command);
+        command.wrap(KillOnDrop).wrap(JobObject);
+        Ok(Self {
+            child: command.spawn()?,
+        })
+    }
+
+    pub(super) fn take_streams(&mut self) -> Option<Streams> {
+        let child = &mut self.child;
+        Some((
+            child.stdin().take()?,
+            child.stdout().take()?,
+            child.stderr().take()?,
+        ))
+    }
+
+    /// Waits for the exit of the processes.
+    ///
+    /// # Errors
+    /// They cannot be waited for.
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Ends the job, whose input is closed already, and returns how the first process has exited. There is no signal to ask
+    /// with.
+    ///
+    /// # Errors
+    /// The process cannot be waited for.
+    pub(super) async fn end(
+        &mut self,
+        after_close: Duration,
+        after_terminate: Duration,
+    ) -> io::Result<ExitStatus> {
+        let status = timeout(after_close + after_terminate, self.child.wait()).await;
+        let killed = self.child.start_kill();
+        match status {
+            Ok(status) => status,
+            Err(_) => {
+                killed?;
+                self.child.wait().await
+            }
+        }
+    }
+}
+
+#[cfg(windows)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = self.child.start_kill();
+    }
+}

@@ -1,0 +1,288 @@
+//! Servers as child processes of a client (`basic/transports`, "stdio"; `basic/lifecycle`, "Shutdown").
+//!
+//! Starts the process in a group of its own, forwards its standard error, and ends it: its input is closed, then the group is
+//! asked to end, then killed. No process of the group outlives the handle's driver on any path.
+
+mod group;
+mod stderr;
+
+use std::ffi::OsString;
+use std::future::poll_fn;
+use std::io;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mcp_exact_session::{Binding, Client, ClientConfig, ClientEvent, Verdict};
+use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::clock;
+use crate::duplex::{ConnectionOptions, Driver, client_shared};
+use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, EndOfConnection, Shared};
+use crate::line::LineTransport;
+use crate::transport::Transport;
+use group::Group;
+use stderr::Stderr;
+
+/// Callback for the lines that a server writes to its standard error, without their ends.
+pub type StderrCallback = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A server to start as a child process.
+#[derive(Clone)]
+pub struct ServerCommand {
+    program: OsString,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    inherits_environment: bool,
+    directory: Option<PathBuf>,
+    stderr: Option<StderrCallback>,
+    close_wait: Duration,
+    terminate_wait: Duration,
+    restarts: u32,
+}
+
+impl ServerCommand {
+    /// Creates a command without arguments. It inherits the environment, and gets two seconds to exit after its input is
+    /// closed and two more after SIGTERM.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            inherits_environment: true,
+            directory: None,
+            stderr: None,
+            close_wait: Duration::from_secs(2),
+            terminate_wait: Duration::from_secs(2),
+            restarts: 1,
+        }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable of the environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Gives the server only those variables of the environment that [`env`](Self::env) sets.
+    #[must_use]
+    pub fn clear_env(mut self) -> Self {
+        self.inherits_environment = false;
+        self
+    }
+
+    /// Sets the working directory.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Sets a callback for the lines that the server writes to its standard error. It is called by the task that reads them and
+    /// must not block. Without one, they are events of `tracing` if the feature is on, and else are dropped; the last ones are
+    /// part of errors either way.
+    #[must_use]
+    pub fn stderr(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.stderr = Some(Arc::new(callback));
+        self
+    }
+
+    /// Sets how long the server may take to exit after its input is closed, and then after SIGTERM, before it is killed.
+    #[must_use]
+    pub fn shutdown_waits(mut self, after_close: Duration, after_terminate: Duration) -> Self {
+        self.close_wait = after_close;
+        self.terminate_wait = after_terminate;
+        self
+    }
+
+    /// Starts the server and connects a client to it. A server that leaves because of the probe for 2026-07-28 is started once
+    /// more.
+    ///
+    /// The driver runs as a task of the current tokio runtime until the handle is [closed](ClientHandle::close) or the server
+    /// leaves. It completes when no process of the server is left. If the runtime ends first, or the task is aborted, they are
+    /// killed.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the process cannot be started or the configuration cannot start a session.
+    pub fn connect(
+        self,
+        config: Arc<ClientConfig>,
+        prior: Option<&Verdict>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let message_bytes = config.limits.message_bytes;
+        let endpoint = Client::new(config, Binding::Duplex, prior, clock::now())?;
+        let notify = Arc::new(Notify::new());
+        let wants_restart = Arc::new(AtomicBool::new(false));
+        let wanted = Arc::clone(&wants_restart);
+        let internal = move |_: &Arc<Shared<Client>>, event: &ClientEvent| {
+            let is_restart = matches!(event, ClientEvent::Restart);
+            wanted.fetch_or(is_restart, Ordering::AcqRel);
+            is_restart
+        };
+        let shared = client_shared(endpoint, handler, &notify, Box::new(internal));
+        let process = self.start(message_bytes)?;
+        let handle = ClientHandle::of(&shared);
+        let supervisor = Supervisor {
+            command: self,
+            message_bytes,
+            shared,
+            notify,
+            wants_restart,
+        };
+        Ok((handle, tokio::spawn(supervisor.run(process))))
+    }
+
+    fn start(&self, message_bytes: usize) -> Result<Process, ConnectError> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        if !self.inherits_environment {
+            command.env_clear();
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let failed = |error: io::Error| {
+            let program = self.program.display();
+            ConnectError::Transport(format!("cannot start `{program}`: {error}"))
+        };
+        let mut group = Group::spawn(command).map_err(failed)?;
+        let missing = || failed(io::Error::other("its standard streams are not available"));
+        let (input, output, errors) = group.take_streams().ok_or_else(missing)?;
+        let stderr = Stderr::forward(errors, self.stderr.clone());
+        Ok(Process {
+            transport: LineTransport::new(output, input, message_bytes),
+            group,
+            stderr,
+        })
+    }
+}
+
+impl std::fmt::Debug for ServerCommand {
+    /// Shows the program alone: arguments and environment may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerCommand")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Process {
+    transport: LineTransport<ChildStdout, ChildStdin>,
+    group: Group,
+    stderr: Stderr,
+}
+
+/// Serves the connection until it ends. After the exit of the process, what it has written last is still read: a process that
+/// it has started may hold its streams open.
+async fn serve_until_exit<T: Transport>(
+    driver: &mut Driver<Client, T>,
+    group: &mut Group,
+) -> io::Result<()> {
+    let exited = async {
+        // An error shows again when the group is ended.
+        let _ = group.wait().await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    };
+    tokio::select! {
+        result = poll_fn(|cx| driver.poll(cx)) => result,
+        () = exited => Ok(()),
+    }
+}
+
+/// Serves the connection, restarts the process when the endpoint wants it, and ends it.
+struct Supervisor {
+    command: ServerCommand,
+    message_bytes: usize,
+    shared: Arc<Shared<Client>>,
+    notify: Arc<Notify>,
+    wants_restart: Arc<AtomicBool>,
+}
+
+impl Supervisor {
+    async fn run(self, mut process: Process) {
+        let _end = EndOfConnection(Arc::clone(&self.shared));
+        let mut restarts = self.command.restarts;
+        loop {
+            let Process {
+                transport,
+                mut group,
+                stderr,
+            } = process;
+            let (shared, notify) = (Arc::clone(&self.shared), Arc::clone(&self.notify));
+            let options = ConnectionOptions::default();
+            let mut driver = Driver::new(shared, transport, (), notify, options);
+            let result = serve_until_exit(&mut driver, &mut group).await;
+            // Closes the input of the process.
+            drop(driver);
+            let (close, terminate) = (self.command.close_wait, self.command.terminate_wait);
+            let status = group.end(close, terminate).await;
+            drop(group);
+            let last_lines = stderr.last_lines().await;
+            let restart = self.wants_restart.swap(false, Ordering::AcqRel) && restarts > 0;
+            if !restart {
+                let reason = self.describe(&result, status, &last_lines);
+                return self.shared.lock().role.fail(reason);
+            }
+            restarts -= 1;
+            process = match self.command.start(self.message_bytes) {
+                Ok(process) => process,
+                Err(error) => return self.give_up(error),
+            };
+            self.shared.call(|state, now| state.endpoint.restarted(now));
+        }
+    }
+
+    /// The process cannot be started again: whoever waits learns why.
+    fn give_up(&self, error: ConnectError) {
+        self.shared.call(|state, now| {
+            state.role.fail(error);
+            state.endpoint.shutdown(now);
+        });
+    }
+
+    fn describe(
+        &self,
+        result: &io::Result<()>,
+        status: io::Result<ExitStatus>,
+        last_lines: &str,
+    ) -> ConnectError {
+        let program = self.command.program.display();
+        let broke =
+            |error: &io::Error| format!("the connection to the server `{program}` broke: {error}");
+        let mut words = match (result, status) {
+            (_, Ok(status)) => format!("the server `{program}` has exited with {status}"),
+            (Err(error), _) => broke(error),
+            (Ok(()), Err(error)) => broke(&error),
+        };
+        if !last_lines.is_empty() {
+            words.push_str("; its last words:\n");
+            words.push_str(last_lines);
+        }
+        ConnectError::Transport(words)
+    }
+}

@@ -1,0 +1,85 @@
+//! Standard error of a child process: forwarded line by line, and its last lines kept for errors.
+//!
+//! Reads bytes and gives text; a line that is too long is forwarded in pieces.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::process::ChildStderr;
+use tokio::task::JoinHandle;
+
+use super::StderrCallback;
+
+const LINE_BYTES: usize = 8 << 10;
+const KEPT_LINES: usize = 20;
+const KEPT_LINE_BYTES: usize = 500;
+/// How long the rest of the output is waited for after the exit. A process that has left the group may hold it open.
+const REST: Duration = Duration::from_millis(200);
+
+type Kept = Arc<Mutex<VecDeque<String>>>;
+
+pub(super) struct Stderr {
+    kept: Kept,
+    task: JoinHandle<()>,
+}
+
+impl Stderr {
+    pub(super) fn forward(mut stream: ChildStderr, callback: Option<StderrCallback>) -> Self {
+        let kept = Kept::default();
+        let lines = Arc::clone(&kept);
+        let task = tokio::spawn(async move {
+            let mut pending = Vec::new();
+            let mut buffer = vec![0; 4096];
+            while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+                pending.extend_from_slice(&buffer[..count]);
+                let mut rest = &pending[..];
+                while let Some(end) = memchr::memchr(b'\n', rest) {
+                    note(&lines, callback.as_ref(), &rest[..end]);
+                    rest = &rest[end + 1..];
+                }
+                if rest.len() > LINE_BYTES {
+                    note(&lines, callback.as_ref(), rest);
+                    rest = &[];
+                }
+                let done = pending.len() - rest.len();
+                pending.drain(..done);
+            }
+            if !pending.is_empty() {
+                note(&lines, callback.as_ref(), &pending);
+            }
+        });
+        Self { kept, task }
+    }
+
+    /// Returns the last lines, once the stream has ended.
+    pub(super) async fn last_lines(mut self) -> String {
+        if tokio::time::timeout(REST, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        Vec::from_iter(kept.iter().map(String::as_str)).join("\n")
+    }
+}
+
+fn note(kept: &Kept, callback: Option<&StderrCallback>, line: &[u8]) {
+    let line = String::from_utf8_lossy(line.trim_ascii_end());
+    match callback {
+        Some(callback) => callback(&line),
+        None => trace(&line),
+    }
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.len() == KEPT_LINES {
+        kept.pop_front();
+    }
+    kept.push_back(line.chars().take(KEPT_LINE_BYTES).collect());
+}
+
+#[cfg(feature = "tracing")]
+fn trace(line: &str) {
+    tracing::info!(target: "mcp_exact_transport::stderr", "{line}");
+}
+
+#[cfg(not(feature = "tracing"))]
+fn trace(_: &str) {}

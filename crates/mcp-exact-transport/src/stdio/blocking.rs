@@ -1,0 +1,230 @@
+//! A server on the standard streams in threads, without a runtime.
+//!
+//! The calling thread reads and calls the handler. Replies of a burst of requests leave with one write; those of other threads
+//! leave from the thread that sends them.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use mcp_exact_session::{Binding, Closed, Inbound, Server, ServerConfig, StreamId, Time, Transmit};
+
+use super::claim::claim;
+use crate::clock;
+use crate::endpoint::{
+    RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared, Signal,
+};
+use crate::line::Lines;
+use crate::transport::Received;
+
+/// How long replies of a burst wait for each other at most.
+const BURST: Duration = Duration::from_micros(500);
+const READ: usize = 64 << 10;
+
+/// Serves the client on the standard streams until the end of input, and then waits up to two seconds for the replies of other
+/// threads. Needs no runtime: the handler runs on the calling thread and may block it.
+///
+/// From then on, what the program prints to standard output goes to standard error, and reading standard input finds its end.
+///
+/// # Errors
+/// The configuration cannot start a session, the streams were taken before, or reading or writing failed.
+pub fn serve_blocking(
+    config: Arc<ServerConfig>,
+    handler: Arc<dyn ServerHandler>,
+) -> io::Result<()> {
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+    let mut lines = Lines::new(config.limits.message_bytes);
+    let endpoint = Server::new(config, Binding::Duplex, clock::now()).map_err(invalid)?;
+    let claimed = claim()?;
+    let writer = Writer::new(claimed.output);
+    let signal = Arc::clone(&writer) as Arc<dyn Signal>;
+    let dispatch = Arc::new(ServerDispatch(handler));
+    let shared = Shared::<ServerEndpoint>::new(endpoint, (), None, dispatch, signal, None);
+    let _ = writer.shared.set(Arc::downgrade(&shared));
+    let result = read_all(&shared, &writer, claimed.input, &mut lines);
+    let until = Instant::now() + Duration::from_secs(2);
+    while result.is_ok() && shared.lock().endpoint.load().served > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    shared.call(|state, now| state.endpoint.shutdown(now));
+    shared.call(|state, now| state.endpoint.closed(StreamId::DUPLEX, Closed::Clean, now));
+    writer.stop_timer();
+    result.and(writer.take_error())
+}
+
+fn read_all(
+    shared: &Arc<Shared<ServerEndpoint>>,
+    writer: &Writer,
+    mut input: File,
+    lines: &mut Lines,
+) -> io::Result<()> {
+    let context = Inbound::new(RequestContext::default());
+    loop {
+        let buffer = lines.buffer();
+        let start = buffer.len();
+        buffer.resize(start + READ, 0);
+        let read = input.read(&mut buffer[start..]);
+        buffer.truncate(start + *read.as_ref().unwrap_or(&0));
+        let is_over = match read {
+            Ok(count) => count == 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let burst = writer.begin();
+        let mut since = Instant::now();
+        while let Some(received) = if is_over { lines.rest() } else { lines.next() } {
+            let (Received::Frame(frame) | Received::Oversized(frame)) = received;
+            // The output is written before the endpoint is full, so that it takes every frame.
+            let _ = shared.receive(StreamId::DUPLEX, frame, &context);
+            let is_full = !shared.lock().endpoint.wants_input();
+            if is_full || since.elapsed() > BURST {
+                writer.write(shared);
+                since = Instant::now();
+            }
+        }
+        drop(burst);
+        writer.write(shared);
+        writer.take_error()?;
+        if is_over {
+            return Ok(());
+        }
+    }
+}
+
+/// Writes what the endpoint sends, from whichever thread.
+struct Writer {
+    me: Weak<Self>,
+    output: Mutex<Output>,
+    shared: OnceLock<Weak<Shared<ServerEndpoint>>>,
+    timer: Mutex<Timer>,
+    changed: Condvar,
+}
+
+struct Output {
+    file: File,
+    buffer: Vec<u8>,
+    /// The reading thread works through a burst and writes at its end.
+    is_in_burst: bool,
+    error: Option<io::Error>,
+}
+
+#[derive(Default)]
+struct Timer {
+    deadline: Option<Time>,
+    is_running: bool,
+    is_stopped: bool,
+}
+
+struct Burst<'a>(&'a Writer);
+
+impl Drop for Burst<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.output).is_in_burst = false;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Writer {
+    fn new(file: File) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            output: Mutex::new(Output {
+                file,
+                buffer: Vec::new(),
+                is_in_burst: false,
+                error: None,
+            }),
+            shared: OnceLock::new(),
+            timer: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    fn begin(&self) -> Burst<'_> {
+        lock(&self.output).is_in_burst = true;
+        Burst(self)
+    }
+
+    /// Writes everything that the endpoint sends, in its order.
+    fn write(&self, shared: &Arc<Shared<ServerEndpoint>>) {
+        let mut output = lock(&self.output);
+        let Output {
+            file,
+            buffer,
+            error,
+            ..
+        } = &mut *output;
+        let mut state = shared.lock();
+        while let Some(transmit) = state.endpoint.poll_transmit(buffer) {
+            if matches!(transmit, Transmit::Frame { .. }) {
+                buffer.push(b'\n');
+            }
+        }
+        drop(state);
+        if !buffer.is_empty() && error.is_none() {
+            *error = file.write_all(buffer).err();
+        }
+        buffer.clear();
+    }
+
+    fn take_error(&self) -> io::Result<()> {
+        lock(&self.output).error.take().map_or(Ok(()), Err)
+    }
+
+    /// Calls the endpoint at its deadlines, until it is told to stop.
+    fn run_timer(&self) {
+        let mut timer = lock(&self.timer);
+        while !timer.is_stopped {
+            let instant = timer.deadline.and_then(clock::instant);
+            let wait = instant.map(|at| at.saturating_duration_since(Instant::now()));
+            let waited = wait.unwrap_or(Duration::from_secs(3600));
+            if instant.is_none() || waited > Duration::ZERO {
+                let guard = self.changed.wait_timeout(timer, waited);
+                timer = guard.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            drop(timer);
+            if let Some(shared) = self.shared.get().and_then(Weak::upgrade) {
+                shared.call(|state, now| state.endpoint.handle_timeout(now));
+            }
+            timer = lock(&self.timer);
+        }
+    }
+
+    fn stop_timer(&self) {
+        lock(&self.timer).is_stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Sets the next deadline. The thread that waits for it starts with the first one.
+    fn arm(&self, deadline: Option<Time>) {
+        let mut timer = lock(&self.timer);
+        if timer.deadline == deadline {
+            return;
+        }
+        timer.deadline = deadline;
+        if !std::mem::replace(&mut timer.is_running, true)
+            && let Some(writer) = self.me.upgrade()
+        {
+            let builder = std::thread::Builder::new().name("mcp-timer".to_owned());
+            timer.is_running = builder.spawn(move || writer.run_timer()).is_ok();
+        }
+        self.changed.notify_all();
+    }
+}
+
+impl Signal for Writer {
+    fn changed(&self, deadline: Option<Time>) {
+        self.arm(deadline);
+        if lock(&self.output).is_in_burst {
+            return;
+        }
+        if let Some(shared) = self.shared.get().and_then(Weak::upgrade) {
+            self.write(&shared);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Takes the standard streams of the process for the protocol, so that nothing else can read or write them by accident.
+//!
+//! Afterwards reading standard input finds its end, and what is printed to standard output goes to standard error: "The server
+//! MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports/stdio`).
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The streams, each with a descriptor of its own.
+pub(crate) struct Claimed {
+    pub(crate) input: File,
+    pub(crate) output: File,
+}
+
+/// Takes the streams.
+///
+/// # Errors
+/// They were taken before, or one of them is closed.
+pub(crate) fn claim() -> io::Result<Claimed> {
+    static IS_CLAIMED: AtomicBool = AtomicBool::new(false);
+    if IS_CLAIMED.swap(true, Ordering::AcqRel) {
+        let words = "the standard streams serve a client already; a process serves one";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
+    }
+    take()
+}
+
+#[cfg(unix)]
+fn take() -> io::Result<Claimed> {
+    use std::io::Write;
+
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::io::fcntl_dupfd_cloexec;
+    use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
+
+    io::stdout().flush()?;
+    // Above the standard descriptors, in case one of those is closed.
+    let input = fcntl_dupfd_cloexec(stdin(), 3)?;
+    let output = fcntl_dupfd_cloexec(stdout(), 3)?;
+    let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    dup2_stdin(&null)?;
+    match fcntl_dupfd_cloexec(stderr(), 3) {
+        Ok(stderr) => dup2_stdout(&stderr)?,
+        Err(_) => dup2_stdout(&null)?,
+    }
+    Ok(Claimed {
+        input: input.into(),
+        output: output.into(),
+    })
+}
+
+#[cfg(windows)]
+fn take() -> io::Result<Claimed> {
+    use std::os::windows::io::AsHandle;
+
+    let input = io::stdin().as_handle().try_clone_to_owned()?;
+    let output = io::stdout().as_handle().try_clone_to_owned()?;
+    Ok(Claimed {
+        input: input.into(),
+        output: output.into(),
+    })
+}

@@ -1,0 +1,315 @@
+//! The standard streams for tokio.
+//!
+//! On Linux a pipe is opened anew through `/proc`, so that the flag `O_NONBLOCK` is not shared with other processes. A Unix
+//! socket, which is the own end of a pair, is used without threads unless standard error is the same socket. Everything else is
+//! served by threads.
+
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, Read};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use mcp_exact_session::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::mpsc;
+
+use super::claim::claim;
+use crate::duplex::{ConnectionOptions, ServeError, serve};
+use crate::endpoint::ServerHandler;
+use crate::line::LineTransport;
+
+/// Transport over the standard streams.
+pub type StdioTransport = LineTransport<StdioInput, StdioOutput>;
+
+/// Takes the standard streams for the protocol. From then on, what the program prints to standard output goes to standard
+/// error, and reading standard input finds its end.
+///
+/// Must be called within a tokio runtime.
+///
+/// # Errors
+/// The streams were taken before, or are closed.
+pub fn stdio(message_bytes: usize) -> io::Result<StdioTransport> {
+    let claimed = claim()?;
+    let input = StdioInput::new(claimed.input)?;
+    let output = StdioOutput::new(claimed.output)?;
+    Ok(LineTransport::new(input, output, message_bytes))
+}
+
+/// Serves the client on the standard streams until the end of input, SIGTERM or Ctrl-C. Calls in flight are answered first, as
+/// long as the default options wait.
+///
+/// # Errors
+/// [`ServeError`].
+pub async fn serve_stdio(
+    config: Arc<ServerConfig>,
+    handler: Arc<dyn ServerHandler>,
+) -> Result<(), ServeError> {
+    let options = ConnectionOptions::default();
+    serve_stdio_with(config, handler, options, shutdown_signal()).await
+}
+
+/// Serves the client on the standard streams until the end of input or until `shutdown` completes.
+///
+/// # Errors
+/// [`ServeError`].
+pub async fn serve_stdio_with(
+    config: Arc<ServerConfig>,
+    handler: Arc<dyn ServerHandler>,
+    options: ConnectionOptions,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let transport = stdio(config.limits.message_bytes)?;
+    serve(config, handler, transport, options, shutdown).await
+}
+
+/// Completes when the process is asked to end: by Ctrl-C, and on Unix by SIGTERM.
+pub(crate) async fn shutdown_signal() {
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminate = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(_) => std::future::pending::<()>().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}
+
+/// Standard input.
+#[derive(Debug)]
+pub struct StdioInput(Input);
+
+#[derive(Debug)]
+enum Input {
+    #[cfg(unix)]
+    Pipe(tokio::net::unix::pipe::Receiver),
+    #[cfg(unix)]
+    Socket(tokio::net::UnixStream),
+    Thread(ThreadReader),
+}
+
+impl StdioInput {
+    fn new(file: File) -> io::Result<Self> {
+        #[cfg(unix)]
+        let file = match unix::open_input(file) {
+            Ok(input) => return Ok(Self(input)),
+            Err(file) => file,
+        };
+        Ok(Self(Input::Thread(ThreadReader::start(file)?)))
+    }
+}
+
+impl AsyncRead for StdioInput {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            #[cfg(unix)]
+            Input::Pipe(pipe) => Pin::new(pipe).poll_read(cx, buf),
+            #[cfg(unix)]
+            Input::Socket(socket) => Pin::new(socket).poll_read(cx, buf),
+            Input::Thread(reader) => reader.poll_read(cx, buf),
+        }
+    }
+}
+
+/// Standard output.
+#[derive(Debug)]
+pub struct StdioOutput(Output);
+
+#[derive(Debug)]
+enum Output {
+    #[cfg(unix)]
+    Pipe(tokio::net::unix::pipe::Sender),
+    #[cfg(unix)]
+    Socket(tokio::net::UnixStream),
+    Thread(tokio::fs::File),
+}
+
+impl StdioOutput {
+    #[allow(clippy::unnecessary_wraps, reason = "the counterpart of the input")]
+    fn new(file: File) -> io::Result<Self> {
+        #[cfg(unix)]
+        let file = match unix::open_output(file) {
+            Ok(output) => return Ok(Self(output)),
+            Err(file) => file,
+        };
+        Ok(Self(Output::Thread(tokio::fs::File::from_std(file))))
+    }
+}
+
+impl AsyncWrite for StdioOutput {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            #[cfg(unix)]
+            Output::Pipe(pipe) => Pin::new(pipe).poll_write(cx, buf),
+            #[cfg(unix)]
+            Output::Socket(socket) => Pin::new(socket).poll_write(cx, buf),
+            Output::Thread(file) => Pin::new(file).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            #[cfg(unix)]
+            Output::Pipe(_) | Output::Socket(_) => Poll::Ready(Ok(())),
+            Output::Thread(file) => Pin::new(file).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}
+
+/// Reads a descriptor in a thread. The thread ends with the input, or after the next read once nobody wants it.
+#[derive(Debug)]
+struct ThreadReader {
+    chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
+    chunk: Vec<u8>,
+    taken: usize,
+}
+
+impl ThreadReader {
+    fn start(mut file: File) -> io::Result<Self> {
+        let (sender, chunks) = mpsc::channel(4);
+        let read = move || {
+            let mut buffer = vec![0; 64 << 10];
+            loop {
+                let chunk = match file.read(&mut buffer) {
+                    Ok(0) => return,
+                    Ok(count) => Ok(buffer[..count].to_vec()),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => Err(error),
+                };
+                let is_over = chunk.is_err();
+                if sender.blocking_send(chunk).is_err() || is_over {
+                    return;
+                }
+            }
+        };
+        let builder = std::thread::Builder::new().name("mcp-stdin".to_owned());
+        builder.spawn(read)?;
+        Ok(Self {
+            chunks,
+            chunk: Vec::new(),
+            taken: 0,
+        })
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.taken == self.chunk.len() {
+            match ready!(self.chunks.poll_recv(cx)) {
+                Some(chunk) => self.chunk = chunk?,
+                None => return Poll::Ready(Ok(())),
+            }
+            self.taken = 0;
+        }
+        let rest = &self.chunk[self.taken..];
+        let count = rest.len().min(buf.remaining());
+        buf.put_slice(&rest[..count]);
+        self.taken += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::fs::File;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream as StdUnixStream;
+
+    use rustix::fs::{FileType, OFlags, fstat};
+    use rustix::net::{AddressFamily, sockopt::socket_domain};
+    use tokio::net::UnixStream;
+    use tokio::net::unix::pipe;
+
+    /// Opens a pipe or a socket for reading; gives other files back, and those that the system does not allow it for.
+    pub(super) fn open_input(file: File) -> Result<super::Input, File> {
+        match kind(&file) {
+            Some(FileType::Fifo) => {
+                let opened = reopen(&file, OFlags::RDONLY);
+                let opened = opened.and_then(|opened| pipe::Receiver::from_file(opened).ok());
+                opened.map(super::Input::Pipe).ok_or(file)
+            }
+            Some(FileType::Socket) => socket(file).map(super::Input::Socket),
+            _ => Err(file),
+        }
+    }
+
+    /// Opens a pipe or a socket for writing; gives other files back, and those that the system does not allow it for.
+    pub(super) fn open_output(file: File) -> Result<super::Output, File> {
+        match kind(&file) {
+            Some(FileType::Fifo) => {
+                let opened = reopen(&file, OFlags::WRONLY);
+                let opened = opened.and_then(|opened| pipe::Sender::from_file(opened).ok());
+                opened.map(super::Output::Pipe).ok_or(file)
+            }
+            Some(FileType::Socket) => socket(file).map(super::Output::Socket),
+            _ => Err(file),
+        }
+    }
+
+    fn kind(file: &File) -> Option<FileType> {
+        let stat = fstat(file).ok()?;
+        Some(FileType::from_raw_mode(stat.st_mode))
+    }
+
+    /// A socket has its flags in common with its copies in other descriptors. Standard error stays as it is: whoever prints
+    /// there expects to be able to wait.
+    fn socket(file: File) -> Result<UnixStream, File> {
+        let is_unix = socket_domain(&file).is_ok_and(|domain| domain == AddressFamily::UNIX);
+        let same = |other: &rustix::fs::Stat, own: &rustix::fs::Stat| {
+            (other.st_dev, other.st_ino) == (own.st_dev, own.st_ino)
+        };
+        let is_shared = match (fstat(rustix::stdio::stderr()), fstat(&file)) {
+            (Ok(errors), Ok(own)) => same(&errors, &own),
+            (Err(_), Ok(_)) => false,
+            (_, Err(_)) => true,
+        };
+        let Some(copy) = file.try_clone().ok().filter(|_| is_unix && !is_shared) else {
+            return Err(file);
+        };
+        let stream = StdUnixStream::from(OwnedFd::from(copy));
+        let opened = stream.set_nonblocking(true);
+        let opened = opened.and_then(|()| UnixStream::from_std(stream));
+        opened.map_err(|_| file)
+    }
+
+    /// Opens a pipe anew, so that it has flags of its own.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn reopen(file: &File, mode: OFlags) -> Option<File> {
+        use std::os::fd::AsRawFd;
+
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let flags = mode | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened: OwnedFd = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()?;
+        Some(opened.into())
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn reopen(_: &File, _: OFlags) -> Option<File> {
+        let none: Option<OwnedFd> = None;
+        none.map(File::from)
+    }
+}

@@ -1,0 +1,149 @@
+//! Unix sockets: a listener that serves every client that connects, and the client.
+//!
+//! Messages are framed as on stdio. Who may connect is decided by the permissions of the socket's file.
+
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use mcp_exact_session::{ClientConfig, ServerConfig, Verdict};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::duplex::{ConnectionOptions, connect, serve};
+use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, ServerHandler};
+use crate::line::LineTransport;
+
+/// Transport over a connected Unix socket.
+pub type UnixTransport = LineTransport<OwnedReadHalf, OwnedWriteHalf>;
+
+/// Creates a transport over a connected socket.
+pub fn unix_transport(stream: UnixStream, message_bytes: usize) -> UnixTransport {
+    let (reader, writer) = stream.into_split();
+    LineTransport::new(reader, writer, message_bytes)
+}
+
+/// Listener for clients on a Unix socket.
+pub struct UnixServer {
+    listener: tokio::net::UnixListener,
+    connections: usize,
+    options: ConnectionOptions,
+}
+
+impl UnixServer {
+    /// Binds a socket to a path. A socket that a process has left there without listening is replaced.
+    ///
+    /// # Errors
+    /// Another process listens there, the path is no socket, or it cannot be created.
+    pub async fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        let bound = tokio::net::UnixListener::bind(path);
+        let listener = match bound {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                use std::os::unix::fs::FileTypeExt;
+                let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
+                let connected = UnixStream::connect(path).await;
+                let refused = matches!(&connected, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused);
+                if !is_socket || !refused {
+                    return Err(error);
+                }
+                std::fs::remove_file(path)?;
+                tokio::net::UnixListener::bind(path)?
+            }
+            bound => bound?,
+        };
+        Ok(Self {
+            listener,
+            connections: 64,
+            options: ConnectionOptions::default(),
+        })
+    }
+
+    /// Sets how many clients are served at the same time, 64 unless set. More of them wait.
+    #[must_use]
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    /// Sets the times of each connection.
+    #[must_use]
+    pub fn options(mut self, options: ConnectionOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Serves clients until `shutdown` completes, and then answers what is in flight.
+    ///
+    /// # Errors
+    /// The configuration cannot start a session, or the listener failed.
+    pub async fn serve(
+        self,
+        config: Arc<ServerConfig>,
+        handler: Arc<dyn ServerHandler>,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        config.check().map_err(invalid)?;
+        let (stop, stopped) = watch::channel(());
+        let permits = Arc::new(Semaphore::new(self.connections));
+        let mut tasks = JoinSet::new();
+        let mut shutdown = std::pin::pin!(shutdown);
+        let result = loop {
+            let accept = async {
+                let permit = Arc::clone(&permits).acquire_owned().await;
+                (permit, self.listener.accept().await)
+            };
+            let (permit, accepted) = tokio::select! {
+                () = &mut shutdown => break Ok(()),
+                _ = tasks.join_next(), if !tasks.is_empty() => continue,
+                accepted = accept => accepted,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => break Err(error),
+            };
+            let transport = unix_transport(stream, config.limits.message_bytes);
+            let (config, handler) = (Arc::clone(&config), Arc::clone(&handler));
+            let (options, mut stopped) = (self.options, stopped.clone());
+            tasks.spawn(async move {
+                let stop = async move {
+                    let _ = stopped.changed().await;
+                };
+                // A connection that breaks concerns nobody else.
+                let _ = serve(config, handler, transport, options, stop).await;
+                drop(permit);
+            });
+        };
+        drop(stop);
+        while tasks.join_next().await.is_some() {}
+        result
+    }
+}
+
+/// Connects a client to a server on a Unix socket.
+///
+/// # Errors
+/// [`ConnectError`] if nobody listens there or the configuration cannot start a session.
+pub async fn connect_unix(
+    path: impl AsRef<Path>,
+    config: Arc<ClientConfig>,
+    prior: Option<&Verdict>,
+    handler: Arc<dyn ClientHandler>,
+) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+    let path = path.as_ref();
+    let stream = UnixStream::connect(path).await.map_err(|error| {
+        ConnectError::Transport(format!("cannot connect to {}: {error}", path.display()))
+    })?;
+    let transport = unix_transport(stream, config.limits.message_bytes);
+    connect(
+        config,
+        prior,
+        handler,
+        transport,
+        ConnectionOptions::default(),
+    )
+}

@@ -1,0 +1,4 @@
+//! A server and a client for the tests of the transports. The programs of this package serve it on standard streams.
+#![allow(missing_docs, clippy::missing_panics_doc)]
+
+pub mod echo;

@@ -1,0 +1,293 @@
+//! Servers as child processes: every revision, crashes, restarts, shutdown without orphans, streams that stay clean.
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use mcp_exact_session::{CallOptions, ClientConfig, Identity, Outcome};
+use mcp_exact_tests_transport::echo::{self, REVISIONS, call};
+use mcp_exact_transport::{ClientHandle, ServerCommand};
+use tokio::task::JoinHandle;
+
+const SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
+
+fn start(mode: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
+    let command = ServerCommand::new(SERVER).arg(mode);
+    let config = echo::client_config(revision);
+    command
+        .connect(config, None, Arc::new(echo::answer))
+        .expect("started")
+}
+
+#[tokio::test]
+async fn every_revision_is_served() {
+    for mode in ["tokio", "threads"] {
+        for revision in REVISIONS {
+            let (client, driver) = start(mode, revision);
+            client.ready().await.expect("connected");
+            if mode == "tokio" {
+                echo::use_all(&client, revision).await;
+            }
+            assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
+            assert_eq!(call(&client, "later", "b").await, Ok("b".to_owned()));
+            client.close();
+            driver.await.expect("driver");
+        }
+    }
+}
+
+/// "The server MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports`, "stdio").
+#[tokio::test]
+async fn printed_text_goes_to_stderr() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    let command = ServerCommand::new(SERVER).stderr(move |line| {
+        seen.lock().expect("unlocked").push(line.to_owned());
+    });
+    let config = echo::client_config("2025-11-25");
+    let (client, driver) = command
+        .connect(config, None, Arc::new(echo::answer))
+        .expect("started");
+    assert_eq!(call_when_ready(&client, "later").await, Ok("x".to_owned()));
+    client.close();
+    driver.await.expect("driver");
+    assert_eq!(
+        *lines.lock().expect("unlocked"),
+        ["this goes to standard error"]
+    );
+}
+
+async fn call_when_ready(client: &ClientHandle, tool: &str) -> Result<String, Outcome> {
+    client.ready().await.expect("connected");
+    call(client, tool, "x").await
+}
+
+#[tokio::test]
+async fn crash_is_reported_with_last_lines() {
+    let (client, driver) = start("crash", "2025-11-25");
+    let error = client.ready().await.expect_err("crashed").to_string();
+    driver.await.expect("driver");
+    assert!(error.contains("exit status: 7"), "{error}");
+    assert!(
+        error.ends_with("first line\ncannot open the database"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn killed_server_ends_calls() {
+    let (client, driver) = start("tokio", "2025-11-25");
+    let process = call_when_ready(&client, "pid").await.expect("a process id");
+    let params = echo::call_params("never", "");
+    let request = client.request("tools/call", params, CallOptions::default(), None);
+    let request = request.expect("sent");
+    let killed = Command::new("kill").args(["-9", &process]).status();
+    assert!(killed.expect("kill").success());
+    assert_eq!(request.await, Outcome::Lost);
+    driver.await.expect("driver");
+    let reason = client.closed().await.to_string();
+    assert!(reason.contains("signal: 9"), "{reason}");
+}
+
+/// Some servers before 2026-07-28 leave at a probe (`basic/transports/stdio`, "Backward Compatibility").
+#[tokio::test]
+async fn server_killed_by_probe_is_restarted() {
+    let config = Arc::new(ClientConfig::new(Identity::new("tester", "1")));
+    let command = ServerCommand::new(SERVER).arg("fragile");
+    let (client, driver) = command
+        .connect(config, None, Arc::new(echo::answer))
+        .expect("started");
+    let (agreed, verdict) = client.ready().await.expect("connected");
+    assert_eq!(agreed.revision.as_str(), "2025-11-25");
+    assert_eq!(verdict.to_string(), "2025-11-25");
+    client.close();
+    driver.await.expect("driver");
+}
+
+fn is_running(process: &str) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = state.rsplit(") ").next().unwrap_or("").chars().next();
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+async fn stubborn(file: &std::path::Path) -> (ClientHandle, JoinHandle<()>, String) {
+    let wait = Duration::from_millis(100);
+    let command = ServerCommand::new(SERVER)
+        .arg("stubborn")
+        .arg(file)
+        .shutdown_waits(wait, wait);
+    let config = echo::client_config("2025-11-25");
+    let (client, driver) = command
+        .connect(config, None, Arc::new(echo::answer))
+        .expect("started");
+    let start = Instant::now();
+    loop {
+        let process = std::fs::read_to_string(file).unwrap_or_default();
+        if process.ends_with('\n') {
+            return (client, driver, process.trim().to_owned());
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "no grandchild");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn stubborn_group_is_killed_at_close() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let (client, driver, grandchild) = stubborn(file.path()).await;
+    assert!(is_running(&grandchild));
+    client.close();
+    driver.await.expect("driver");
+    assert!(!is_running(&grandchild));
+}
+
+#[tokio::test]
+async fn aborted_driver_leaves_no_orphan() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let (client, driver, grandchild) = stubborn(file.path()).await;
+    driver.abort();
+    let _ = driver.await;
+    let start = Instant::now();
+    while is_running(&grandchild) {
+        assert!(start.elapsed() < Duration::from_secs(5), "an orphan stays");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(client.ready().await.is_err(), "nobody waits for ever");
+}
+
+#[test]
+fn missing_program_is_named() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let command = ServerCommand::new("/nonexistent/server");
+    let config = echo::client_config("2025-11-25");
+    let connected = runtime.block_on(async {
+        command
+            .connect(config, None, Arc::new(echo::answer))
+            .map(drop)
+    });
+    let error = connected.expect_err("no such program").to_string();
+    assert!(
+        error.starts_with("cannot start `/nonexistent/server`: "),
+        "{error}"
+    );
+}
+
+/// Pipes a text into the server and returns what it writes.
+fn pipe(mode: &str, input: &[u8]) -> String {
+    let mut child = Command::new(SERVER)
+        .arg(mode)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started");
+    child
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(input)
+        .expect("written");
+    let mut output = String::new();
+    child
+        .stdout
+        .take()
+        .expect("piped")
+        .read_to_string(&mut output)
+        .expect("UTF-8");
+    assert!(child.wait().expect("exited").success());
+    output
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+fn call_line(id: u32, tool: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"t"}}}}}}"#
+    )
+}
+
+#[test]
+fn replies_follow_the_end_of_input() {
+    for mode in ["tokio", "threads"] {
+        let calls = [call_line(2, "echo"), call_line(3, "later")].join("\n");
+        let output = pipe(
+            mode,
+            [INITIALIZE, INITIALIZED, &calls].join("\n").as_bytes(),
+        );
+        let lines: Vec<&str> = output.lines().collect();
+        assert_eq!(lines.len(), 3, "{mode}: {output}");
+        assert!(
+            lines[2].starts_with(r#"{"jsonrpc":"2.0","id":3,"result""#),
+            "{output}"
+        );
+    }
+}
+
+#[test]
+fn half_a_message_is_answered_as_one() {
+    for mode in ["tokio", "threads"] {
+        let output = pipe(
+            mode,
+            [INITIALIZE, INITIALIZED, r#"{"jsonrpc":"2.0","id":2,"met"#]
+                .join("\n")
+                .as_bytes(),
+        );
+        let last = output.lines().last().expect("a line");
+        assert!(last.contains("-32700"), "{mode}: {output}");
+    }
+}
+
+#[test]
+fn oversized_line_does_not_end_the_session() {
+    for mode in ["tokio", "threads"] {
+        let mut input = [INITIALIZE, INITIALIZED, ""].join("\n").into_bytes();
+        input.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"");
+        input.resize(input.len() + (64 << 20), b'x');
+        input.extend_from_slice(b"\"}\n");
+        input.extend_from_slice(call_line(3, "echo").as_bytes());
+        let output = pipe(mode, &input);
+        let last = output.lines().last().expect("a line");
+        assert!(
+            last.starts_with(r#"{"jsonrpc":"2.0","id":3,"result""#),
+            "{mode}: {output}"
+        );
+    }
+}
+
+/// Standard streams that are a socket, a file and a terminal-like device are served too.
+#[test]
+fn sockets_and_files_are_served() {
+    let input = [INITIALIZE, INITIALIZED, &call_line(2, "echo"), ""].join("\n");
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(input.as_bytes()).expect("written");
+    std::io::Seek::rewind(&mut file).expect("rewound");
+    let output = tempfile::NamedTempFile::new().expect("a file");
+    let status = Command::new(SERVER)
+        .stdin(file)
+        .stdout(output.reopen().expect("a file"))
+        .stderr(Stdio::null())
+        .status();
+    assert!(status.expect("started").success());
+    let written = std::fs::read_to_string(output.path()).expect("UTF-8");
+    assert_eq!(written.lines().count(), 2, "{written}");
+
+    let (mut near, far) = std::os::unix::net::UnixStream::pair().expect("a pair");
+    let far: std::os::fd::OwnedFd = far.into();
+    let mut child = Command::new(SERVER)
+        .stdin(far.try_clone().expect("cloned"))
+        .stdout(far)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started");
+    near.write_all(input.as_bytes()).expect("written");
+    near.shutdown(std::net::Shutdown::Write).expect("shut down");
+    let mut written = String::new();
+    near.read_to_string(&mut written).expect("UTF-8");
+    assert_eq!(written.lines().count(), 2, "{written}");
+    assert!(child.wait().expect("exited").success());
+}

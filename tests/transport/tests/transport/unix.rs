@@ -1,0 +1,52 @@
+//! Unix sockets: several clients at once, sockets that were left behind.
+
+use std::sync::Arc;
+
+use mcp_exact_tests_transport::echo::{self, REVISIONS, call};
+use mcp_exact_transport::{UnixServer, connect_unix};
+use tokio::sync::oneshot;
+
+#[tokio::test]
+async fn every_revision_is_served_at_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("socket");
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("bound"));
+    let server = UnixServer::bind(&path)
+        .await
+        .expect("the old socket is replaced");
+    assert!(
+        UnixServer::bind(&path).await.is_err(),
+        "somebody listens there"
+    );
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving =
+        tokio::spawn(
+            server.serve(echo::server_config(), Arc::new(echo::handle), async move {
+                let _ = stopped.await;
+            }),
+        );
+    let mut clients = Vec::new();
+    for revision in REVISIONS {
+        let config = echo::client_config(revision);
+        let (client, _) = connect_unix(&path, config, None, Arc::new(echo::answer))
+            .await
+            .expect("connected");
+        clients.push((client, revision));
+    }
+    for (client, revision) in &clients {
+        echo::use_all(client, revision).await;
+    }
+    let client = clients[0].0.clone();
+    let last = tokio::spawn(async move { call(&client, "later", "last").await });
+    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    stop.send(()).expect("serving");
+    assert_eq!(last.await.expect("task"), Ok("last".to_owned()));
+    serving.await.expect("task").expect("clean end");
+}
+
+#[tokio::test]
+async fn other_files_are_not_replaced() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    assert!(UnixServer::bind(file.path()).await.is_err());
+    assert!(file.path().exists());
+}
