@@ -7,6 +7,8 @@ pub mod contract;
 mod duplex;
 mod endpoint;
 pub mod event_log;
+#[cfg(feature = "http")]
+pub mod http;
 mod line;
 #[cfg(feature = "tokio")]
 mod memory;

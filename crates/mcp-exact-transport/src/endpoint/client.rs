@@ -12,6 +12,11 @@ use mcp_exact_session::{
     Time, Transmit, Verdict,
 };
 
+#[cfg(feature = "http-client")]
+use mcp_exact_session::{Era, Revision, era};
+#[cfg(feature = "http-client")]
+use mcp_exact_wire::{Look, LookKind};
+
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
 
 /// Handles the events of a client: questions, logs, changes and other notifications of the server.
@@ -73,6 +78,12 @@ impl ClientConnection {
     pub(crate) fn restart(&mut self) {
         self.negotiated = None;
         self.failed = None;
+    }
+
+    /// Returns what was found out about the server.
+    #[cfg(feature = "http-client")]
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        self.negotiated.as_ref().map(|(_, verdict)| *verdict)
     }
 
     fn wake(&mut self) {
@@ -329,4 +340,25 @@ impl std::fmt::Debug for ClientHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClientHandle").finish_non_exhaustive()
     }
+}
+
+/// Returns true if the message is the answer to a request.
+#[cfg(feature = "http-client")]
+pub(crate) fn is_response(message: &[u8]) -> bool {
+    let text = std::str::from_utf8(message).unwrap_or("");
+    Look::at(text).is_ok_and(|look| matches!(look.kind, LookKind::Response | LookKind::Batch))
+}
+
+/// Returns true if the message says that the session is open.
+#[cfg(feature = "http-client")]
+pub(crate) fn is_initialized(message: &[u8]) -> bool {
+    let text = std::str::from_utf8(message).unwrap_or("");
+    let method = "notifications/initialized";
+    Look::at(text).is_ok_and(|look| look.method.as_deref() == Some(method))
+}
+
+/// Returns true if clients of a revision begin a session, over Streamable HTTP.
+#[cfg(feature = "http-client")]
+pub(crate) fn lifecycle_has_sessions(revision: Revision) -> bool {
+    era(revision.as_str()) == Some(Era::Handshake)
 }

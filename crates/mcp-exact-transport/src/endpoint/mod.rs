@@ -17,10 +17,16 @@ use mcp_exact_session::{
 
 pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection};
 pub use client::{ClientHandle, ClientHandler, ConnectError};
-pub(crate) use outlets::{Outlets, Output};
+#[cfg(feature = "http-client")]
+pub(crate) use client::{is_initialized, is_response, lifecycle_has_sessions};
+pub(crate) use outlets::Outlets;
+#[cfg(feature = "http")]
+pub(crate) use outlets::{Output, Peeked};
 pub use request::{PendingRequest, ProgressCallback};
 pub use server::{RequestContext, ServerHandle, ServerHandler};
 pub(crate) use server::{ServerDispatch, ServerEndpoint};
+#[cfg(feature = "http-server")]
+pub(crate) use server::{is_request, resume_server, snapshot_of};
 
 use crate::clock;
 use request::Slot;
@@ -103,14 +109,18 @@ impl<E: Endpoint> State<E> {
     pub(crate) fn replace(&mut self, endpoint: E) {
         self.endpoint = endpoint;
         self.epoch += 1;
-        if self.outlets.is_some() {
-            self.outlets = Some(Outlets::default());
+        if let Some(outlets) = &mut self.outlets {
+            outlets.restart();
         }
     }
 
     fn pump(&mut self) {
-        if let Some(outlets) = &mut self.outlets {
-            outlets.pump(&mut self.endpoint);
+        let Some(outlets) = &mut self.outlets else {
+            return;
+        };
+        outlets.pump(&mut self.endpoint);
+        for stream in outlets.take_overflowed() {
+            self.endpoint.closed(stream, Closed::Lost, clock::now());
         }
     }
 
@@ -185,6 +195,13 @@ impl<E: Endpoint> Shared<E> {
         let deadline = self.lock().endpoint.poll_timeout();
         self.signal.changed(deadline);
         result
+    }
+
+    /// Tells the driver that there may be output.
+    #[cfg(feature = "http-client")]
+    pub(crate) fn wake(&self) {
+        let deadline = self.lock().endpoint.poll_timeout();
+        self.signal.changed(deadline);
     }
 
     /// Gives a frame to the endpoint and its events to the handler; the driver, which calls this, is not told of output.

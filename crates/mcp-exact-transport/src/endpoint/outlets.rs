@@ -6,7 +6,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 
-use mcp_exact_session::{HttpHints, StreamId, Transmit};
+use bytes::Bytes;
+use mcp_exact_session::{HttpHints, RequestKey, StreamId, Transmit};
 
 use super::Endpoint;
 
@@ -15,7 +16,7 @@ use super::Endpoint;
 pub(crate) enum Output {
     /// A message.
     Frame {
-        bytes: Vec<u8>,
+        bytes: Bytes,
         /// Number in the stream, from 1 on.
         sequence: u64,
         /// Whether the stream ends with it.
@@ -26,12 +27,25 @@ pub(crate) enum Output {
     Status(u16),
 }
 
+/// Next output of a stream.
+#[derive(Debug)]
+pub(crate) enum Peeked {
+    Frame {
+        bytes: Bytes,
+        sequence: u64,
+        last: bool,
+    },
+    Status,
+}
+
 #[derive(Debug, Default)]
 struct Outlet {
     queue: VecDeque<Output>,
     bytes: usize,
     sequence: u64,
     waker: Option<Waker>,
+    /// Requests that came on it, if it is the stream of a POST.
+    requests: Option<Vec<RequestKey>>,
     /// Nothing is added any more.
     has_ended: bool,
 }
@@ -74,6 +88,18 @@ impl Outlets {
         }
     }
 
+    /// Forgets all streams: another endpoint numbers its own.
+    pub(crate) fn restart(&mut self) {
+        self.streams.clear();
+        self.overflowed.clear();
+        self.fresh.clear();
+        self.closed.clear();
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Creates the outlets of a server, whose streams hold so many bytes at most.
     pub(crate) fn with_limit(limit: usize) -> Self {
         Self {
             limit,
@@ -86,14 +112,38 @@ impl Outlets {
         self.streams.entry(stream).or_default();
     }
 
+    /// Creates the queue of the stream of a POST.
+    pub(crate) fn open_post(&mut self, stream: StreamId) {
+        self.streams.entry(stream).or_default().requests = Some(Vec::new());
+    }
+
+    /// Notes that a request came on a stream.
+    pub(crate) fn note_request(&mut self, stream: StreamId, key: RequestKey) {
+        let outlet = self.streams.get_mut(&stream);
+        if let Some(requests) = outlet.and_then(|outlet| outlet.requests.as_mut()) {
+            requests.push(key);
+        }
+    }
+
+    /// Notes that a request was cancelled. Returns its stream if nothing more comes on it.
+    pub(crate) fn note_cancelled(&mut self, key: RequestKey) -> Option<StreamId> {
+        let mut all = self.streams.iter_mut();
+        let found = all.find_map(|(stream, outlet)| {
+            let requests = outlet.requests.as_mut()?;
+            let at = requests.iter().position(|known| *known == key)?;
+            requests.swap_remove(at);
+            Some((*stream, requests.is_empty() && !outlet.has_ended))
+        });
+        let (stream, is_over) = found?;
+        if is_over {
+            self.end(stream);
+        }
+        is_over.then_some(stream)
+    }
+
     /// Forgets a stream and what waits on it.
     pub(crate) fn remove(&mut self, stream: StreamId) {
         self.streams.remove(&stream);
-    }
-
-    /// Returns the number of streams.
-    pub(crate) fn len(&self) -> usize {
-        self.streams.len()
     }
 
     /// Returns the streams whose queues exceeded the limit since the last call. They have ended.
@@ -155,7 +205,7 @@ impl Outlets {
         let (sequence, size) = (outlet.sequence, bytes.len());
         let http = Box::new(http);
         let frame = Output::Frame {
-            bytes,
+            bytes: bytes.into(),
             sequence,
             last,
             http,
@@ -184,7 +234,8 @@ impl Outlets {
         }
     }
 
-    fn end(&mut self, stream: StreamId) {
+    /// Ends a stream after what waits on it.
+    pub(crate) fn end(&mut self, stream: StreamId) {
         if let Some(outlet) = self.streams.get_mut(&stream) {
             outlet.has_ended = true;
             if let Some(waker) = outlet.waker.take() {
@@ -213,16 +264,29 @@ impl Outlets {
         }
     }
 
-    /// Returns the next message of a stream and leaves it in the queue, for a reader that has to record it first.
-    pub(crate) fn peek(&self, stream: StreamId) -> Option<(u64, &[u8], bool)> {
-        match self.streams.get(&stream)?.queue.front()? {
-            Output::Frame {
+    /// Returns what comes next on a stream and leaves it there, for a reader that has to decide or to record first; `None` when
+    /// the stream has ended.
+    pub(crate) fn poll_peek(&mut self, stream: StreamId, cx: &Context<'_>) -> Poll<Option<Peeked>> {
+        let Some(outlet) = self.streams.get_mut(&stream) else {
+            return Poll::Ready(None);
+        };
+        match outlet.queue.front() {
+            Some(Output::Frame {
                 bytes,
                 sequence,
                 last,
                 ..
-            } => Some((*sequence, bytes, *last)),
-            Output::Status(_) => None,
+            }) => Poll::Ready(Some(Peeked::Frame {
+                bytes: bytes.clone(),
+                sequence: *sequence,
+                last: *last,
+            })),
+            Some(Output::Status(_)) => Poll::Ready(Some(Peeked::Status)),
+            None if outlet.has_ended => Poll::Ready(None),
+            None => {
+                outlet.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
         }
     }
 
@@ -241,9 +305,13 @@ impl Outlets {
         }
     }
 
-    /// Returns true if the stream exists.
-    pub(crate) fn contains(&self, stream: StreamId) -> bool {
-        self.streams.contains_key(&stream)
+    /// Returns the number of the last message that was taken from a stream.
+    pub(crate) fn taken(&self, stream: StreamId) -> u64 {
+        let outlet = self.streams.get(&stream);
+        outlet.map_or(0, |outlet| match outlet.queue.front() {
+            Some(Output::Frame { sequence, .. }) => sequence - 1,
+            _ => outlet.sequence,
+        })
     }
 
     /// Returns true if nothing waits on the stream and nothing more comes.

@@ -6,12 +6,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mcp_exact_session::{
-    Agreed, CallOptions, Change, Closed, Inbound, Json, JsonObject, Level, Load, Patience,
-    Progress, ReceiveError, Reply, RequestKey, Scope, SendError, Sent, Server, ServerEvent,
-    StreamId, Time, Transmit,
+    Agreed, Binding, CallOptions, Change, Closed, ConfigError, Inbound, Json, JsonObject, Level,
+    Load, Patience, Progress, ReceiveError, Reply, RequestKey, Scope, SendError, Sent, Server,
+    ServerConfig, ServerEvent, StreamId, Time, Transmit,
 };
 
+#[cfg(feature = "http-server")]
+use mcp_exact_wire::{Look, LookKind};
+
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
+use crate::clock;
 
 /// What a transport knows of a request or notification beside its message.
 #[derive(Debug, Clone, Default)]
@@ -266,4 +270,37 @@ impl std::fmt::Debug for ServerHandle {
             .field("session_id", &self.session_id())
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the snapshot of a session in its text form; `None` before anything is negotiated.
+pub(crate) fn snapshot_of(endpoint: &ServerEndpoint) -> Option<String> {
+    endpoint.agreed().map(ToString::to_string)
+}
+
+/// Resumes a session from its snapshot. The ids of its requests continue far behind those of any other process: they begin with
+/// the time in milliseconds.
+pub(crate) fn resume_server(
+    config: &Arc<ServerConfig>,
+    snapshot: &str,
+) -> Result<ServerEndpoint, ConfigError> {
+    let now = clock::now();
+    let ids = u64::try_from(now.elapsed().as_millis()).unwrap_or(0);
+    let known: Agreed = snapshot.parse()?;
+    let binding = Binding::StreamableHttp;
+    Server::assume(
+        Arc::clone(config),
+        binding,
+        known,
+        ids.saturating_mul(1000),
+        now,
+    )
+}
+
+/// Returns true if a body is a request, or a batch that may hold one.
+pub(crate) fn is_request(body: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(body) else {
+        return false;
+    };
+    Look::at(text)
+        .is_ok_and(|look| !matches!(look.kind, LookKind::Response | LookKind::Notification))
 }

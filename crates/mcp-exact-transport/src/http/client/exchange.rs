@@ -1,0 +1,268 @@
+//! One HTTP exchange: a request with the headers of the connection, its redirects within the origin, and how its response is
+//! read.
+//!
+//! Gives the messages of a response to the endpoint. Decides nothing about them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt;
+use mcp_exact_session::{Client, ReceiveError, StreamId};
+
+use super::send::{HttpBody, HttpClient, HttpClientError};
+use super::target::resolve;
+use crate::endpoint::{Shared, is_response};
+use crate::http::{EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type};
+use crate::sse::{Decoded, Decoder};
+
+/// Redirects that are followed in a row.
+const REDIRECTS: u32 = 5;
+
+/// What all exchanges of a connection share.
+pub(super) struct Connection {
+    pub(super) shared: Arc<Shared<Client>>,
+    pub(super) client: Arc<dyn HttpClient>,
+    pub(super) headers: HeaderMap,
+    pub(super) message_bytes: usize,
+    session_id: Mutex<Option<HeaderValue>>,
+    /// Last error of a connection, for whoever asks why it has ended.
+    last_error: Mutex<Option<String>>,
+}
+
+/// How the body of a response ended.
+pub(super) enum End {
+    /// After the answer to the request of the stream.
+    Answered,
+    /// Before it.
+    Open,
+}
+
+/// Where an event stream is resumed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Position {
+    pub(super) last_event_id: Option<String>,
+    pub(super) retry: Option<Duration>,
+}
+
+impl Connection {
+    pub(super) fn new(
+        shared: Arc<Shared<Client>>,
+        client: Arc<dyn HttpClient>,
+        headers: HeaderMap,
+        message_bytes: usize,
+    ) -> Self {
+        Self {
+            shared,
+            client,
+            headers,
+            message_bytes,
+            session_id: Mutex::default(),
+            last_error: Mutex::default(),
+        }
+    }
+
+    pub(super) fn session_id(&self) -> Option<HeaderValue> {
+        self.session_id
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn forget_session(&self) -> Option<HeaderValue> {
+        self.session_id
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Notes the id that a server gives the session, unless there is one.
+    pub(super) fn note_session(&self, headers: &HeaderMap) {
+        let id = headers.get(SESSION_ID).cloned();
+        let mut known = self
+            .session_id
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known.is_none() {
+            *known = id;
+        }
+    }
+
+    pub(super) fn note_error(&self, words: String) {
+        *self
+            .last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(words);
+    }
+
+    pub(super) fn last_error(&self) -> Option<String> {
+        self.last_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Sends a request and follows redirects within its origin: those that keep the method, and any for GET.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        target: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<HttpBody>, HttpClientError> {
+        let mut target = target.clone();
+        for _ in 0..=REDIRECTS {
+            let mut request = Request::new(body.clone());
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = target.clone();
+            let named = request.headers_mut();
+            named.extend(headers.clone());
+            for (name, value) in &self.headers {
+                named.insert(name, value.clone());
+            }
+            let response = self.client.send(request).await.inspect_err(|error| {
+                self.note_error(describe(&target, &**error));
+            })?;
+            let follows = match response.status() {
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
+                StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => {
+                    method == Method::GET
+                }
+                _ => false,
+            };
+            let location = response.headers().get(LOCATION);
+            let location = location.and_then(|location| location.to_str().ok());
+            let Some(location) = location.filter(|_| follows) else {
+                return Ok(response);
+            };
+            target = resolve(&target, location).inspect_err(|error| {
+                self.note_error(error.to_string());
+            })?;
+        }
+        let words = format!("{target} redirects too often");
+        self.note_error(words.clone());
+        Err(words.into())
+    }
+
+    /// Headers of a request: those of the endpoint, and the session's.
+    pub(super) fn headers_of(
+        &self,
+        named: Vec<(String, String)>,
+        last_event_id: Option<&str>,
+    ) -> Result<HeaderMap, HttpClientError> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in named {
+            let name: HeaderName = name.parse()?;
+            headers.append(name, value.parse()?);
+        }
+        if let Some(id) = self.session_id() {
+            headers.insert(SESSION_ID, id);
+        }
+        if let Some(id) = last_event_id {
+            headers.insert(LAST_EVENT_ID, HeaderValue::from_bytes(id.as_bytes())?);
+        }
+        Ok(headers)
+    }
+
+    /// Reads a body within the limit of messages; what exceeds it is an error.
+    pub(super) async fn read_whole(&self, mut body: HttpBody) -> Result<Bytes, HttpClientError> {
+        let mut whole = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame?.into_data() else {
+                continue;
+            };
+            if whole.len() + data.len() > self.message_bytes {
+                return Err("the response exceeds `message_bytes`".into());
+            }
+            whole.extend_from_slice(&data);
+        }
+        Ok(whole.freeze())
+    }
+
+    /// Gives the endpoint one message.
+    pub(super) async fn receive(&self, stream: StreamId, message: &[u8]) {
+        loop {
+            match self.shared.receive(stream, message, &()) {
+                Err(ReceiveError::Full) => tokio::time::sleep(Duration::from_millis(2)).await,
+                _ => return self.shared.wake(),
+            }
+        }
+    }
+
+    /// Reads the messages of an event stream until it ends; an error of the connection is an end too.
+    pub(super) async fn read_events(
+        &self,
+        stream: StreamId,
+        mut body: HttpBody,
+        position: &mut Position,
+    ) -> End {
+        let mut decoder = Decoder::new(self.message_bytes);
+        let mut end = End::Open;
+        loop {
+            while let Some(decoded) = decoder.next_event() {
+                match decoded {
+                    Decoded::Event(event) if event.event == "message" && !event.data.is_empty() => {
+                        if is_response(&event.data) {
+                            end = End::Answered;
+                        }
+                        self.receive(stream, &event.data).await;
+                    }
+                    Decoded::Event(_) => {}
+                    Decoded::Oversized(head) => self.receive(stream, &head).await,
+                }
+            }
+            if let Some(id) = decoder.last_event_id() {
+                position.last_event_id = Some(id.to_owned());
+            }
+            if let Some(retry) = decoder.retry_ms() {
+                position.retry = Some(Duration::from_millis(retry));
+            }
+            match body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        decoder.push(&data);
+                    }
+                }
+                Some(Err(error)) => {
+                    self.note_error(format!("the event stream broke: {error}"));
+                    return end;
+                }
+                None => return end,
+            }
+        }
+    }
+}
+
+fn describe(target: &Uri, error: &(dyn std::error::Error + 'static)) -> String {
+    let mut words = format!("cannot reach {target}: {error}");
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words.push_str(": ");
+        words.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    words
+}
+
+/// What the body of a successful response is.
+pub(super) enum Kind {
+    Message,
+    Events,
+    Nothing,
+    Other,
+}
+
+pub(super) fn kind_of(response: &Response<HttpBody>) -> Kind {
+    let headers = response.headers();
+    if has_media_type(headers, EVENT_STREAM) {
+        Kind::Events
+    } else if has_media_type(headers, JSON) {
+        Kind::Message
+    } else if response.status() == StatusCode::ACCEPTED || !headers.contains_key(CONTENT_TYPE) {
+        Kind::Nothing
+    } else {
+        Kind::Other
+    }
+}

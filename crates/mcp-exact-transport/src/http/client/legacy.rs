@@ -1,0 +1,180 @@
+//! HTTP+SSE of 2024-11-05 (`basic/transports`, "HTTP with SSE"): every message of the server comes on one event stream, whose
+//! first event says where messages are posted to.
+//!
+//! The session ends with the event stream.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Uri};
+use http_body_util::BodyExt;
+use mcp_exact_session::http::post_headers;
+use mcp_exact_session::{Binding, Client, Closed, Failure, StreamId};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::exchange::Connection;
+use super::send::{HttpBody, HttpClientError};
+use super::streamable::deadline;
+use super::target::resolve;
+use super::{Driver, Seen};
+use crate::endpoint::Output;
+use crate::http::{EVENT_STREAM, has_media_type};
+use crate::sse::{Decoded, Decoder};
+
+/// How long the first event may take.
+const FIRST_EVENT: Duration = Duration::from_secs(30);
+
+/// Runs a session until it ends.
+pub(super) async fn run(driver: &Driver) -> Result<(), HttpClientError> {
+    let connection = &driver.connection;
+    let mut headers = HeaderMap::new();
+    headers.insert(http::header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
+    let target = &driver.endpoint.target;
+    let response = connection
+        .send(Method::GET, target, headers, Bytes::new())
+        .await?;
+    if !response.status().is_success() || !has_media_type(response.headers(), EVENT_STREAM) {
+        let status = response.status();
+        return Err(
+            format!("the server offers no event stream at {target} (status {status})").into(),
+        );
+    }
+    let mut events = Events {
+        body: response.into_body(),
+        decoder: Decoder::new(connection.message_bytes),
+    };
+    let late = |_| "the server did not say where messages are posted to";
+    let messages = timeout(FIRST_EVENT, first_event(&mut events, target))
+        .await
+        .map_err(late)??;
+    let stream = begin(driver)?;
+    serve(driver, &mut events, stream, &messages).await;
+    Ok(())
+}
+
+struct Events {
+    body: HttpBody,
+    decoder: Decoder,
+}
+
+impl Events {
+    /// Returns the next event; `None` at the end of the stream.
+    async fn next(&mut self) -> Option<Decoded> {
+        loop {
+            if let Some(decoded) = self.decoder.next_event() {
+                return Some(decoded);
+            }
+            if let Ok(data) = self.body.frame().await?.ok()?.into_data() {
+                self.decoder.push(&data);
+            }
+        }
+    }
+}
+
+async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientError> {
+    match events.next().await {
+        Some(Decoded::Event(event)) if event.event == "endpoint" => {
+            let reference = String::from_utf8(event.data)?;
+            Ok(resolve(base, &reference)?)
+        }
+        _ => Err(
+            "the first event of the stream is not `endpoint`: the server does not speak HTTP+SSE"
+                .into(),
+        ),
+    }
+}
+
+/// Puts an endpoint of this transport in place and opens its stream.
+fn begin(driver: &Driver) -> Result<StreamId, HttpClientError> {
+    Seen::take(&driver.seen.has_closed);
+    let config = Arc::clone(&driver.config);
+    let stream = driver.connection.shared.call(|state, now| {
+        let endpoint = Client::new(config, Binding::HttpSse, None, now)?;
+        state.role.restart();
+        state.replace(endpoint);
+        Ok::<_, mcp_exact_session::ConfigError>(state.endpoint.open_standalone())
+    });
+    Ok(stream?)
+}
+
+async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages: &Uri) {
+    let connection = &driver.connection;
+    let mut tasks = JoinSet::new();
+    while !driver.seen.has_closed.load(Ordering::Acquire) {
+        let fresh = poll_fn(|cx| match &mut connection.shared.lock().outlets {
+            Some(outlets) => outlets.poll_fresh(cx),
+            None => std::task::Poll::Pending,
+        });
+        tokio::select! {
+            post = fresh => {
+                // One after the other: messages of one client keep their order.
+                let exchange = send(Arc::clone(connection), messages.clone(), post);
+                tasks.spawn(exchange);
+            }
+            Some(_) = tasks.join_next() => {}
+            () = driver.notify.notified() => {}
+            () = deadline(driver) => {
+                connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
+            }
+            event = events.next() => match event {
+                Some(Decoded::Event(event)) if event.event == "message" => {
+                    connection.receive(stream, &event.data).await;
+                }
+                Some(Decoded::Event(_)) => {}
+                Some(Decoded::Oversized(head)) => connection.receive(stream, &head).await,
+                None => {
+                    connection.note_error("the server ended the event stream".to_owned());
+                    connection.shared.call(|state, now| {
+                        state.endpoint.closed(stream, Closed::Lost, now);
+                    });
+                    break;
+                }
+            },
+        }
+    }
+    tasks.shutdown().await;
+}
+
+/// Posts the message that has opened a stream.
+async fn send(connection: Arc<Connection>, messages: Uri, stream: StreamId) {
+    let output = poll_fn(|cx| match &mut connection.shared.lock().outlets {
+        Some(outlets) => outlets.poll_next(stream, cx),
+        None => std::task::Poll::Ready(None),
+    });
+    let Some(Output::Frame { bytes, http, .. }) = output.await else {
+        return;
+    };
+    let result = match connection.headers_of(post_headers(&http), None) {
+        Ok(headers) => {
+            connection
+                .send(Method::POST, &messages, headers, bytes)
+                .await
+        }
+        Err(error) => Err(error),
+    };
+    let failure = match result {
+        Ok(response) if response.status().is_success() => None,
+        Ok(response) => Some(Failure::Status {
+            code: response.status().as_u16(),
+            body: connection
+                .read_whole(response.into_body())
+                .await
+                .unwrap_or_default()
+                .to_vec(),
+        }),
+        Err(_) => Some(Failure::Lost),
+    };
+    connection.shared.call(|state, now| {
+        match failure {
+            None => state.endpoint.closed(stream, Closed::Clean, now),
+            Some(why) => state.endpoint.failed(stream, why, now),
+        }
+        if let Some(outlets) = &mut state.outlets {
+            outlets.remove(stream);
+        }
+    });
+}

@@ -1,0 +1,287 @@
+//! Clients over Streamable HTTP (2025-03-26 to 2026-07-28), with the fallback to HTTP+SSE of 2024-11-05.
+//!
+//! [`HttpEndpoint`] names a server and connects a client to it.
+
+mod exchange;
+mod legacy;
+mod send;
+mod streamable;
+mod target;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use mcp_exact_session::{Binding, Client, ClientConfig, ClientEvent, Verdict};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+pub use send::{HttpBody, HttpClient, HttpClientError, HttpFuture, HyperClient};
+pub use target::InvalidTarget;
+
+use crate::clock;
+use crate::duplex::Wake;
+use crate::endpoint::{
+    ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
+    Outlets, Shared,
+};
+use exchange::Connection;
+
+/// Which transport a client uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HttpTransport {
+    /// Streamable HTTP, and HTTP+SSE if the server answers as one of 2024-11-05 does (`basic/transports`, "Backwards
+    /// Compatibility").
+    #[default]
+    Automatic,
+    /// Streamable HTTP alone.
+    Streamable,
+    /// HTTP+SSE of 2024-11-05 alone.
+    Sse,
+}
+
+/// A server over HTTP, and how a client connects to it.
+#[derive(Clone)]
+pub struct HttpEndpoint {
+    target: Uri,
+    headers: HeaderMap,
+    client: Arc<dyn HttpClient>,
+    transport: HttpTransport,
+    retry: Duration,
+    opens_stream: bool,
+}
+
+impl HttpEndpoint {
+    /// Names the URL of an endpoint.
+    ///
+    /// # Errors
+    /// It is no absolute URL of HTTP.
+    pub fn new(url: &str) -> Result<Self, InvalidTarget> {
+        Ok(Self {
+            target: target::check(url)?,
+            headers: HeaderMap::new(),
+            client: Arc::new(HyperClient::default()),
+            transport: HttpTransport::default(),
+            retry: Duration::from_secs(1),
+            opens_stream: true,
+        })
+    }
+
+    /// Adds a header to every request, such as `Authorization`. It goes to the origin of the URL alone.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// Sets the HTTP client.
+    #[must_use]
+    pub fn client(mut self, client: Arc<dyn HttpClient>) -> Self {
+        self.client = client;
+        self
+    }
+
+    /// Sets which transport is used.
+    #[must_use]
+    pub fn transport(mut self, transport: HttpTransport) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// Sets how long the client waits before it resumes a stream, where the server does not say so. It waits longer each time
+    /// that this fails.
+    #[must_use]
+    pub fn retry(mut self, retry: Duration) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Sets whether the client opens a stream for what the server sends without being asked (2025-03-26 to 2025-11-25).
+    #[must_use]
+    pub fn opens_stream(mut self, opens_stream: bool) -> Self {
+        self.opens_stream = opens_stream;
+        self
+    }
+
+    /// Connects a client. The driver runs as a task of the current tokio runtime until the handle is
+    /// [closed](ClientHandle::close), which ends the session on the server too. A session that the server has ended is followed
+    /// by a new one: what was in flight ends with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except lists and reads,
+    /// which are sent again.
+    ///
+    /// # Errors
+    /// The configuration cannot start a session. Whether the server can be reached and talked to is the result of
+    /// [`ClientHandle::ready`].
+    pub fn connect(
+        self,
+        config: Arc<ClientConfig>,
+        prior: Option<&Verdict>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let binding = Binding::StreamableHttp;
+        let endpoint = Client::new(Arc::clone(&config), binding, prior, clock::now())?;
+        let notify = Arc::new(Notify::new());
+        let seen = Arc::new(Seen::default());
+        let internal = {
+            let (seen, notify) = (Arc::clone(&seen), Arc::clone(&notify));
+            move |_: &Arc<Shared<Client>>, event: &ClientEvent| seen.note(event, &notify)
+        };
+        let dispatch = Arc::new(ClientDispatch {
+            handler,
+            internal: Box::new(internal),
+        });
+        let shared = Shared::new(
+            endpoint,
+            ClientConnection::default(),
+            Some(Outlets::of_client()),
+            dispatch,
+            Arc::new(Wake(Arc::clone(&notify))),
+            None,
+        );
+        let handle = ClientHandle::of(&shared);
+        let connection = Connection::new(
+            Arc::clone(&shared),
+            Arc::clone(&self.client),
+            self.headers.clone(),
+            config.limits.message_bytes,
+        );
+        let driver = Driver {
+            endpoint: self,
+            config,
+            connection: Arc::new(connection),
+            notify,
+            seen,
+        };
+        let task = tokio::spawn(async move {
+            let _end = EndOfConnection(shared);
+            driver.run().await;
+        });
+        Ok((handle, task))
+    }
+}
+
+impl std::fmt::Debug for HttpEndpoint {
+    /// Shows neither headers nor the query, which may hold credentials.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpEndpoint")
+            .field("host", &self.target.host())
+            .field("path", &self.target.path())
+            .field("transport", &self.transport)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Events that the driver acts on.
+#[derive(Default)]
+struct Seen {
+    has_negotiated: AtomicBool,
+    has_lost_session: AtomicBool,
+    wants_sse: AtomicBool,
+    has_closed: AtomicBool,
+}
+
+impl Seen {
+    /// Notes an event; returns true if it is not for the program.
+    fn note(&self, event: &ClientEvent, notify: &Notify) -> bool {
+        let flag = match event {
+            ClientEvent::Agreed(..) => &self.has_negotiated,
+            ClientEvent::SessionLost => &self.has_lost_session,
+            ClientEvent::UseHttpSse => &self.wants_sse,
+            ClientEvent::Closed => &self.has_closed,
+            _ => return false,
+        };
+        flag.store(true, Ordering::Release);
+        notify.notify_one();
+        matches!(event, ClientEvent::UseHttpSse)
+    }
+
+    fn take(flag: &AtomicBool) -> bool {
+        flag.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// Drives a client: one session after the other.
+struct Driver {
+    endpoint: HttpEndpoint,
+    config: Arc<ClientConfig>,
+    connection: Arc<Connection>,
+    notify: Arc<Notify>,
+    seen: Arc<Seen>,
+}
+
+/// Why a session has ended.
+enum Ended {
+    /// The program has closed it, or the two sides cannot talk to each other.
+    Closed,
+    /// The server has ended it.
+    Lost,
+    /// The server may speak HTTP+SSE.
+    UseSse,
+}
+
+impl Driver {
+    async fn run(self) {
+        if self.endpoint.transport == HttpTransport::Sse {
+            return self.run_sse().await;
+        }
+        loop {
+            match streamable::run(&self).await {
+                Ended::Closed => break self.explain(),
+                Ended::UseSse if self.endpoint.transport == HttpTransport::Automatic => {
+                    break self.run_sse().await;
+                }
+                Ended::UseSse => break self.explain(),
+                Ended::Lost => {
+                    if !self.begin_again() {
+                        break self.explain();
+                    }
+                }
+            }
+        }
+    }
+
+    async fn run_sse(&self) {
+        if let Err(error) = legacy::run(self).await {
+            self.connection.note_error(error.to_string());
+        }
+        self.explain();
+    }
+
+    /// Says why the connection has ended, unless it is known.
+    fn explain(&self) {
+        let reason = self.connection.last_error();
+        let reason = reason.unwrap_or_else(|| "the server ended the connection".to_owned());
+        self.connection.shared.call(|state, now| {
+            state.role.fail(ConnectError::Transport(reason));
+            state.endpoint.shutdown(now);
+        });
+    }
+
+    /// Puts a new endpoint in place of one whose session the server has ended.
+    fn begin_again(&self) -> bool {
+        self.connection.forget_session();
+        for flag in [
+            &self.seen.has_negotiated,
+            &self.seen.has_lost_session,
+            &self.seen.has_closed,
+        ] {
+            Seen::take(flag);
+        }
+        self.connection.shared.call(|state, now| {
+            let verdict = state.role.verdict();
+            let binding = Binding::StreamableHttp;
+            let config = Arc::clone(&self.config);
+            match Client::new(config, binding, verdict.as_ref(), now) {
+                Ok(endpoint) => {
+                    state.role.restart();
+                    state.replace(endpoint);
+                    true
+                }
+                Err(error) => {
+                    state.role.fail(error.into());
+                    false
+                }
+            }
+        })
+    }
+}

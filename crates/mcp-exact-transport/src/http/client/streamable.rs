@@ -1,0 +1,370 @@
+//! Streamable HTTP: a POST for each message, a GET for the standalone stream, and how both are resumed.
+//!
+//! Runs one session. Closing the response of a POST cancels its request from 2026-07-28 on; before, broken streams are resumed
+//! where the server has given event ids.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use mcp_exact_session::http::{get_headers, post_headers};
+use mcp_exact_session::{Closed, Failure, HttpHints, Revision, StreamId};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::exchange::{Connection, End, Kind, Position, kind_of};
+use super::{Driver, Ended, Seen};
+use crate::clock;
+use crate::endpoint::{Output, is_initialized, lifecycle_has_sessions};
+
+/// Longest pause between attempts to resume a stream.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Attempts to resume a stream that carries the answer to a request.
+const ATTEMPTS: u32 = 8;
+
+/// Runs a session until it ends.
+pub(super) async fn run(driver: &Driver) -> Ended {
+    let mut tasks = JoinSet::new();
+    let mut posts: HashMap<StreamId, AbortHandle> = HashMap::new();
+    let seen = &driver.seen;
+    loop {
+        take_closed(driver, &mut posts);
+        let fresh = poll_fn(|cx| match &mut driver.connection.shared.lock().outlets {
+            Some(outlets) => outlets.poll_fresh(cx),
+            None => std::task::Poll::Pending,
+        });
+        tokio::select! {
+            biased;
+            stream = fresh => post(driver, stream, &mut tasks, &mut posts).await,
+            Some(_) = tasks.join_next() => posts.retain(|_, task| !task.is_finished()),
+            () = driver.notify.notified() => {}
+            () = deadline(driver) => {
+                driver.connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
+            }
+        }
+        if Seen::take(&seen.has_negotiated) {
+            listen(driver, &mut tasks);
+        }
+        if seen.has_lost_session.load(Ordering::Acquire) {
+            return Ended::Lost;
+        }
+        if seen.has_closed.load(Ordering::Acquire) {
+            return match Seen::take(&seen.wants_sse) {
+                true => Ended::UseSse,
+                false => {
+                    end_session(driver, &mut tasks).await;
+                    Ended::Closed
+                }
+            };
+        }
+    }
+}
+
+/// Completes when the endpoint has something due.
+pub(super) async fn deadline(driver: &Driver) {
+    let deadline = driver.connection.shared.lock().endpoint.poll_timeout();
+    match deadline.and_then(clock::instant) {
+        Some(instant) => tokio::time::sleep_until(instant.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends the POSTs whose streams the endpoint has closed.
+fn take_closed(driver: &Driver, posts: &mut HashMap<StreamId, AbortHandle>) {
+    let mut state = driver.connection.shared.lock();
+    let Some(outlets) = &mut state.outlets else {
+        return;
+    };
+    for stream in outlets.take_closed() {
+        outlets.remove(stream);
+        if let Some(task) = posts.remove(&stream) {
+            task.abort();
+        }
+    }
+}
+
+/// Sends the message that has opened a stream.
+async fn post(
+    driver: &Driver,
+    stream: StreamId,
+    tasks: &mut JoinSet<()>,
+    posts: &mut HashMap<StreamId, AbortHandle>,
+) {
+    let output = poll_fn(|cx| match &mut driver.connection.shared.lock().outlets {
+        Some(outlets) => outlets.poll_next(stream, cx),
+        None => std::task::Poll::Ready(None),
+    });
+    let Some(Output::Frame { bytes, http, .. }) = output.await else {
+        return;
+    };
+    let is_barrier = is_initialized(&bytes);
+    let connection = Arc::clone(&driver.connection);
+    let (target, retry) = (driver.endpoint.target.clone(), driver.endpoint.retry);
+    let exchange = async move {
+        Post {
+            connection,
+            target,
+            retry,
+            stream,
+        }
+        .run(bytes, &http)
+        .await;
+    };
+    match is_barrier {
+        // The server learns that the session is open before it sees what uses it.
+        true => exchange.await,
+        false => {
+            let task = tasks.spawn(exchange);
+            posts.insert(stream, task);
+        }
+    }
+}
+
+/// The exchange of one message.
+struct Post {
+    connection: Arc<Connection>,
+    target: http::Uri,
+    retry: Duration,
+    stream: StreamId,
+}
+
+impl Post {
+    async fn run(self, message: Bytes, hints: &HttpHints) {
+        let failure = self.exchange(message, hints).await;
+        let stream = self.stream;
+        self.connection.shared.call(|state, now| {
+            match failure {
+                Some(Failed::Session) => {
+                    state.endpoint.closed(stream, Closed::SessionEnded, now);
+                }
+                Some(Failed::Why(why)) => state.endpoint.failed(stream, why, now),
+                None => state.endpoint.closed(stream, Closed::Clean, now),
+            }
+            if let Some(outlets) = &mut state.outlets {
+                outlets.remove(stream);
+            }
+        });
+    }
+
+    async fn exchange(&self, message: Bytes, hints: &HttpHints) -> Option<Failed> {
+        let connection = &self.connection;
+        let lost = Some(Failed::Why(Failure::Lost));
+        let headers = match connection.headers_of(post_headers(hints), None) {
+            Ok(headers) => headers,
+            Err(error) => {
+                connection.note_error(format!("a header cannot be sent: {error}"));
+                return lost;
+            }
+        };
+        let has_session = headers.contains_key(crate::http::SESSION_ID);
+        let sent = connection
+            .send(Method::POST, &self.target, headers, message)
+            .await;
+        let Ok(response) = sent else {
+            return lost;
+        };
+        let status = response.status();
+        if !status.is_success() {
+            if status == StatusCode::NOT_FOUND && has_session {
+                return Some(Failed::Session);
+            }
+            return Some(Failed::Why(failed(connection, response).await));
+        }
+        connection.note_session(response.headers());
+        match kind_of(&response) {
+            Kind::Nothing => None,
+            Kind::Other => Some(Failed::Why(failed(connection, response).await)),
+            Kind::Message => match connection.read_whole(response.into_body()).await {
+                Ok(message) => {
+                    connection.receive(self.stream, &message).await;
+                    None
+                }
+                Err(error) => {
+                    connection.note_error(format!("the response broke: {error}"));
+                    lost
+                }
+            },
+            Kind::Events => {
+                let mut position = Position::default();
+                let body = response.into_body();
+                match connection
+                    .read_events(self.stream, body, &mut position)
+                    .await
+                {
+                    End::Answered => None,
+                    End::Open => self.resume(position).await,
+                }
+            }
+        }
+    }
+
+    /// Resumes the stream of a request that was not answered, as long as the server has it.
+    async fn resume(&self, mut position: Position) -> Option<Failed> {
+        let lost = Some(Failed::Why(Failure::Lost));
+        let revision = self.connection.revision_with_sessions();
+        let Some(revision) = revision.filter(|_| position.last_event_id.is_some()) else {
+            return lost;
+        };
+        let mut pause = position.retry.unwrap_or(self.retry);
+        for _ in 0..ATTEMPTS {
+            sleep(pause).await;
+            let before = position.last_event_id.clone();
+            match get(
+                &self.connection,
+                &self.target,
+                revision,
+                self.stream,
+                &mut position,
+            )
+            .await
+            {
+                Got::Answered => return None,
+                Got::Session => return Some(Failed::Session),
+                Got::Refused => return lost,
+                // Something came: the server is well.
+                Got::Ended if position.last_event_id != before => {
+                    pause = position.retry.unwrap_or(self.retry);
+                    return Box::pin(self.resume(position)).await;
+                }
+                Got::Ended | Got::Unreachable => pause = (pause * 2).min(LONGEST_PAUSE),
+            }
+        }
+        lost
+    }
+}
+
+enum Failed {
+    Session,
+    Why(Failure),
+}
+
+/// A response that is no answer.
+async fn failed(connection: &Connection, response: http::Response<super::HttpBody>) -> Failure {
+    let code = response.status().as_u16();
+    connection.note_error(format!("the server answered with status {code}"));
+    let body = connection.read_whole(response.into_body()).await;
+    Failure::Status {
+        code,
+        body: body.unwrap_or_default().to_vec(),
+    }
+}
+
+/// How a GET ended.
+enum Got {
+    Answered,
+    Ended,
+    Unreachable,
+    /// The server has no such stream.
+    Refused,
+    /// The session is over.
+    Session,
+}
+
+async fn get(
+    connection: &Connection,
+    target: &http::Uri,
+    revision: Revision,
+    stream: StreamId,
+    position: &mut Position,
+) -> Got {
+    let headers = connection.headers_of(get_headers(revision), position.last_event_id.as_deref());
+    let Ok(headers) = headers else {
+        return Got::Refused;
+    };
+    let has_session = headers.contains_key(crate::http::SESSION_ID);
+    let sent = connection
+        .send(Method::GET, target, headers, Bytes::new())
+        .await;
+    let Ok(response) = sent else {
+        return Got::Unreachable;
+    };
+    match response.status() {
+        StatusCode::NOT_FOUND if has_session => return Got::Session,
+        status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+            return Got::Unreachable;
+        }
+        status if !status.is_success() => return Got::Refused,
+        _ => {}
+    }
+    if !matches!(kind_of(&response), Kind::Events) {
+        return Got::Refused;
+    }
+    match connection
+        .read_events(stream, response.into_body(), position)
+        .await
+    {
+        End::Answered => Got::Answered,
+        End::Open => Got::Ended,
+    }
+}
+
+/// Opens the standalone stream, and again whenever it ends.
+fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
+    let connection = Arc::clone(&driver.connection);
+    let Some(revision) = connection.revision_with_sessions() else {
+        return;
+    };
+    if !driver.endpoint.opens_stream {
+        return;
+    }
+    let stream = connection
+        .shared
+        .call(|state, _| state.endpoint.open_standalone());
+    let (target, retry) = (driver.endpoint.target.clone(), driver.endpoint.retry);
+    tasks.spawn(async move {
+        let mut position = Position::default();
+        let mut pause = retry;
+        let is_lost = loop {
+            match get(&connection, &target, revision, stream, &mut position).await {
+                Got::Answered | Got::Ended => pause = position.retry.unwrap_or(retry),
+                Got::Unreachable => pause = (pause * 2).min(LONGEST_PAUSE),
+                // An event that the server has forgotten: it starts again with what comes.
+                Got::Refused if position.last_event_id.take().is_some() => {}
+                Got::Refused => break false,
+                Got::Session => break true,
+            }
+            sleep(pause).await;
+        };
+        let how = match is_lost {
+            true => Closed::SessionEnded,
+            false => Closed::Clean,
+        };
+        connection
+            .shared
+            .call(|state, now| state.endpoint.closed(stream, how, now));
+    });
+}
+
+/// Lets messages leave that the endpoint has sent last, and ends the session on the server.
+async fn end_session(driver: &Driver, tasks: &mut JoinSet<()>) {
+    tasks.shutdown().await;
+    let Some(id) = driver.connection.forget_session() else {
+        return;
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(crate::http::SESSION_ID, id);
+    if let Some(agreed) = driver.connection.shared.lock().endpoint.agreed()
+        && let Ok(revision) = agreed.revision.as_str().parse()
+    {
+        headers.insert(crate::http::PROTOCOL_VERSION, revision);
+    }
+    let target = &driver.endpoint.target;
+    let delete = driver
+        .connection
+        .send(Method::DELETE, target, headers, Bytes::new());
+    // A server may not support it (405), and one that does not answer forgets the session by itself.
+    let _ = timeout(Duration::from_secs(2), delete).await;
+}
+
+impl Connection {
+    /// Revision of the session, if its lifecycle has sessions.
+    fn revision_with_sessions(&self) -> Option<Revision> {
+        let state = self.shared.lock();
+        let agreed = state.endpoint.agreed()?;
+        lifecycle_has_sessions(agreed.revision).then_some(agreed.revision)
+    }
+}

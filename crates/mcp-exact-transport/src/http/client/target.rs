@@ -1,0 +1,154 @@
+//! The URL of a server, and references that are resolved against it (RFC 3986, section 5.2).
+//!
+//! References to another origin are refused: credentials go to the origin alone that the program has named.
+
+use http::Uri;
+
+/// A URL that messages cannot be sent to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidTarget {
+    /// It is no URL of HTTP.
+    #[error(
+        "`{0}` is not an absolute URL of HTTP; write `http://host/path` or `https://host/path`"
+    )]
+    NotHttp(String),
+    /// It belongs to another origin.
+    #[error("`{0}` belongs to another origin than the server; connect to that URL instead")]
+    OtherOrigin(String),
+}
+
+/// Checks that a URL is one of HTTP.
+pub(super) fn check(url: &str) -> Result<Uri, InvalidTarget> {
+    let invalid = || InvalidTarget::NotHttp(url.to_owned());
+    let without_fragment = url.split('#').next().unwrap_or("");
+    let uri: Uri = without_fragment.parse().map_err(|_| invalid())?;
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    match is_http && uri.host().is_some_and(|host| !host.is_empty()) {
+        true => Ok(uri),
+        false => Err(invalid()),
+    }
+}
+
+fn origin(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
+    let scheme = uri.scheme_str();
+    let port = uri.port_u16().or(match scheme {
+        Some("http") => Some(80),
+        Some("https") => Some(443),
+        _ => None,
+    });
+    (scheme, uri.host().map(str::to_ascii_lowercase), port)
+}
+
+/// Resolves a reference against the URL that it came from.
+pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget> {
+    let reference = reference.trim().split('#').next().unwrap_or("");
+    let invalid = || InvalidTarget::NotHttp(reference.to_owned());
+    let scheme = base.scheme_str().unwrap_or("http");
+    let authority = base.authority().map_or("", http::uri::Authority::as_str);
+    let has_scheme = reference
+        .split(['/', '?'])
+        .next()
+        .unwrap_or("")
+        .contains(':');
+    let text = if has_scheme {
+        reference.to_owned()
+    } else if reference.starts_with("//") {
+        format!("{scheme}:{reference}")
+    } else {
+        let (path, query) = match reference.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (reference, None),
+        };
+        let query = match (path.is_empty(), query) {
+            (true, None) => base.query(),
+            (_, query) => query,
+        };
+        let path = match path {
+            "" => base.path().to_owned(),
+            path if path.starts_with('/') => without_dots(path),
+            path => {
+                let directory = base
+                    .path()
+                    .rsplit_once('/')
+                    .map_or("", |(directory, _)| directory);
+                without_dots(&format!("{directory}/{path}"))
+            }
+        };
+        let query = query.map_or(String::new(), |query| format!("?{query}"));
+        format!("{scheme}://{authority}{path}{query}")
+    };
+    let resolved = check(&text).map_err(|_| invalid())?;
+    let has_user = resolved
+        .authority()
+        .is_some_and(|authority| authority.as_str().contains('@'));
+    match origin(&resolved) == origin(base) && !has_user {
+        true => Ok(resolved),
+        false => Err(InvalidTarget::OtherOrigin(reference.to_owned())),
+    }
+}
+
+/// Removes the segments `.` and `..` of an absolute path.
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    let last = segments.len().saturating_sub(1);
+    for (at, segment) in segments.into_iter().enumerate() {
+        match segment {
+            "." | ".." => {
+                if segment == ".." {
+                    kept.pop();
+                }
+                if at == last {
+                    kept.push("");
+                }
+            }
+            segment => kept.push(segment),
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_resolved() {
+        let base = check("http://h.example:80/a/sse?x=1").expect("a URL");
+        for (reference, expected) in [
+            ("/messages?s=1", "http://h.example:80/messages?s=1"),
+            ("messages?s=1", "http://h.example:80/a/messages?s=1"),
+            ("../m", "http://h.example:80/m"),
+            ("../../m", "http://h.example:80/m"),
+            ("./", "http://h.example:80/a/"),
+            ("?s=1", "http://h.example:80/a/sse?s=1"),
+            ("", "http://h.example:80/a/sse?x=1"),
+            ("//H.example/m", "http://H.example/m"),
+            ("http://h.example/m?u=a:b", "http://h.example/m?u=a:b"),
+            ("/m?u=http://other", "http://h.example:80/m?u=http://other"),
+        ] {
+            let resolved = resolve(&base, reference).map(|uri| uri.to_string());
+            assert_eq!(resolved, Ok(expected.to_owned()), "{reference}");
+        }
+    }
+
+    #[test]
+    fn other_origins_are_refused() {
+        let base = check("http://h.example/sse").expect("a URL");
+        for reference in [
+            "http://evil.example/m",
+            "https://h.example/m",
+            "http://h.example:81/m",
+            "//evil.example/m",
+            "http://user@h.example/m",
+            "file:///m",
+            "javascript:1",
+        ] {
+            assert!(resolve(&base, reference).is_err(), "{reference}");
+        }
+        for url in ["h.example", "/mcp", "ftp://h.example", "http://"] {
+            assert!(check(url).is_err(), "{url}");
+        }
+    }
+}

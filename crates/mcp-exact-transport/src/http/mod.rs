@@ -1,0 +1,38 @@
+//! Streamable HTTP and HTTP+SSE: what both sides share.
+//!
+//! Names of headers, and functions over types of the crate `http`. Opens nothing.
+
+#[cfg(feature = "http-client")]
+pub mod client;
+#[cfg(feature = "http-server")]
+pub mod server;
+
+use http::HeaderMap;
+use http::header::HeaderName;
+use mcp_exact_session::HttpRequest;
+
+pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const EVENT_STREAM: &str = crate::sse::CONTENT_TYPE;
+
+/// Headers in the form that the endpoint takes. Bytes beyond ASCII become the characters of the same number, which no header
+/// of the protocol allows.
+pub(crate) fn headers_of(headers: &HeaderMap) -> HttpRequest {
+    let text = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect();
+    let all = headers.iter();
+    HttpRequest {
+        headers: all
+            .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
+            .collect(),
+    }
+}
+
+/// Returns true if the media type of a `Content-Type` is `expected`, whatever its parameters.
+pub(crate) fn has_media_type(headers: &HeaderMap, expected: &str) -> bool {
+    let value = headers.get(http::header::CONTENT_TYPE);
+    let value = value.and_then(|value| value.to_str().ok()).unwrap_or("");
+    let media_type = value.split(';').next().unwrap_or("").trim();
+    media_type.eq_ignore_ascii_case(expected)
+}

@@ -1,0 +1,229 @@
+//! Checks of a request before its body is read: `Host`, `Origin`, media types.
+//!
+//! Takes headers and options; gives the response that refuses the request.
+
+use http::header::{ACCEPT, HOST, ORIGIN};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+
+use super::options::{Allowed, HttpServerOptions};
+use super::response::{Refusal, refuse};
+use crate::http::{EVENT_STREAM, JSON, has_media_type};
+
+/// Checks where a request comes from and whom it is for (`basic/transports`, "Security Warning").
+pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result<(), Refusal> {
+    let forbidden = |words| refuse(StatusCode::FORBIDDEN, words);
+    let mut origins = parts.headers.get_all(ORIGIN).iter();
+    let origin_allowed = origins.all(|origin| {
+        let origin = origin.to_str().unwrap_or("");
+        is_origin_allowed(origin, &options.origins)
+    });
+    if !origin_allowed {
+        return Err(forbidden("the origin is not allowed; add it to `origins`"));
+    }
+    let host_allowed = match &options.hosts {
+        Allowed::Any => true,
+        hosts => {
+            let mut named = parts.headers.get_all(HOST).iter();
+            let first = named.next().map(|host| host.to_str().unwrap_or(""));
+            let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+            let is_single = named.next().is_none();
+            let is_same =
+                |host: &str| authority.is_none_or(|named| named.eq_ignore_ascii_case(host));
+            match (first, authority) {
+                (Some(host), _) => is_single && is_same(host) && is_host_allowed(host, hosts),
+                (None, Some(authority)) => is_host_allowed(authority, hosts),
+                (None, None) => false,
+            }
+        }
+    };
+    match host_allowed {
+        true => Ok(()),
+        false => Err(forbidden("the host is not allowed; add it to `hosts`")),
+    }
+}
+
+/// Returns true if a page of this origin may use the server.
+pub(super) fn is_origin_allowed(origin: &str, allowed: &Allowed) -> bool {
+    match allowed {
+        Allowed::Any => true,
+        Allowed::Only(known) => known.iter().any(|known| known.eq_ignore_ascii_case(origin)),
+        Allowed::Loopback => {
+            let host = origin
+                .strip_prefix("http://")
+                .or_else(|| origin.strip_prefix("https://"));
+            host.is_some_and(is_loopback)
+        }
+    }
+}
+
+fn is_host_allowed(host: &str, allowed: &Allowed) -> bool {
+    match allowed {
+        Allowed::Any => true,
+        Allowed::Only(known) => {
+            let name = name_of(host).unwrap_or(host);
+            let fits = |known: &String| {
+                known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(name)
+            };
+            known.iter().any(fits)
+        }
+        Allowed::Loopback => is_loopback(host),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = name_of(host).map(str::to_ascii_lowercase);
+    matches!(name.as_deref(), Some("localhost" | "127.0.0.1" | "[::1]"))
+}
+
+/// Name of a host without its port; `None` if it is malformed.
+fn name_of(host: &str) -> Option<&str> {
+    let end = match host.starts_with('[') {
+        true => host.find(']')? + 1,
+        false => host.find(':').unwrap_or(host.len()),
+    };
+    let (name, port) = host.split_at(end);
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    (port.is_empty() || port.strip_prefix(':').is_some_and(is_port)).then_some(name)
+}
+
+/// Checks the media types of a POST: what it is, and what the client takes for an answer.
+pub(super) fn check_post_types(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !has_media_type(headers, JSON) {
+        let words = "the body has to be `application/json`";
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    }
+    match accepts(headers, JSON) && accepts(headers, EVENT_STREAM) {
+        true => Ok(()),
+        false => Err(refuse(
+            StatusCode::NOT_ACCEPTABLE,
+            "the client has to accept `application/json` and `text/event-stream`",
+        )),
+    }
+}
+
+/// Checks that the client of a GET takes an event stream.
+pub(super) fn check_get_types(headers: &HeaderMap) -> Result<(), Refusal> {
+    match accepts(headers, EVENT_STREAM) {
+        true => Ok(()),
+        false => {
+            let words = "the client has to accept `text/event-stream`";
+            Err(refuse(StatusCode::NOT_ACCEPTABLE, words))
+        }
+    }
+}
+
+/// Returns true if a client takes a media type. Without `Accept` it takes everything (RFC 9110, section 12.5.1).
+fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
+    let mut lines = headers.get_all(ACCEPT).iter().peekable();
+    if lines.peek().is_none() {
+        return true;
+    }
+    let group = media_type.split('/').next().unwrap_or("");
+    lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .any(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let name = parts.next().unwrap_or("");
+            let is_refused = parts.any(|parameter| {
+                let weight = parameter.strip_prefix("q=");
+                weight.is_some_and(|weight| weight.parse() == Ok(0.0_f32))
+            });
+            let is_named = name.eq_ignore_ascii_case(media_type)
+                || name == "*/*"
+                || name
+                    .strip_suffix("/*")
+                    .is_some_and(|prefix| prefix.eq_ignore_ascii_case(group));
+            is_named && !is_refused
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(named: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in named {
+            headers.append(*name, value.parse().expect("a value"));
+        }
+        headers
+    }
+
+    #[test]
+    fn hosts_are_compared_whole() {
+        for host in [
+            "localhost",
+            "LOCALHOST:80",
+            "127.0.0.1:9",
+            "[::1]",
+            "[::1]:80",
+        ] {
+            assert!(is_host_allowed(host, &Allowed::Loopback), "{host}");
+        }
+        for host in [
+            "",
+            "localhost.evil.example",
+            "evil.example",
+            "localhost:80:90",
+            "localhost:",
+            "localhost:x",
+            "127.0.0.1.evil.example",
+            "[::1",
+            "[::1]x",
+            "localhost@evil.example",
+        ] {
+            assert!(!is_host_allowed(host, &Allowed::Loopback), "{host}");
+        }
+        let only = Allowed::Only(vec!["a.example".into(), "b.example:8443".into()]);
+        for (host, expected) in [
+            ("a.example", true),
+            ("A.example:1", true),
+            ("b.example:8443", true),
+            ("b.example", false),
+            ("b.example:1", false),
+            ("localhost", false),
+        ] {
+            assert_eq!(is_host_allowed(host, &only), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn origins_are_compared_whole() {
+        for (origin, expected) in [
+            ("http://localhost:3000", true),
+            ("https://127.0.0.1", true),
+            ("null", false),
+            ("http://localhost.evil.example", false),
+            ("file://", false),
+            ("http://evil.example", false),
+        ] {
+            assert_eq!(
+                is_origin_allowed(origin, &Allowed::Loopback),
+                expected,
+                "{origin}"
+            );
+        }
+    }
+
+    #[test]
+    fn accept_is_read_with_wildcards_and_weights() {
+        for (accept, expected) in [
+            ("application/json, text/event-stream", true),
+            ("*/*", true),
+            ("text/*;q=0.5, application/*", true),
+            ("application/json", false),
+            ("text/event-stream", false),
+            ("application/json, text/event-stream;q=0", false),
+        ] {
+            let headers = headers(&[
+                ("content-type", "application/json; charset=utf-8"),
+                ("accept", accept),
+            ]);
+            assert_eq!(check_post_types(&headers).is_ok(), expected, "{accept}");
+        }
+        assert!(check_post_types(&headers(&[("content-type", "text/plain")])).is_err());
+        assert!(check_post_types(&headers(&[("content-type", "application/json")])).is_ok());
+    }
+}

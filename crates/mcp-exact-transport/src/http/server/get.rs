@@ -1,0 +1,147 @@
+//! GET and DELETE of a session (`basic/transports`, "Listening for Messages from the Server", "Resumability and Redelivery",
+//! "Session Management", 2025-03-26 to 2025-11-25).
+//!
+//! A GET opens the stream of what belongs to no request, or resumes a stream of the session. The latest connection of a stream
+//! holds it.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use mcp_exact_session::StreamKind;
+use mcp_exact_session::http::{Posted, classify_get};
+
+use super::body::{Attachment, EventStream, missed};
+use super::post::{has_priming, prime};
+use super::response::{Refusal, ResponseBody, empty, error, events, refuse};
+use super::service::{Checked, Inner, method_not_allowed};
+use super::session::Session;
+use super::{checks, resume};
+use crate::event_log::{EventId, EventLogError};
+use crate::http::{LAST_EVENT_ID, headers_of};
+
+/// Finds the session that a request without a body belongs to.
+async fn session_of(inner: &Arc<Inner>, request: &Checked) -> Result<Arc<Session>, Refusal> {
+    let http = headers_of(&request.parts.headers);
+    match classify_get(&http, &inner.config().offer, true) {
+        Posted::Session(id) => resume::find(inner, &id, request.principal.as_ref()).await,
+        Posted::Refused { status: 405, .. } => Err(method_not_allowed("POST")),
+        Posted::Refused { status, error: why } => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+            Err(Box::new(error(status, &why)))
+        }
+        _ => Err(refuse(
+            StatusCode::BAD_REQUEST,
+            "`Mcp-Session-Id` is missing",
+        )),
+    }
+}
+
+/// Responds to a GET.
+pub(super) async fn respond(
+    inner: &Arc<Inner>,
+    request: &Checked,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let session = session_of(inner, request).await?;
+    checks::check_get_types(&request.parts.headers)?;
+    if inner.is_draining() {
+        let words = "the server shuts down; try again later";
+        return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, words));
+    }
+    let mut stream = match request.parts.headers.get(LAST_EVENT_ID) {
+        Some(id) => {
+            let id = id.to_str().ok().and_then(|id| id.parse().ok());
+            let words = "`Last-Event-ID` was not issued by this server";
+            let id = id.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, words))?;
+            resumed(inner, &session, id).await?
+        }
+        None => standalone(inner, &session)?,
+    };
+    stream.end_with(inner.drained());
+    stream.keep(session.enter());
+    Ok(events(stream))
+}
+
+/// Opens the standalone stream, or takes it over from an older connection.
+fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventStream, Refusal> {
+    let options = inner.options();
+    let (number, stream) = match session.standalone() {
+        Some(found) => found,
+        None => {
+            let opened = session.shared().call(|state, _| {
+                let stream = state.endpoint.open(StreamKind::Standalone)?;
+                if let Some(outlets) = &mut state.outlets {
+                    outlets.open(stream);
+                }
+                Ok::<_, mcp_exact_session::SendError>(stream)
+            });
+            let refused = |error: mcp_exact_session::SendError| {
+                refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string())
+            };
+            let stream = opened.map_err(refused)?;
+            (session.add(stream, true), stream)
+        }
+    };
+    let mut attachment = Attachment::of_session(Arc::clone(session), stream, number);
+    let mut id = None;
+    if let Some(log) = &options.event_log {
+        attachment.record(Arc::clone(log));
+        id = attachment.last_event_id().filter(|_| has_priming(session));
+    }
+    let mut stream = EventStream::new(Some(attachment), options.keep_alive);
+    match id {
+        Some(id) => prime(&mut stream, id, options.retry),
+        // The head of the response leaves with the first bytes of its body.
+        None => crate::sse::encode_comment(stream.prelude(), "open"),
+    }
+    Ok(stream)
+}
+
+/// Resumes a stream behind an event: first what the log has, then what comes.
+async fn resumed(
+    inner: &Arc<Inner>,
+    session: &Arc<Session>,
+    after: EventId,
+) -> Result<EventStream, Refusal> {
+    let options = inner.options();
+    let gone = |words: &str| refuse(StatusCode::BAD_REQUEST, words);
+    let Some(log) = &options.event_log else {
+        return Err(gone("streams of this server cannot be resumed"));
+    };
+    // From here on nobody else takes messages of the stream: what is recorded is read, and the rest follows.
+    let attachment = session.stream(after.stream).map(|stream| {
+        let mut attachment = Attachment::of_session(Arc::clone(session), stream, after.stream);
+        attachment.record(Arc::clone(log));
+        attachment
+    });
+    let key = session.log_stream(after.stream);
+    let missed = match missed(&**log, &key, after.sequence).await {
+        Ok(events) => events,
+        // Nothing was sent on the stream yet.
+        Err(EventLogError::UnknownStream) if attachment.is_some() && after.sequence == 0 => {
+            Vec::new()
+        }
+        Err(EventLogError::Unavailable(_)) => {
+            let words = "the event log is not available; try again later";
+            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, words));
+        }
+        Err(error) => return Err(gone(&error.to_string())),
+    };
+    let is_over = missed.last().is_some_and(|event| event.last);
+    let mut stream = EventStream::new(attachment.filter(|_| !is_over), options.keep_alive);
+    stream.replay(after.stream, &missed);
+    if missed.is_empty() {
+        crate::sse::encode_comment(stream.prelude(), "resumed");
+    }
+    Ok(stream)
+}
+
+/// Responds to a DELETE: ends the session.
+pub(super) async fn end_session(
+    inner: &Arc<Inner>,
+    request: &Checked,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let session = session_of(inner, request).await?;
+    inner.sessions.remove(session.id());
+    inner.end_session(&session).await;
+    Ok(empty(StatusCode::NO_CONTENT))
+}

@@ -1,0 +1,116 @@
+//! HTTP+SSE of 2024-11-05 (`basic/transports`, "HTTP with SSE"): one event stream to the client, a POST for each message of the
+//! client. The session lasts as long as its event stream.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body::Body;
+use mcp_exact_session::{Binding, SendError, Server, StreamKind};
+
+use super::body::{Attachment, EventStream};
+use super::checks;
+use super::post::{context_of, open_post, read_body, receive};
+use super::response::{Refusal, ResponseBody, empty, events, refuse};
+use super::service::{Checked, Inner};
+use super::session::{Session, new_id};
+use crate::clock;
+use crate::endpoint::Output;
+use crate::http::{JSON, has_media_type};
+use crate::sse;
+
+/// Responds to the GET that begins a session.
+pub(super) fn open(
+    inner: &Arc<Inner>,
+    request: &Checked,
+) -> Result<Response<ResponseBody>, Refusal> {
+    checks::check_get_types(&request.parts.headers)?;
+    if inner.is_draining() || inner.sessions.len() >= inner.options().sessions {
+        let words = "no session can be started now; try again later";
+        return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, words));
+    }
+    let failed = |words: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, words);
+    let id = new_id().map_err(|_| failed("the system has no random numbers"))?;
+    let endpoint = Server::new(Arc::clone(inner.config()), Binding::HttpSse, clock::now());
+    let endpoint = endpoint.map_err(|error| failed(&error.to_string()))?;
+    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
+    let opened = shared.call(|state, _| {
+        let stream = state.endpoint.open(StreamKind::Standalone)?;
+        if let Some(outlets) = &mut state.outlets {
+            outlets.open(stream);
+        }
+        Ok(stream)
+    });
+    let stream = opened.map_err(|error: SendError| failed(&error.to_string()))?;
+    let session = Session::new(Arc::clone(&id), shared, request.principal.clone(), 0);
+    inner.add_session(&session)?;
+    let number = session.add(stream, true);
+    let attachment = Attachment::of_session(Arc::clone(&session), stream, number);
+    let mut body = EventStream::new(Some(attachment), inner.options().keep_alive);
+    let messages = format!("{}?sessionId={id}", inner.messages_path());
+    sse::encode_event(body.prelude(), None, Some("endpoint"), messages.as_bytes());
+    body.end_with(inner.drained());
+    body.keep((session.enter(), EndOfSession(Arc::clone(inner), id)));
+    Ok(events(body))
+}
+
+/// Removes a session when its event stream ends.
+struct EndOfSession(Arc<Inner>, Arc<str>);
+
+impl Drop for EndOfSession {
+    fn drop(&mut self) {
+        if let Some(session) = self.0.sessions.remove(&self.1) {
+            session.end();
+        }
+    }
+}
+
+/// Responds to the POST of a message. Its answer comes on the event stream.
+pub(super) async fn post<B>(
+    inner: &Arc<Inner>,
+    request: Checked,
+    body: B,
+) -> Result<Response<ResponseBody>, Refusal>
+where
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if !has_media_type(&request.parts.headers, JSON) {
+        let words = "the body has to be `application/json`";
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    }
+    let query = request.parts.uri.query().unwrap_or("");
+    let mut members = query.split('&').filter_map(|member| member.split_once('='));
+    let id = members
+        .find(|(name, _)| *name == "sessionId")
+        .map(|(_, id)| id);
+    let missing = || {
+        refuse(
+            StatusCode::BAD_REQUEST,
+            "`sessionId` is missing from the query",
+        )
+    };
+    let id = id.ok_or_else(missing)?;
+    let session = inner.sessions.find(id, request.principal.as_ref());
+    let unknown = || {
+        refuse(
+            StatusCode::NOT_FOUND,
+            "no such session; open the event stream again",
+        )
+    };
+    let session = session.ok_or_else(unknown)?;
+    let _guard = session.enter();
+    let body = read_body(inner, &request, body).await?;
+    let context = context_of(&request);
+    let shared = session.shared();
+    let stream = open_post(shared)?;
+    let attachment = Attachment::of_request(Arc::clone(shared), stream);
+    receive(shared, stream, &body, &context)?;
+    let output = poll_fn(|cx| attachment.poll_next(cx)).await;
+    let status = match output {
+        Some(Output::Status(status)) => StatusCode::from_u16(status).ok(),
+        _ => None,
+    };
+    Ok(empty(status.unwrap_or(StatusCode::ACCEPTED)))
+}

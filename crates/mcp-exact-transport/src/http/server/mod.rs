@@ -1,0 +1,22 @@
+//! Servers over Streamable HTTP (2025-03-26 to 2026-07-28), and over HTTP+SSE of 2024-11-05 beside it.
+//!
+//! [`HttpService`] is the service, [`HttpListener`] serves it on a port of its own.
+
+mod body;
+mod checks;
+mod cors;
+mod endpoints;
+mod get;
+mod legacy;
+mod listen;
+mod options;
+mod post;
+mod response;
+mod resume;
+mod service;
+mod session;
+
+pub use listen::{HttpListener, ListenOptions, RemoteAddress};
+pub use options::{Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions};
+pub use response::ResponseBody;
+pub use service::HttpService;

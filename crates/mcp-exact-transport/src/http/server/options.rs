@@ -1,0 +1,135 @@
+//! Options of a server over HTTP: limits, times, who may connect, what is kept.
+//!
+//! Plain data with safe defaults.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
+use mcp_exact_session::Principal;
+
+use crate::event_log::{EventLog, MemoryEventLog};
+use crate::store::SessionStore;
+
+/// Future of an authentication.
+pub type AuthFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<Principal>, AuthError>> + Send + 'a>>;
+
+/// Authenticates the requests of clients. Is asked for every request, after the checks of `Host` and `Origin`.
+pub trait Authenticate: Send + Sync + 'static {
+    /// Returns who sends the request, or how it is refused. `None` is nobody in particular.
+    fn authenticate<'a>(&'a self, request: &'a Parts) -> AuthFuture<'a>;
+}
+
+/// A request was refused by [`Authenticate`].
+#[derive(Debug, Clone)]
+pub struct AuthError {
+    /// Status of the response: 401 without valid credentials, 403 without permission.
+    pub status: StatusCode,
+    /// Value of `WWW-Authenticate`: the scheme and, from 2025-06-18 on, where the metadata of the resource is.
+    pub challenge: Option<HeaderValue>,
+}
+
+impl AuthError {
+    /// Creates a refusal with status 401 and a challenge.
+    pub fn unauthorized(challenge: HeaderValue) -> Self {
+        Self {
+            status: StatusCode::UNAUTHORIZED,
+            challenge: Some(challenge),
+        }
+    }
+
+    /// Creates a refusal with status 403.
+    pub fn forbidden() -> Self {
+        Self {
+            status: StatusCode::FORBIDDEN,
+            challenge: None,
+        }
+    }
+}
+
+/// Names that requests may carry in `Host` or `Origin`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Allowed {
+    /// `localhost`, `127.0.0.1` and `[::1]`, with any port.
+    Loopback,
+    /// These alone: hosts as `name` for any port or `name:port`, origins as browsers write them. Case does not matter.
+    Only(Vec<String>),
+    /// All of them: a proxy in front checks them.
+    Any,
+}
+
+/// Options of a server over HTTP.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct HttpServerOptions {
+    /// Values of `Host`. Guards against DNS rebinding (`basic/transports`, "Security Warning").
+    pub hosts: Allowed,
+    /// Values of `Origin`. Requests without one come from no browser and are allowed.
+    pub origins: Allowed,
+    /// Path of the endpoint; requests to other paths get 404. `None` takes every path, for a service that is mounted.
+    pub path: Option<String>,
+    /// Path that the service is mounted at, as clients see it: it precedes the paths in the event `endpoint` of HTTP+SSE.
+    pub path_prefix: String,
+    /// Whether HTTP+SSE of 2024-11-05 is served beside Streamable HTTP, at the paths `sse` and `messages` next to the endpoint.
+    pub http_sse: bool,
+    /// Number of sessions. When there are so many, new ones get status 503.
+    pub sessions: usize,
+    /// How long a session lives without a request and without a connection.
+    pub idle: Duration,
+    /// How long a request waits for its first message before its response becomes an event stream. An answer that comes earlier
+    /// is plain JSON.
+    pub stream_after: Duration,
+    /// Interval of the comments that keep event streams alive and find dead peers.
+    pub keep_alive: Duration,
+    /// How long a client whose stream was closed waits before it resumes it (from 2025-11-25 on).
+    pub retry: Duration,
+    /// Bytes that wait on one event stream. A stream whose reader is slower is closed.
+    pub stream_bytes: usize,
+    /// How long a client may take to send the body of a request.
+    pub body_timeout: Duration,
+    /// Log of the events of sessions; without one, streams cannot be resumed.
+    pub event_log: Option<Arc<dyn EventLog>>,
+    /// Store of sessions, from which another process resumes them; without one, they end with the process.
+    pub session_store: Option<Arc<dyn SessionStore>>,
+    /// Authenticates requests; without it, everybody who can connect may use the server.
+    pub authenticate: Option<Arc<dyn Authenticate>>,
+}
+
+impl Default for HttpServerOptions {
+    fn default() -> Self {
+        Self {
+            hosts: Allowed::Loopback,
+            origins: Allowed::Loopback,
+            path: None,
+            path_prefix: String::new(),
+            http_sse: true,
+            sessions: 10_000,
+            idle: Duration::from_secs(30 * 60),
+            stream_after: Duration::from_secs(2),
+            keep_alive: Duration::from_secs(15),
+            retry: Duration::from_secs(1),
+            stream_bytes: 8 << 20,
+            body_timeout: Duration::from_secs(30),
+            event_log: Some(Arc::new(MemoryEventLog::default())),
+            session_store: None,
+            authenticate: None,
+        }
+    }
+}
+
+impl fmt::Debug for HttpServerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpServerOptions")
+            .field("hosts", &self.hosts)
+            .field("origins", &self.origins)
+            .field("path", &self.path)
+            .field("sessions", &self.sessions)
+            .field("idle", &self.idle)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,325 @@
+//! POST to the endpoint: a message of a client (`basic/transports`, "Sending Messages to the Server").
+//!
+//! Decides which endpoint takes the message, and answers with JSON, an event stream or a status, as the endpoint does.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, Response, StatusCode};
+use http_body::Body;
+use http_body_util::BodyExt;
+use mcp_exact_session::http::{Posted, classify, status_of_refusal};
+use mcp_exact_session::{
+    Binding, Inbound, Principal, ReceiveError, SendError, Server, StreamId, StreamKind,
+};
+use tokio::time::timeout;
+
+use super::body::{Attachment, EventStream};
+use super::listen::RemoteAddress;
+use super::response::{Refusal, ResponseBody, empty, error, events, json, refuse};
+use super::service::{Checked, Inner};
+use super::session::{Session, new_id};
+use super::{checks, resume};
+use crate::clock;
+use crate::endpoint::{Output, Peeked, RequestContext, ServerEndpoint, Shared, is_request};
+use crate::event_log::EventId;
+use crate::http::{SESSION_ID, headers_of};
+use crate::sse;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Responds to a POST.
+pub(super) async fn respond<B>(
+    inner: &Arc<Inner>,
+    request: Checked,
+    body: B,
+) -> Result<Response<ResponseBody>, Refusal>
+where
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<BoxError>,
+{
+    checks::check_post_types(&request.parts.headers)?;
+    let body = read_body(inner, &request, body).await?;
+    let context = context_of(&request);
+    let http = context.http.as_ref();
+    let posted = match http {
+        Some(http) => classify(http, &body, &inner.config().offer),
+        None => Posted::Unnamed,
+    };
+    if inner.is_draining() && is_request(&body) {
+        return Err(unavailable("the server shuts down; try again later"));
+    }
+    match posted {
+        Posted::Stateless => stateless(inner, &body, &context).await,
+        Posted::Initialize => initialize(inner, &body, &context).await,
+        Posted::Session(id) => {
+            let session = resume::find(inner, &id, request.principal.as_ref()).await?;
+            in_session(inner, &session, &body, &context).await
+        }
+        Posted::Unnamed => Err(refuse(
+            StatusCode::BAD_REQUEST,
+            "`Mcp-Session-Id` is missing; send `initialize` first",
+        )),
+        Posted::Refused { status, error: why } => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+            Ok(error(status, &why))
+        }
+    }
+}
+
+/// What the endpoint is told of a request.
+pub(super) fn context_of(request: &Checked) -> Inbound<RequestContext> {
+    let mut context = RequestContext::default();
+    context.remote = request
+        .parts
+        .extensions
+        .get::<RemoteAddress>()
+        .map(|remote| remote.0);
+    context.http = Some(Arc::clone(&request.parts));
+    let mut inbound = Inbound::new(context);
+    inbound.http = Some(headers_of(&request.parts.headers));
+    inbound.principal.clone_from(&request.principal);
+    inbound
+}
+
+fn unavailable(words: &str) -> Refusal {
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, words);
+    let headers = response.headers_mut();
+    headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// Reads a body within the limits of size and time.
+pub(super) async fn read_body<B>(
+    inner: &Inner,
+    request: &Checked,
+    body: B,
+) -> Result<Bytes, Refusal>
+where
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<BoxError>,
+{
+    let limit = inner.config().limits.message_bytes;
+    let too_large = || {
+        refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the message exceeds `message_bytes`",
+        )
+    };
+    if let Some(encoding) = request.parts.headers.get(http::header::CONTENT_ENCODING)
+        && encoding != "identity"
+    {
+        let words = "compressed messages are not taken; send the message as it is";
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    }
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let read = async {
+        let mut body = std::pin::pin!(body);
+        let mut whole = BytesMut::new();
+        let mut first = Bytes::new();
+        while let Some(frame) = body.frame().await {
+            let broken = |_| refuse(StatusCode::BAD_REQUEST, "the body ends too early");
+            let frame = frame.map_err(Into::into).map_err(broken)?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            if first.len() + whole.len() + data.len() > limit {
+                return Err(too_large());
+            }
+            // Most messages arrive in one piece, which is not copied.
+            if first.is_empty() && whole.is_empty() {
+                first = data;
+                continue;
+            }
+            if whole.is_empty() {
+                whole.extend_from_slice(&std::mem::take(&mut first));
+            }
+            whole.extend_from_slice(&data);
+        }
+        Ok(if whole.is_empty() {
+            first
+        } else {
+            whole.freeze()
+        })
+    };
+    let late = |_| {
+        refuse(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body did not arrive in time",
+        )
+    };
+    timeout(inner.options().body_timeout, read)
+        .await
+        .map_err(late)?
+}
+
+/// A request with an endpoint of its own.
+async fn stateless(
+    inner: &Arc<Inner>,
+    body: &[u8],
+    context: &Inbound<RequestContext>,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let shared = super::endpoints::share(inner, new_endpoint(inner)?, None);
+    let stream = open_post(&shared)?;
+    let attachment = Attachment::of_request(Arc::clone(&shared), stream);
+    receive(&shared, stream, body, context)?;
+    let guard = Listener(Arc::clone(inner), shared);
+    answer(inner, attachment, None, Box::new(guard)).await
+}
+
+/// Forgets an endpoint that may have listened to changes.
+struct Listener(Arc<Inner>, Arc<Shared<ServerEndpoint>>);
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.0.remove_listener(&self.1);
+    }
+}
+
+fn new_endpoint(inner: &Inner) -> Result<ServerEndpoint, Refusal> {
+    let config = Arc::clone(inner.config());
+    Server::new(config, Binding::StreamableHttp, clock::now()).map_err(|error| {
+        let words = error.to_string();
+        refuse(StatusCode::INTERNAL_SERVER_ERROR, &words)
+    })
+}
+
+pub(super) fn open_post(shared: &Arc<Shared<ServerEndpoint>>) -> Result<StreamId, Refusal> {
+    let opened = shared.call(|state, _| {
+        let stream = state.endpoint.open(StreamKind::Post)?;
+        if let Some(outlets) = &mut state.outlets {
+            outlets.open_post(stream);
+        }
+        Ok(stream)
+    });
+    opened.map_err(|error| match error {
+        SendError::Closed => refuse(StatusCode::NOT_FOUND, "the session has ended"),
+        _ => unavailable("too many requests of this session at once; try again later"),
+    })
+}
+
+pub(super) fn receive(
+    shared: &Arc<Shared<ServerEndpoint>>,
+    stream: StreamId,
+    body: &[u8],
+    context: &Inbound<RequestContext>,
+) -> Result<(), Refusal> {
+    let refused = |error: ReceiveError| {
+        let status = StatusCode::from_u16(status_of_refusal(&error));
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        refuse(status, &error.to_string())
+    };
+    shared.receive(stream, body, context).map_err(refused)
+}
+
+/// `initialize`: begins a session if the endpoint takes it.
+async fn initialize(
+    inner: &Arc<Inner>,
+    body: &[u8],
+    context: &Inbound<RequestContext>,
+) -> Result<Response<ResponseBody>, Refusal> {
+    if inner.sessions.len() >= inner.options().sessions {
+        return Err(unavailable("too many sessions; try again later"));
+    }
+    let no_id = |_| unavailable("the system has no random numbers; try again later");
+    let id = new_id().map_err(no_id)?;
+    let endpoint = new_endpoint(inner)?;
+    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
+    let principal: Option<Principal> = context.principal.clone();
+    let session = Session::new(id, shared, principal, 0);
+    let shared = session.shared();
+    let stream = open_post(shared)?;
+    let number = session.add(stream, false);
+    let attachment = Attachment::of_session(Arc::clone(&session), stream, number);
+    receive(shared, stream, body, context)?;
+    let is_established = shared.lock().endpoint.agreed().is_some();
+    if is_established {
+        inner.add_session(&session)?;
+        resume::save(inner, &session).await;
+    }
+    let guard = session.enter();
+    let mut response = answer(inner, attachment, Some(&session), Box::new(guard)).await?;
+    if is_established && let Ok(id) = HeaderValue::from_str(session.id()) {
+        response.headers_mut().insert(SESSION_ID, id);
+    }
+    Ok(response)
+}
+
+async fn in_session(
+    inner: &Arc<Inner>,
+    session: &Arc<Session>,
+    body: &[u8],
+    context: &Inbound<RequestContext>,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let guard = session.enter();
+    let shared = session.shared();
+    let stream = open_post(shared)?;
+    let number = session.add(stream, false);
+    let attachment = Attachment::of_session(Arc::clone(session), stream, number);
+    receive(shared, stream, body, context)?;
+    answer(inner, attachment, Some(session), Box::new(guard)).await
+}
+
+/// Waits for the first output of a stream and answers as it demands: with JSON if it is the only message and comes soon, and
+/// else with an event stream.
+async fn answer(
+    inner: &Arc<Inner>,
+    attachment: Attachment,
+    session: Option<&Arc<Session>>,
+    guard: Box<dyn Send>,
+) -> Result<Response<ResponseBody>, Refusal> {
+    let options = inner.options();
+    let first = poll_fn(|cx| attachment.poll_peek(cx));
+    let first = timeout(options.stream_after, first).await;
+    if let Ok(Some(Peeked::Frame { last: true, .. } | Peeked::Status)) = first {
+        let output = poll_fn(|cx| attachment.poll_next(cx)).await;
+        return Ok(whole(output));
+    }
+    if let Ok(None) = first {
+        // The client has cancelled the request: there is no answer.
+        return Ok(empty(StatusCode::ACCEPTED));
+    }
+    let mut attachment = attachment;
+    let mut id = None;
+    if let Some(session) = session
+        && let Some(log) = &options.event_log
+    {
+        attachment.record(Arc::clone(log));
+        id = attachment.first_event_id().filter(|_| has_priming(session));
+    }
+    let mut stream = EventStream::new(Some(attachment), options.keep_alive);
+    if session.is_some() && options.event_log.is_some() {
+        stream.end_with(inner.drained());
+    }
+    if let Some(id) = id {
+        prime(&mut stream, id, options.retry);
+    }
+    stream.keep(guard);
+    Ok(events(stream))
+}
+
+/// Sends the event that the client resumes from if it receives no other (from 2025-11-25 on).
+pub(super) fn prime(stream: &mut EventStream, id: EventId, retry: Duration) {
+    let retry = u64::try_from(retry.as_millis()).ok();
+    sse::encode_priming(stream.prelude(), Some(&id.to_string()), retry);
+}
+
+/// Returns true if the revision of a session has events without a message.
+pub(super) fn has_priming(session: &Session) -> bool {
+    let state = session.shared().lock();
+    let agreed = state.endpoint.agreed();
+    agreed.is_some_and(|agreed| !matches!(agreed.revision.as_str(), "2025-03-26" | "2025-06-18"))
+}
+
+fn whole(output: Option<Output>) -> Response<ResponseBody> {
+    let status = |status: u16| StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    match output {
+        Some(Output::Frame { bytes, http, .. }) => json(status(http.status.unwrap_or(200)), bytes),
+        Some(Output::Status(code)) => empty(status(code)),
+        None => empty(StatusCode::ACCEPTED),
+    }
+}

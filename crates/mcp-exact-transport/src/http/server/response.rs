@@ -1,0 +1,116 @@
+//! Responses of the server: JSON, errors, event streams.
+//!
+//! Builds responses; decides nothing.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use http::{HeaderValue, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use mcp_exact_session::PeerError;
+
+use super::body::EventStream;
+use crate::http::{EVENT_STREAM, JSON};
+
+/// Response that refuses a request.
+pub(super) type Refusal = Box<Response<ResponseBody>>;
+
+/// Body of a response.
+pub struct ResponseBody(Kind);
+
+enum Kind {
+    Whole(Option<Bytes>),
+    Events(Box<EventStream>),
+}
+
+impl ResponseBody {
+    pub(super) fn empty() -> Self {
+        Self(Kind::Whole(None))
+    }
+
+    pub(super) fn whole(bytes: Bytes) -> Self {
+        Self(Kind::Whole(Some(bytes)))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Events(events) => {
+                let next = events.poll_next(cx);
+                next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Kind::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(Some(bytes)) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Whole(None) => SizeHint::with_exact(0),
+            Kind::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match &self.0 {
+            Kind::Whole(_) => "ResponseBody::Whole",
+            Kind::Events(_) => "ResponseBody::Events",
+        })
+    }
+}
+
+/// Creates a response without a body.
+pub(super) fn empty(status: StatusCode) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// Creates a response with one message.
+pub(super) fn json(status: StatusCode, message: Bytes) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(message));
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static(JSON);
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
+
+/// Creates a response that is an event stream. Proxies are asked not to hold its events back.
+pub(super) fn events(stream: EventStream) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody(Kind::Events(Box::new(stream))));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    let no_cache = HeaderValue::from_static("no-cache, no-transform");
+    headers.insert(CACHE_CONTROL, no_cache);
+    let buffering = HeaderName::from_static("x-accel-buffering");
+    headers.insert(buffering, HeaderValue::from_static("no"));
+    response
+}
+
+/// Creates a response with an error that answers no request in particular.
+pub(super) fn refuse(status: StatusCode, words: &str) -> Refusal {
+    Box::new(error(status, &PeerError::invalid_request(words)))
+}
+
+/// Creates a response with an error without an id.
+pub(super) fn error(status: StatusCode, error: &PeerError) -> Response<ResponseBody> {
+    let text = mcp_exact_session::Json::from_encode(error.object());
+    let message = format!(r#"{{"jsonrpc":"2.0","id":null,"error":{text}}}"#);
+    json(status, message.into())
+}

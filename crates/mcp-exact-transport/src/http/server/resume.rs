@@ -1,0 +1,70 @@
+//! Sessions of this process, and those that another process has begun and a session store keeps.
+//!
+//! A resumed session goes on with what was negotiated. Its ids continue far behind those of the other process.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use mcp_exact_session::Principal;
+
+use super::response::{Refusal, refuse};
+use super::service::Inner;
+use super::session::Session;
+use crate::clock;
+use crate::endpoint::{resume_server, snapshot_of};
+use crate::store::SessionRecord;
+
+/// Finds the session of an id; status 404 if there is none, if it has ended, or if it is somebody else's.
+pub(super) async fn find(
+    inner: &Arc<Inner>,
+    id: &str,
+    principal: Option<&Principal>,
+) -> Result<Arc<Session>, Refusal> {
+    if let Some(session) = inner.sessions.find(id, principal) {
+        return Ok(session);
+    }
+    let unknown = || {
+        refuse(
+            StatusCode::NOT_FOUND,
+            "no such session; send `initialize` again",
+        )
+    };
+    let Some(store) = &inner.options().session_store else {
+        return Err(unknown());
+    };
+    let loaded = store.load(id).await;
+    let unavailable = |error: crate::store::SessionStoreError| {
+        refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string())
+    };
+    let record = loaded.map_err(unavailable)?.ok_or_else(unknown)?;
+    if record.principal.as_deref() != principal.map(|principal| &*principal.0) {
+        return Err(unknown());
+    }
+    let endpoint = resume_server(inner.config(), &record.snapshot).map_err(|_| unknown())?;
+    let id: Arc<str> = id.into();
+    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
+    let numbers = u64::try_from(clock::now().elapsed().as_millis()).unwrap_or(0);
+    let session = Session::new(Arc::clone(&id), shared, principal.cloned(), numbers);
+    // Another request may have resumed it meanwhile.
+    if let Some(session) = inner.sessions.find(&id, principal) {
+        return Ok(session);
+    }
+    inner.add_session(&session)?;
+    Ok(session)
+}
+
+/// Saves a session, so that another process can resume it.
+pub(super) async fn save(inner: &Inner, session: &Session) {
+    let Some(store) = &inner.options().session_store else {
+        return;
+    };
+    let Some(snapshot) = snapshot_of(&session.shared().lock().endpoint) else {
+        return;
+    };
+    let record = SessionRecord {
+        snapshot,
+        principal: session.principal().map(|principal| principal.0.clone()),
+    };
+    // A session that cannot be saved still lives as long as the process.
+    let _ = store.save(session.id(), record, inner.options().idle).await;
+}

@@ -1,0 +1,346 @@
+//! The service: takes HTTP requests, gives responses. Works under any server of `tower` services.
+//!
+//! Order of its checks: `Host` and `Origin`, path, method, authentication, media types, size, then what the endpoint decides.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, WWW_AUTHENTICATE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use mcp_exact_session::{Change, ConfigError, Principal, ServerConfig};
+use tokio::sync::watch;
+
+use super::options::HttpServerOptions;
+use super::response::{Refusal, ResponseBody, empty, refuse};
+use super::session::{Session, Sessions};
+use super::{checks, cors, get, legacy, post};
+use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Listeners = HashMap<usize, Weak<Shared<ServerEndpoint>>>;
+
+/// A server over Streamable HTTP, and over HTTP+SSE beside it, as a `tower` service. Clones share their sessions.
+#[derive(Clone)]
+pub struct HttpService {
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    config: Arc<ServerConfig>,
+    handler: Arc<dyn ServerHandler>,
+    options: HttpServerOptions,
+    pub(super) sessions: Sessions,
+    listeners: Mutex<Listeners>,
+    drain: watch::Sender<bool>,
+    has_sweeper: AtomicBool,
+}
+
+/// A request whose headers were checked.
+pub(super) struct Checked {
+    pub(super) parts: Arc<Parts>,
+    pub(super) principal: Option<Principal>,
+}
+
+enum Route {
+    Endpoint,
+    Sse,
+    Messages,
+}
+
+impl HttpService {
+    /// Creates a service.
+    ///
+    /// # Errors
+    /// The configuration cannot start a session.
+    pub fn new(
+        config: Arc<ServerConfig>,
+        handler: Arc<dyn ServerHandler>,
+        options: HttpServerOptions,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                config,
+                handler,
+                options,
+                sessions: Sessions::default(),
+                listeners: Mutex::default(),
+                drain: watch::channel(false).0,
+                has_sweeper: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    /// Returns the number of sessions.
+    pub fn sessions(&self) -> usize {
+        self.inner.sessions.len()
+    }
+
+    /// Returns the handles of all sessions.
+    pub fn handles(&self) -> Vec<ServerHandle> {
+        let sessions = self.inner.sessions.all();
+        sessions
+            .iter()
+            .map(|session| ServerHandle::of(session.shared()))
+            .collect()
+    }
+
+    /// Announces a change to every client that wants to know. Returns how many messages were sent.
+    pub fn publish(&self, change: &Change) -> usize {
+        let listeners = self.inner.listeners();
+        let sessions = self.inner.sessions.all();
+        let sessions = sessions.iter().map(|session| Arc::clone(session.shared()));
+        let all = listeners.into_iter().chain(sessions);
+        all.map(|shared| ServerHandle::of(&shared).publish(change))
+            .sum()
+    }
+
+    /// Begins a shutdown: new requests get status 503, streams of sessions are closed so that their clients resume them, and
+    /// subscriptions end. Calls in flight are still answered.
+    pub fn drain(&self) {
+        self.inner.drain.send_replace(true);
+        for listener in self.inner.listeners() {
+            ServerHandle::of(&listener).close();
+        }
+    }
+
+    /// Ends all sessions.
+    pub fn end_sessions(&self) {
+        for session in self.inner.sessions.take_all() {
+            session.end();
+        }
+    }
+
+    /// Returns the response to a request.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (parts, body) = request.into_parts();
+        let origin = parts.headers.get(http::header::ORIGIN).cloned();
+        let result = self.inner.respond(parts, body).await;
+        let mut response = result.unwrap_or_else(|refusal| *refusal);
+        cors::expose(&mut response, origin.as_ref(), &self.inner.options.origins);
+        response
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.respond(request).await) })
+    }
+}
+
+impl std::fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpService")
+            .field("options", &self.inner.options)
+            .field("sessions", &self.sessions())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    pub(super) fn config(&self) -> &Arc<ServerConfig> {
+        &self.config
+    }
+
+    pub(super) fn handler(&self) -> &Arc<dyn ServerHandler> {
+        &self.handler
+    }
+
+    pub(super) fn options(&self) -> &HttpServerOptions {
+        &self.options
+    }
+
+    async fn respond<B>(
+        self: &Arc<Self>,
+        parts: Parts,
+        body: B,
+    ) -> Result<Response<ResponseBody>, Refusal>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        checks::check_source(&parts, &self.options)?;
+        if let Some(response) = cors::preflight(&parts) {
+            return Ok(response);
+        }
+        let not_found = || {
+            refuse(
+                StatusCode::NOT_FOUND,
+                "no endpoint of this server has this path",
+            )
+        };
+        let route = self.route(parts.uri.path()).ok_or_else(not_found)?;
+        let allow = match route {
+            Route::Endpoint => "POST, GET, DELETE",
+            Route::Sse => "GET",
+            Route::Messages => "POST",
+        };
+        if !allow.split(", ").any(|method| parts.method == method) {
+            return Err(method_not_allowed(allow));
+        }
+        let principal = self.authenticate(&parts).await?;
+        let checked = Checked {
+            parts: Arc::new(parts),
+            principal,
+        };
+        match (route, &checked.parts.method) {
+            (Route::Endpoint, &Method::POST) => post::respond(self, checked, body).await,
+            (Route::Endpoint, &Method::GET) => get::respond(self, &checked).await,
+            (Route::Endpoint, _) => get::end_session(self, &checked).await,
+            (Route::Sse, _) => legacy::open(self, &checked),
+            (Route::Messages, _) => legacy::post(self, checked, body).await,
+        }
+    }
+
+    fn route(&self, path: &str) -> Option<Route> {
+        let directory = self.directory();
+        let name = path.strip_prefix(directory.as_str());
+        match name {
+            Some("/sse") if self.options.http_sse => Some(Route::Sse),
+            Some("/messages") if self.options.http_sse => Some(Route::Messages),
+            _ => match &self.options.path {
+                Some(endpoint) if endpoint != path => None,
+                _ => Some(Route::Endpoint),
+            },
+        }
+    }
+
+    /// Path of the directory of the endpoint, without a slash at its end.
+    fn directory(&self) -> String {
+        let path = self.options.path.as_deref().unwrap_or("/");
+        path.rsplit_once('/')
+            .map_or("", |(directory, _)| directory)
+            .to_owned()
+    }
+
+    /// Path that clients of HTTP+SSE post to.
+    pub(super) fn messages_path(&self) -> String {
+        format!("{}{}/messages", self.options.path_prefix, self.directory())
+    }
+
+    async fn authenticate(&self, parts: &Parts) -> Result<Option<Principal>, Refusal> {
+        let Some(authenticate) = &self.options.authenticate else {
+            return Ok(None);
+        };
+        authenticate.authenticate(parts).await.map_err(|error| {
+            let mut response = refuse(error.status, "the request is not authorized");
+            if let Some(challenge) = error.challenge {
+                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            }
+            response
+        })
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        *self.drain.borrow()
+    }
+
+    /// Completes when the shutdown begins.
+    pub(super) fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut drain = self.drain.subscribe();
+        async move {
+            let _ = drain.wait_for(|is_draining| *is_draining).await;
+        }
+    }
+
+    /// Notes an endpoint that listens to changes.
+    pub(super) fn add_listener(&self, shared: &Arc<Shared<ServerEndpoint>>) {
+        let mut listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        listeners.insert(Arc::as_ptr(shared) as usize, Arc::downgrade(shared));
+    }
+
+    pub(super) fn remove_listener(&self, shared: &Arc<Shared<ServerEndpoint>>) {
+        let mut listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        listeners.remove(&(Arc::as_ptr(shared) as usize));
+    }
+
+    fn listeners(&self) -> Vec<Arc<Shared<ServerEndpoint>>> {
+        let listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        listeners.values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Adds a session, or says that there are too many.
+    pub(super) fn add_session(self: &Arc<Self>, session: &Arc<Session>) -> Result<(), Refusal> {
+        if !self.sessions.insert(session, self.options.sessions) {
+            session.end();
+            let words = "too many sessions; try again later";
+            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, words));
+        }
+        if !self.has_sweeper.swap(true, Ordering::AcqRel) {
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
+        Ok(())
+    }
+
+    /// Ends a session and forgets what is kept of it.
+    pub(super) async fn end_session(&self, session: &Session) {
+        session.end();
+        if let Some(log) = &self.options.event_log {
+            // A log that does not answer forgets the session by its own limits.
+            let _ = log.remove_session(session.id()).await;
+        }
+        if let Some(store) = &self.options.session_store {
+            let _ = store.remove(session.id()).await;
+        }
+    }
+}
+
+/// Ends sessions that are idle, as long as the service exists.
+async fn sweep(inner: Weak<Inner>) {
+    loop {
+        let Some(idle) = inner.upgrade().map(|inner| inner.options.idle) else {
+            return;
+        };
+        let pause = (idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(60));
+        tokio::time::sleep(pause).await;
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        for session in inner.sessions.take_idle(idle) {
+            inner.end_session(&session).await;
+        }
+    }
+}
+
+pub(super) fn method_not_allowed(allow: &'static str) -> Refusal {
+    let mut response = Box::new(empty(StatusCode::METHOD_NOT_ALLOWED));
+    response
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}

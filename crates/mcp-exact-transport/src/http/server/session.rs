@@ -1,0 +1,238 @@
+//! Sessions of Streamable HTTP (2025-03-26 to 2025-11-25) and of HTTP+SSE, and their table.
+//!
+//! A session belongs to the principal that began it, is counted, and ends when it was idle for too long. Streams have numbers
+//! that name their events.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use mcp_exact_session::{Principal, StreamId};
+
+use crate::endpoint::{ServerEndpoint, Shared};
+use crate::event_log::LogStream;
+
+/// A session.
+pub(super) struct Session {
+    id: Arc<str>,
+    shared: Arc<Shared<ServerEndpoint>>,
+    principal: Option<Principal>,
+    state: Mutex<State>,
+}
+
+struct State {
+    streams: HashMap<u64, Attached>,
+    last_number: u64,
+    standalone: Option<u64>,
+    /// Connections and requests that use the session.
+    users: usize,
+    last_used: Instant,
+}
+
+struct Attached {
+    stream: StreamId,
+    /// Number of the connection that holds the stream: the latest one.
+    turn: u64,
+}
+
+impl Session {
+    /// Creates a session. Numbers of streams begin behind `last_number`.
+    pub(super) fn new(
+        id: Arc<str>,
+        shared: Arc<Shared<ServerEndpoint>>,
+        principal: Option<Principal>,
+        last_number: u64,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            shared,
+            principal,
+            state: Mutex::new(State {
+                streams: HashMap::new(),
+                last_number,
+                standalone: None,
+                users: 0,
+                last_used: Instant::now(),
+            }),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared<ServerEndpoint>> {
+        &self.shared
+    }
+
+    pub(super) fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
+    pub(super) fn log_stream(&self, number: u64) -> LogStream {
+        LogStream {
+            session: Arc::clone(&self.id),
+            stream: number,
+        }
+    }
+
+    /// Gives a stream its number.
+    pub(super) fn add(&self, stream: StreamId, is_standalone: bool) -> u64 {
+        let mut state = self.lock();
+        state.last_number += 1;
+        let number = state.last_number;
+        if is_standalone {
+            state.standalone = Some(number);
+        }
+        state.streams.insert(number, Attached { stream, turn: 0 });
+        number
+    }
+
+    /// Returns the stream of a number, if it is not over.
+    pub(super) fn stream(&self, number: u64) -> Option<StreamId> {
+        let state = self.lock();
+        state.streams.get(&number).map(|attached| attached.stream)
+    }
+
+    /// Returns the number and the standalone stream, if there is one.
+    pub(super) fn standalone(&self) -> Option<(u64, StreamId)> {
+        let state = self.lock();
+        let number = state.standalone?;
+        Some((number, state.streams.get(&number)?.stream))
+    }
+
+    /// Takes a stream over for a new connection and returns its turn.
+    pub(super) fn attach(&self, number: u64) -> u64 {
+        let mut state = self.lock();
+        state.streams.get_mut(&number).map_or(0, |attached| {
+            attached.turn += 1;
+            attached.turn
+        })
+    }
+
+    /// Returns the turn of the connection that holds a stream.
+    pub(super) fn turn(&self, number: u64) -> Option<u64> {
+        let state = self.lock();
+        state.streams.get(&number).map(|attached| attached.turn)
+    }
+
+    /// Forgets a stream that is over.
+    pub(super) fn forget(&self, number: u64) {
+        let mut state = self.lock();
+        state.streams.remove(&number);
+        if state.standalone == Some(number) {
+            state.standalone = None;
+        }
+    }
+
+    /// Notes that a request or a connection uses the session, until the returned value is dropped.
+    pub(super) fn enter(self: &Arc<Self>) -> InUse {
+        self.lock().users += 1;
+        InUse(Arc::clone(self))
+    }
+
+    /// Returns true if nobody has used the session for this long.
+    fn is_idle(&self, for_long: Duration, now: Instant) -> bool {
+        let state = self.lock();
+        state.users == 0 && now.saturating_duration_since(state.last_used) >= for_long
+    }
+
+    /// Ends the session: its requests, its streams and their connections.
+    pub(super) fn end(&self) {
+        self.shared.call(|state, now| {
+            state.endpoint.shutdown(now);
+        });
+        if let Some(outlets) = &mut self.shared.lock().outlets {
+            outlets.end_all();
+        }
+    }
+}
+
+/// Use of a session.
+pub(super) struct InUse(Arc<Session>);
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.users -= 1;
+        state.last_used = Instant::now();
+    }
+}
+
+/// Sessions by their ids.
+#[derive(Default)]
+pub(super) struct Sessions {
+    all: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a session unless there are `limit` of them. Returns false then.
+    pub(super) fn insert(&self, session: &Arc<Session>, limit: usize) -> bool {
+        let mut all = self.lock();
+        let has_room = all.len() < limit;
+        if has_room {
+            all.insert(Arc::clone(&session.id), Arc::clone(session));
+        }
+        has_room
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Returns the session of this id, if it belongs to the principal. The session of somebody else is as unknown as one that
+    /// does not exist.
+    pub(super) fn find(&self, id: &str, principal: Option<&Principal>) -> Option<Arc<Session>> {
+        let all = self.lock();
+        let session = all.get(id)?;
+        (session.principal() == principal).then(|| Arc::clone(session))
+    }
+
+    pub(super) fn remove(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().remove(id)
+    }
+
+    /// Removes the sessions that nobody has used for this long.
+    pub(super) fn take_idle(&self, for_long: Duration) -> Vec<Arc<Session>> {
+        let now = Instant::now();
+        let mut all = self.lock();
+        let idle = all
+            .values()
+            .filter(|session| session.is_idle(for_long, now));
+        let idle: Vec<Arc<Session>> = idle.cloned().collect();
+        for session in &idle {
+            all.remove(&session.id);
+        }
+        idle
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Session>> {
+        self.lock().values().cloned().collect()
+    }
+
+    pub(super) fn take_all(&self) -> Vec<Arc<Session>> {
+        self.lock().drain().map(|(_, session)| session).collect()
+    }
+}
+
+/// Creates the id of a session from the random numbers of the system: 128 bits in hexadecimal digits.
+///
+/// # Errors
+/// The system has no random numbers.
+pub(super) fn new_id() -> Result<Arc<str>, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    let digits = bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    Ok(digits.collect::<String>().into())
+}
