@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcp_exact_session::{
     Ask, CallOptions, ClientConfig, ClientEvent, Identity, Incoming, JsonObject, Offer, Outcome,
-    PeerError, Progress, RawResult, Reply, ServerConfig, ServerEvent,
+    PeerError, Progress, RawResult, Reply, Sent, ServerConfig, ServerEvent,
 };
 use mcp_exact_transport::{ClientHandle, RequestContext, ServerHandle};
 use serde_json::{Value, json};
@@ -35,6 +35,7 @@ pub fn client_config(revision: &str) -> Arc<ClientConfig> {
     let mut config = ClientConfig::new(Identity::new("tester", "1"));
     config.offer = Offer::of([revision]).expect("compiled in");
     config.capabilities = object(json!({ "roots": {} }));
+    config.handshake = Duration::from_secs(10);
     config.into()
 }
 
@@ -116,6 +117,21 @@ fn reply(server: &ServerHandle, request: &Incoming<RequestContext>) -> Option<Re
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
                 let _ = server.reply(key, text("counted"));
+            });
+            None
+        }
+        // More than any reader that does not read takes.
+        "flood" => {
+            let logger = "x".repeat(1 << 16);
+            tokio::spawn(async move {
+                for step in 1..=2000 {
+                    let progress = Progress::new(f64::from(step)).with_message(&logger);
+                    if server.progress(key, &progress) != Ok(Sent::Queued) {
+                        break;
+                    }
+                    tokio::task::yield_now().await;
+                }
+                let _ = server.reply(key, text("flooded"));
             });
             None
         }

@@ -2,3 +2,4 @@
 #![allow(missing_docs, clippy::missing_panics_doc)]
 
 pub mod echo;
+pub mod http;

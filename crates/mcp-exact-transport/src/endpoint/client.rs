@@ -63,6 +63,7 @@ pub(crate) struct ClientConnection {
     negotiated: Option<(Agreed, Verdict)>,
     pub(crate) failed: Option<ConnectError>,
     wakers: Vec<Waker>,
+    falls_back: bool,
 }
 
 impl ClientConnection {
@@ -78,6 +79,7 @@ impl ClientConnection {
     pub(crate) fn restart(&mut self) {
         self.negotiated = None;
         self.failed = None;
+        self.falls_back = false;
     }
 
     /// Returns what was found out about the server.
@@ -157,6 +159,9 @@ impl Endpoint for Client {
             }
             // The driver knows better why the connection was lost, and says so at its end.
             ClientEvent::Failed(NegotiationError::Lost) => {}
+            // Another transport is tried; its outcome counts.
+            ClientEvent::UseHttpSse => role.falls_back = true,
+            ClientEvent::Failed(_) if role.falls_back => {}
             ClientEvent::Failed(error) => role.fail(error.clone().into()),
             _ => {}
         }

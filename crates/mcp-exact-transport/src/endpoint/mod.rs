@@ -162,15 +162,18 @@ impl<E: Endpoint> Shared<E> {
         signal: Arc<dyn Signal>,
         session_id: Option<Arc<str>>,
     ) -> Arc<Self> {
+        let mut state = State {
+            endpoint,
+            role,
+            outlets,
+            slots: HashMap::new(),
+            epoch: 0,
+            is_dispatching: false,
+        };
+        // A client speaks first.
+        state.pump();
         Arc::new(Self {
-            state: Mutex::new(State {
-                endpoint,
-                role,
-                outlets,
-                slots: HashMap::new(),
-                epoch: 0,
-                is_dispatching: false,
-            }),
+            state: Mutex::new(state),
             handler,
             signal,
             session_id,

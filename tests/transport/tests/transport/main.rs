@@ -1,7 +1,10 @@
 //! Tests of the transports with real endpoints, sockets and processes.
 
+mod http;
 mod memory;
+mod proxy;
 #[cfg(unix)]
 mod stdio;
 #[cfg(unix)]
 mod unix;
+mod wire;

@@ -183,7 +183,10 @@ struct Seen {
 impl Seen {
     /// Notes an event; returns true if it is not for the program.
     fn note(&self, event: &ClientEvent, notify: &Notify) -> bool {
+        let falls_back = self.wants_sse.load(Ordering::Acquire);
         let flag = match event {
+            // The program learns how the other transport ends.
+            ClientEvent::Failed(_) if falls_back => return true,
             ClientEvent::Agreed(..) => &self.has_negotiated,
             ClientEvent::SessionLost => &self.has_lost_session,
             ClientEvent::UseHttpSse => &self.wants_sse,
@@ -192,7 +195,7 @@ impl Seen {
         };
         flag.store(true, Ordering::Release);
         notify.notify_one();
-        matches!(event, ClientEvent::UseHttpSse)
+        falls_back || matches!(event, ClientEvent::UseHttpSse)
     }
 
     fn take(flag: &AtomicBool) -> bool {

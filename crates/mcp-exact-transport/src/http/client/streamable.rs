@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use mcp_exact_session::http::{get_headers, post_headers};
 use mcp_exact_session::{Closed, Failure, HttpHints, Revision, StreamId};
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
@@ -23,6 +24,8 @@ use crate::endpoint::{Output, is_initialized, lifecycle_has_sessions};
 
 /// Longest pause between attempts to resume a stream.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long the server may take to accept `notifications/initialized` before other messages are sent.
+const BARRIER: Duration = Duration::from_secs(5);
 /// Attempts to resume a stream that carries the answer to a request.
 const ATTEMPTS: u32 = 8;
 
@@ -104,23 +107,21 @@ async fn post(
     let is_barrier = is_initialized(&bytes);
     let connection = Arc::clone(&driver.connection);
     let (target, retry) = (driver.endpoint.target.clone(), driver.endpoint.retry);
-    let exchange = async move {
-        Post {
+    let (done, is_done) = oneshot::channel();
+    let task = tasks.spawn(async move {
+        let post = Post {
             connection,
             target,
             retry,
             stream,
-        }
-        .run(bytes, &http)
-        .await;
-    };
-    match is_barrier {
-        // The server learns that the session is open before it sees what uses it.
-        true => exchange.await,
-        false => {
-            let task = tasks.spawn(exchange);
-            posts.insert(stream, task);
-        }
+        };
+        post.run(bytes, &http).await;
+        let _ = done.send(());
+    });
+    posts.insert(stream, task);
+    if is_barrier {
+        // The server learns that the session is open before it sees what uses it, unless it is slow to say so.
+        let _ = timeout(BARRIER, is_done).await;
     }
 }
 
@@ -210,27 +211,30 @@ impl Post {
             return lost;
         };
         let mut pause = position.retry.unwrap_or(self.retry);
-        for _ in 0..ATTEMPTS {
+        let mut attempts = 0;
+        while attempts < ATTEMPTS {
             sleep(pause).await;
             let before = position.last_event_id.clone();
-            match get(
+            let got = get(
                 &self.connection,
                 &self.target,
                 revision,
                 self.stream,
                 &mut position,
-            )
-            .await
-            {
+            );
+            match got.await {
                 Got::Answered => return None,
                 Got::Session => return Some(Failed::Session),
                 Got::Refused => return lost,
                 // Something came: the server is well.
                 Got::Ended if position.last_event_id != before => {
+                    attempts = 0;
                     pause = position.retry.unwrap_or(self.retry);
-                    return Box::pin(self.resume(position)).await;
                 }
-                Got::Ended | Got::Unreachable => pause = (pause * 2).min(LONGEST_PAUSE),
+                Got::Ended | Got::Unreachable => {
+                    attempts += 1;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
             }
         }
         lost

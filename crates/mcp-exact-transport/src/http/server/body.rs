@@ -30,6 +30,8 @@ pub(super) struct Attachment {
     session: Option<(Arc<Session>, u64, u64)>,
     log: Option<Arc<dyn EventLog>>,
     is_released: bool,
+    /// Whether it belongs to the task that goes on recording. It does not start another one.
+    is_archive: bool,
 }
 
 impl Attachment {
@@ -41,6 +43,7 @@ impl Attachment {
             session: None,
             log: None,
             is_released: false,
+            is_archive: false,
         }
     }
 
@@ -57,6 +60,7 @@ impl Attachment {
             session: Some((session, number, turn)),
             log: None,
             is_released: false,
+            is_archive: false,
         }
     }
 
@@ -125,7 +129,7 @@ impl Attachment {
     }
 
     /// Records what comes until the stream ends or a connection takes over.
-    async fn archive(mut self) {
+    async fn archive(self) {
         while let Some(Peeked::Frame {
             bytes,
             sequence,
@@ -146,8 +150,6 @@ impl Attachment {
             }
             self.drop_through(sequence);
         }
-        // The stream is over, lost, or somebody else's: it is not recorded again.
-        self.log = None;
     }
 
     /// Ends the hold. A stream that is over is forgotten; one that is not recorded is lost.
@@ -179,7 +181,8 @@ impl Drop for Attachment {
         if self.is_released {
             return;
         }
-        let archives = self.log.is_some() && self.is_current() && !self.is_over();
+        let archives = !self.is_archive && self.log.is_some();
+        let archives = archives && self.is_current() && !self.is_over();
         let runtime = tokio::runtime::Handle::try_current().ok();
         let Some(runtime) = runtime.filter(|_| archives) else {
             return self.release();
@@ -191,6 +194,7 @@ impl Drop for Attachment {
             session: self.session.take(),
             log: self.log.take(),
             is_released: false,
+            is_archive: true,
         };
         runtime.spawn(rest.archive());
     }

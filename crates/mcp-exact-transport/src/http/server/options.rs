@@ -65,7 +65,6 @@ pub enum Allowed {
 
 /// Options of a server over HTTP.
 #[derive(Clone)]
-#[non_exhaustive]
 pub struct HttpServerOptions {
     /// Values of `Host`. Guards against DNS rebinding (`basic/transports`, "Security Warning").
     pub hosts: Allowed,

@@ -1,0 +1,210 @@
+//! A test server over HTTP, raw requests to it, and event streams that are read by hand.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_transport::http::server::{
+    HttpListener, HttpServerOptions, HttpService, ListenOptions,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::echo;
+
+pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
+
+pub struct TestServer {
+    pub address: SocketAddr,
+    pub service: HttpService,
+    stop: Option<oneshot::Sender<()>>,
+    pub task: JoinHandle<std::io::Result<()>>,
+}
+
+impl TestServer {
+    pub async fn start(options: HttpServerOptions) -> Self {
+        Self::start_with(options, ListenOptions::default()).await
+    }
+
+    pub async fn start_with(options: HttpServerOptions, listen: ListenOptions) -> Self {
+        let service = HttpService::new(echo::server_config(), Arc::new(echo::handle), options);
+        let service = service.expect("configured");
+        let listener = HttpListener::bind("127.0.0.1:0")
+            .await
+            .expect("bound")
+            .options(listen);
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(listener.serve(service.clone(), async move {
+            let _ = stopped.await;
+        }));
+        Self {
+            address,
+            service,
+            stop: Some(stop),
+            task,
+        }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn stop(&mut self) {
+        self.stop.take();
+    }
+
+    /// Sends the text of a request and returns the connection.
+    pub async fn open(&self, request: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.expect("connected");
+        stream.write_all(request.as_bytes()).await.expect("written");
+        stream
+    }
+
+    /// Sends a request on a connection of its own and returns status, headers and body.
+    pub async fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        self.send_to("/", method, headers, body).await
+    }
+
+    pub async fn send_to(
+        &self,
+        path: &str,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
+        let request = self.request(path, method, headers, body);
+        let mut stream = self.open(&request).await;
+        let mut bytes = Vec::new();
+        let read = stream.read_to_end(&mut bytes);
+        tokio::time::timeout(Duration::from_secs(10), read)
+            .await
+            .expect("in time")
+            .expect("read");
+        Reply::parse(&bytes)
+    }
+
+    /// Text of a request; headers replace those that a client sends by default.
+    pub fn request(
+        &self,
+        path: &str,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> String {
+        let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        let length = body.len().to_string();
+        let host = self.address.to_string();
+        let defaults = [
+            ("Host", host.as_str()),
+            ("Accept", "application/json, text/event-stream"),
+            ("Content-Type", "application/json"),
+            ("Content-Length", length.as_str()),
+        ];
+        let is_set = |name: &str| {
+            headers
+                .iter()
+                .any(|(known, _)| known.eq_ignore_ascii_case(name))
+        };
+        for (name, value) in defaults
+            .iter()
+            .filter(|(name, _)| !is_set(name))
+            .chain(headers)
+        {
+            if !value.is_empty() {
+                text.push_str(&format!("{name}: {value}\r\n"));
+            }
+        }
+        text.push_str("\r\n");
+        text.push_str(body);
+        text
+    }
+
+    /// Begins a session of 2025-11-25 and returns its id.
+    pub async fn begin(&self) -> String {
+        let reply = self.send("POST", &[], INITIALIZE).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let id = reply
+            .header("mcp-session-id")
+            .expect("a session id")
+            .to_owned();
+        let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        let reply = self.send("POST", &[("Mcp-Session-Id", &id)], note).await;
+        assert_eq!(reply.status, 202, "{reply:?}");
+        id
+    }
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Reply {
+    pub fn parse(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let mut lines = head.split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1));
+        let status = status.and_then(|status| status.parse().ok()).unwrap_or(0);
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        let is_chunked = headers
+            .iter()
+            .any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+        let body = match is_chunked {
+            true => unchunk(body),
+            false => body.to_owned(),
+        };
+        Self {
+            status,
+            headers,
+            body,
+        }
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Takes the chunks of a body apart, as far as they have arrived.
+pub fn unchunk(text: &str) -> String {
+    let mut body = String::new();
+    let mut rest = text;
+    while let Some((size, more)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).unwrap_or(0);
+        if size == 0 || more.len() < size + 2 {
+            break;
+        }
+        body.push_str(&more[..size]);
+        rest = &more[size + 2..];
+    }
+    body
+}
+
+pub fn call(id: u32, tool: &str, text: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{text}"}},"_meta":{{"progressToken":{id}}}}}}}"#
+    )
+}
+
+/// A call in the form of 2026-07-28, and its headers.
+pub fn stateless_call(id: u32, tool: &str, text: &str) -> (Vec<(&'static str, String)>, String) {
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{text}"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"progressToken":{id}}}}}}}"#
+    );
+    let headers = vec![
+        ("MCP-Protocol-Version", "2026-07-28".to_owned()),
+        ("Mcp-Method", "tools/call".to_owned()),
+        ("Mcp-Name", tool.to_owned()),
+    ];
+    (headers, body)
+}

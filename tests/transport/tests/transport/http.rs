@@ -1,0 +1,248 @@
+//! Streamable HTTP and HTTP+SSE, client against server: every revision, sessions that end, resumption, shutdown.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_exact_session::{CallOptions, Change, ClientConfig, ClientEvent, Identity, Offer, Outcome};
+use mcp_exact_tests_transport::echo::{self, call};
+use mcp_exact_tests_transport::http::TestServer;
+use mcp_exact_transport::ClientHandle;
+use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
+use mcp_exact_transport::http::server::HttpServerOptions;
+use tokio::task::JoinHandle;
+
+fn connect(url: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
+    let endpoint = HttpEndpoint::new(url)
+        .expect("a URL")
+        .retry(Duration::from_millis(20));
+    let config = echo::client_config(revision);
+    endpoint
+        .connect(config, None, Arc::new(echo::answer))
+        .expect("configured")
+}
+
+#[tokio::test]
+async fn every_revision_is_served() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    for revision in ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"] {
+        let (client, driver) = connect(&server.url("/mcp"), revision);
+        echo::use_all(&client, revision).await;
+        let sessions = usize::from(revision != "2026-07-28");
+        assert_eq!(server.service.sessions(), sessions, "{revision}");
+        client.close();
+        driver.await.expect("driver");
+        assert_eq!(server.service.sessions(), 0, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn sse_of_2024_is_served_beside() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let endpoint = HttpEndpoint::new(&server.url("/sse")).expect("a URL");
+    for transport in [HttpTransport::Sse, HttpTransport::Automatic] {
+        let config = echo::client_config("2024-11-05");
+        let endpoint = endpoint.clone().transport(transport);
+        let connected = endpoint.connect(config, None, Arc::new(echo::answer));
+        let (client, driver) = connected.expect("configured");
+        echo::use_all(&client, "2024-11-05").await;
+        assert_eq!(server.service.sessions(), 1);
+        client.close();
+        driver.await.expect("driver");
+        for _ in 0..100 {
+            if server.service.sessions() == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(server.service.sessions(), 0);
+    }
+}
+
+#[tokio::test]
+async fn client_of_all_revisions_agrees_on_newest() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let mut config = ClientConfig::new(Identity::new("c", "1"));
+    let connect = |config: ClientConfig| {
+        let endpoint = HttpEndpoint::new(&server.url("/")).expect("a URL");
+        let connected = endpoint.connect(Arc::new(config), None, Arc::new(echo::answer));
+        connected.expect("configured")
+    };
+    let (client, _) = connect(config.clone());
+    let (agreed, _) = client.ready().await.expect("connected");
+    assert_eq!(agreed.revision.as_str(), "2026-07-28");
+    config.offer = Offer::of(["2025-06-18", "2025-03-26"]).expect("known");
+    let (client, _) = connect(config);
+    let (agreed, _) = client.ready().await.expect("connected");
+    assert_eq!(agreed.revision.as_str(), "2025-06-18");
+}
+
+#[tokio::test]
+async fn unreachable_server_is_named() {
+    let (client, driver) = connect("http://127.0.0.1:9/mcp", "2025-11-25");
+    let error = client
+        .ready()
+        .await
+        .expect_err("nobody listens")
+        .to_string();
+    assert!(
+        error.starts_with("cannot reach http://127.0.0.1:9/mcp: "),
+        "{error}"
+    );
+    driver.await.expect("driver");
+}
+
+/// "When a client receives HTTP 404 in response to a request containing an `Mcp-Session-Id`, it MUST start a new session"
+/// (`basic/transports`, "Session Management").
+#[tokio::test]
+async fn ended_session_is_followed_by_another() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let (client, _) = connect(&server.url("/mcp"), "2025-11-25");
+    client.ready().await.expect("connected");
+    assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
+    server.service.end_sessions();
+    let mut lost = 0;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+    loop {
+        let ready = client.ready().await;
+        assert!(ready.is_ok(), "{ready:?}");
+        let params = echo::call_params("echo", "b");
+        match client.request("tools/call", params, CallOptions::default(), None) {
+            Ok(request) => match request.await {
+                Outcome::Result(_) => break,
+                Outcome::Lost => lost += 1,
+                other => panic!("{other:?}"),
+            },
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+        assert!(tokio::time::Instant::now() < deadline, "no new session");
+    }
+    assert!(lost <= 1, "the call is lost once at most");
+    assert_eq!(server.service.sessions(), 1);
+}
+
+#[tokio::test]
+async fn changes_reach_sessions_and_subscriptions() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    for revision in ["2026-07-28", "2025-11-25"] {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let note = Arc::clone(&seen);
+        let handler = move |_: &ClientHandle, event: ClientEvent| {
+            note.lock().expect("unlocked").push(format!("{event:?}"));
+        };
+        let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
+        let config = echo::client_config(revision);
+        let connected = endpoint.connect(config, None, Arc::new(handler));
+        let (client, driver) = connected.expect("configured");
+        client.ready().await.expect("connected");
+        let listen = (revision == "2026-07-28").then(|| {
+            let params = r#"{"notifications":{"toolsListChanged":true}}"#.parse().ok();
+            client.request("subscriptions/listen", params, CallOptions::default(), None)
+        });
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
+        loop {
+            let published = server.service.publish(&Change::Tools);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let has_changed = seen
+                .lock()
+                .expect("unlocked")
+                .iter()
+                .any(|event| event.starts_with("Changed("));
+            if has_changed {
+                break;
+            }
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{revision}: {published} {seen:?}"
+            );
+        }
+        drop(listen);
+        client.close();
+        driver.await.expect("driver");
+    }
+    assert_eq!(
+        server.service.publish(&Change::Tools),
+        0,
+        "nobody listens any more"
+    );
+}
+
+/// From 2026-07-28 on, closing the response cancels the request.
+#[tokio::test]
+async fn dropped_call_is_cancelled() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    for revision in ["2026-07-28", "2025-11-25"] {
+        let (client, driver) = connect(&server.url("/mcp"), revision);
+        client.ready().await.expect("connected");
+        let params = echo::call_params("never", "");
+        let request = client.request("tools/call", params, CallOptions::default(), None);
+        let mut request = request.expect("sent");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        request.cancel("enough");
+        assert_eq!(request.await, Outcome::Cancelled);
+        assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
+        for handle in server.service.handles() {
+            assert_eq!(handle.usage().served, 0);
+        }
+        client.close();
+        driver.await.expect("driver");
+    }
+}
+
+#[tokio::test]
+async fn shutdown_answers_calls_in_flight() {
+    for revision in ["2026-07-28", "2025-11-25"] {
+        let mut server = TestServer::start(HttpServerOptions::default()).await;
+        let (client, _) = connect(&server.url("/mcp"), revision);
+        client.ready().await.expect("connected");
+        let request = call(&client, "later", "in flight");
+        let stop = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            server.stop();
+        };
+        let (answer, ()) = tokio::join!(request, stop);
+        assert_eq!(answer, Ok("in flight".to_owned()), "{revision}");
+        let served = tokio::time::timeout(Duration::from_secs(5), &mut server.task).await;
+        served
+            .expect("a deadline")
+            .expect("task")
+            .expect("clean end");
+    }
+}
+
+/// A long call becomes an event stream; a server that closes it is asked again, and nothing is lost.
+#[tokio::test]
+async fn cut_streams_are_resumed() {
+    let options = HttpServerOptions {
+        retry: Duration::from_millis(10),
+        ..HttpServerOptions::default()
+    };
+    let server = TestServer::start(options).await;
+    let proxy = super::proxy::CuttingProxy::start(server.address).await;
+    let (client, _) = connect(&proxy.url("/mcp"), "2025-11-25");
+    client.ready().await.expect("connected");
+    for round in 0..20 {
+        let steps = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&steps);
+        let note: mcp_exact_transport::ProgressCallback =
+            Box::new(move |progress| seen.lock().expect("unlocked").push(progress.done));
+        let options = CallOptions {
+            progress: true,
+            ..CallOptions::default()
+        };
+        let params = echo::call_params("count", "");
+        let request = client
+            .request("tools/call", params, options, Some(note))
+            .expect("sent");
+        let cut = async {
+            tokio::time::sleep(Duration::from_millis(3 + round % 8)).await;
+            proxy.cut();
+        };
+        let (outcome, ()) = tokio::join!(request, cut);
+        match outcome {
+            Outcome::Result(_) => assert_eq!(*steps.lock().expect("unlocked"), [1.0, 2.0, 3.0]),
+            // The cut came before the first event: there was nothing to resume from.
+            Outcome::Lost => assert!(steps.lock().expect("unlocked").is_empty()),
+            other => panic!("{other:?}"),
+        }
+    }
+}
