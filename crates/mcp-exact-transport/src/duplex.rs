@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_exact_session::{
-    Binding, Client, ClientConfig, ClientEvent, Closed, ConfigError, Inbound, ReceiveError, Server,
+    Binding, Client, ClientConfig, Closed, ConfigError, Inbound, ReceiveError, Server,
     ServerConfig, StreamId, Time, Transmit, Verdict,
 };
 use tokio::sync::{Notify, futures::OwnedNotified};
@@ -128,8 +128,6 @@ pub fn connect(
     });
     Ok((handle, task))
 }
-
-pub(crate) type Internal = Box<dyn Fn(&Arc<Shared<Client>>, &ClientEvent) -> bool + Send + Sync>;
 
 pub(crate) fn client_shared(
     endpoint: Client,

@@ -172,8 +172,11 @@ impl Endpoint for Client {
 /// transport deals with.
 pub(crate) struct ClientDispatch {
     pub(crate) handler: Arc<dyn ClientHandler>,
-    pub(crate) internal: Box<dyn Fn(&Arc<Shared<Client>>, &ClientEvent) -> bool + Send + Sync>,
+    pub(crate) internal: Internal,
 }
+
+/// Sees an event; returns true to keep it from the program.
+pub(crate) type Internal = Box<dyn Fn(&Arc<Shared<Client>>, &ClientEvent) -> bool + Send + Sync>;
 
 impl Dispatch<Client> for ClientDispatch {
     fn dispatch(&self, shared: &Arc<Shared<Client>>, epoch: u64, event: ClientEvent) {

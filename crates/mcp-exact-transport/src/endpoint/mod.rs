@@ -15,7 +15,7 @@ use mcp_exact_session::{
     Closed, Outcome, Progress, ReceiveError, RequestKey, StreamId, Time, Transmit,
 };
 
-pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection};
+pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection, Internal};
 pub use client::{ClientHandle, ClientHandler, ConnectError};
 #[cfg(feature = "http-client")]
 pub(crate) use client::{is_initialized, is_response, lifecycle_has_sessions};

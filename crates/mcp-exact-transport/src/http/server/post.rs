@@ -71,13 +71,11 @@ where
 
 /// What the endpoint is told of a request.
 pub(super) fn context_of(request: &Checked) -> Inbound<RequestContext> {
-    let mut context = RequestContext::default();
-    context.remote = request
-        .parts
-        .extensions
-        .get::<RemoteAddress>()
-        .map(|remote| remote.0);
-    context.http = Some(Arc::clone(&request.parts));
+    let remote = request.parts.extensions.get::<RemoteAddress>();
+    let context = RequestContext {
+        remote: remote.map(|remote| remote.0),
+        http: Some(Arc::clone(&request.parts)),
+    };
     let mut inbound = Inbound::new(context);
     inbound.http = Some(headers_of(&request.parts.headers));
     inbound.principal.clone_from(&request.principal);
