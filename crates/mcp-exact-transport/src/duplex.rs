@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_exact_session::{
-    Binding, Client, ClientConfig, Closed, ConfigError, Inbound, ReceiveError, Server,
-    ServerConfig, StreamId, Time, Transmit, Verdict,
+    Binding, CachedNegotiation, ClientConfig, ClientEndpoint, Closed, ConfigError, FrameContext,
+    ReceiveError, ServerConfig, StreamId, Time, Transmit,
 };
 use tokio::sync::{Notify, futures::OwnedNotified};
 use tokio::task::JoinHandle;
@@ -21,7 +21,8 @@ use tokio::time::{Instant, Sleep};
 use crate::clock;
 use crate::endpoint::{
     ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
-    Endpoint, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared, Signal,
+    Endpoint, Internal, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared,
+    Signal,
 };
 use crate::transport::{Received, Transport};
 
@@ -80,12 +81,12 @@ pub async fn serve(
     options: ConnectionOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    let endpoint = Server::new(config, Binding::Duplex, clock::now())?;
+    let endpoint = ServerEndpoint::new(config, Binding::Duplex, clock::now())?;
     let notify = Arc::new(Notify::new());
     let signal = Arc::new(Wake(Arc::clone(&notify)));
     let dispatch = Arc::new(ServerDispatch(handler));
     let shared = Shared::<ServerEndpoint>::new(endpoint, (), None, dispatch, signal, None);
-    let context = Inbound::new(RequestContext::default());
+    let context = FrameContext::new(RequestContext::default());
     let mut driver = Driver::new(shared, transport, context, notify, options);
     let mut shutdown = std::pin::pin!(shutdown);
     let result = poll_fn(|cx| {
@@ -106,12 +107,12 @@ pub async fn serve(
 /// [`ConnectError::Config`]. Whether client and server understand each other is the result of [`ClientHandle::ready`].
 pub fn connect(
     config: Arc<ClientConfig>,
-    prior: Option<&Verdict>,
+    prior: Option<&CachedNegotiation>,
     handler: Arc<dyn ClientHandler>,
     transport: impl Transport,
     options: ConnectionOptions,
 ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
-    let endpoint = Client::new(config, Binding::Duplex, prior, clock::now())?;
+    let endpoint = ClientEndpoint::new(config, Binding::Duplex, prior, clock::now())?;
     let notify = Arc::new(Notify::new());
     let shared = client_shared(endpoint, handler, &notify, Box::new(|_, _| false));
     let mut driver = Driver::new(Arc::clone(&shared), transport, (), notify, options);
@@ -130,11 +131,11 @@ pub fn connect(
 }
 
 pub(crate) fn client_shared(
-    endpoint: Client,
+    endpoint: ClientEndpoint,
     handler: Arc<dyn ClientHandler>,
     notify: &Arc<Notify>,
     internal: Internal,
-) -> Arc<Shared<Client>> {
+) -> Arc<Shared<ClientEndpoint>> {
     let signal = Arc::new(Wake(Arc::clone(notify)));
     let dispatch = Arc::new(ClientDispatch { handler, internal });
     Shared::new(

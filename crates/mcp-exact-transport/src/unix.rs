@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use mcp_exact_session::{ClientConfig, ServerConfig, Verdict};
+use mcp_exact_session::{CachedNegotiation, ClientConfig, ServerConfig};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, watch};
@@ -131,7 +131,7 @@ impl UnixServer {
 pub async fn connect_unix(
     path: impl AsRef<Path>,
     config: Arc<ClientConfig>,
-    prior: Option<&Verdict>,
+    prior: Option<&CachedNegotiation>,
     handler: Arc<dyn ClientHandler>,
 ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
     let path = path.as_ref();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::{
-    Ask, CallOptions, ClientConfig, ClientEvent, Identity, Incoming, JsonObject, Offer, Outcome,
-    PeerError, Progress, RawResult, Reply, Sent, ServerConfig, ServerEvent,
+    CallOptions, ClientConfig, ClientEvent, Identity, IncomingRequest, InputRequest, JsonObject,
+    Offer, Outcome, PeerError, Progress, RawResult, Reply, Sent, ServerConfig, ServerEvent,
 };
 use mcp_exact_transport::{ClientHandle, RequestContext, ServerHandle};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub fn client_config(revision: &str) -> Arc<ClientConfig> {
     let mut config = ClientConfig::new(Identity::new("tester", "1"));
     config.offer = Offer::of([revision]).expect("compiled in");
     config.capabilities = object(json!({ "roots": {} }));
-    config.handshake = Duration::from_secs(10);
+    config.handshake_timeout = Duration::from_secs(10);
     config.into()
 }
 
@@ -86,7 +86,7 @@ fn text(text: &str) -> Reply {
     Reply::Result(RawResult::from(object(result)))
 }
 
-fn reply(server: &ServerHandle, request: &Incoming<RequestContext>) -> Option<Reply> {
+fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Option<Reply> {
     let params = request.params().map(|params| params.to_string());
     let params: Value = params.map_or(Value::Null, |text| text.parse().expect("JSON"));
     if request.method() == "tools/list" {
@@ -136,8 +136,8 @@ fn reply(server: &ServerHandle, request: &Incoming<RequestContext>) -> Option<Re
             None
         }
         "ask" if request.answers.is_empty() => {
-            let asks = vec![("roots".to_owned(), Ask::new("roots/list", None))];
-            Some(Reply::Ask { asks, state: None })
+            let asks = vec![("roots".to_owned(), InputRequest::new("roots/list", None))];
+            Some(Reply::InputRequired { asks, state: None })
         }
         "ask" => {
             let roots = request.answers.result("roots");
@@ -152,8 +152,8 @@ fn reply(server: &ServerHandle, request: &Incoming<RequestContext>) -> Option<Re
 
 /// Handles the events of the test client: answers questions for roots.
 pub fn answer(client: &ClientHandle, event: ClientEvent) {
-    if let ClientEvent::Ask { key, ask, .. } = event {
-        let answer = match ask.method() {
+    if let ClientEvent::Request { key, request, .. } = event {
+        let answer = match request.method() {
             "roots/list" => Ok(RawResult::from(object(json!({ "roots": [] })))),
             other => Err(PeerError::method_not_found(other)),
         };

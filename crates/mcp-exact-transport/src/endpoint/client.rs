@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use mcp_exact_session::{
-    Agreed, AskKey, CallOptions, Client, ClientEvent, Closed, ConfigError, JsonObject, Load,
-    NegotiationError, PeerError, Progress, RawResult, ReceiveError, SendError, Sent, StreamId,
-    Time, Transmit, Verdict,
+    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, Closed, ConfigError, JsonObject,
+    NegotiationError, PeerError, Progress, RawResult, ReceiveError, SendError, Sent,
+    ServerRequestKey, SessionInfo, StreamId, Time, Transmit, Usage,
 };
 
 #[cfg(feature = "http-client")]
-use mcp_exact_session::{Era, Revision, era};
+use mcp_exact_session::{Lifecycle, Revision, lifecycle};
 #[cfg(feature = "http-client")]
 use mcp_exact_wire::{Look, LookKind};
 
@@ -24,7 +24,7 @@ use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted
 /// The driver calls it in the order of the events and waits until it returns: it must not block. What takes longer starts a
 /// task or a thread and answers later through a clone of the handle. Closures of the same shape implement it.
 ///
-/// Every [`ClientEvent::Ask`] has to be answered. The endpoint only asks what the configuration declares.
+/// Every [`ClientEvent::Request`] has to be answered. The endpoint only asks what the configuration declares.
 pub trait ClientHandler: Send + Sync + 'static {
     /// Handles one event.
     fn handle(&self, client: &ClientHandle, event: ClientEvent);
@@ -60,7 +60,7 @@ pub enum ConnectError {
 /// State of a client's connection.
 #[derive(Debug, Default)]
 pub(crate) struct ClientConnection {
-    negotiated: Option<(Agreed, Verdict)>,
+    negotiated: Option<(SessionInfo, CachedNegotiation)>,
     pub(crate) failed: Option<ConnectError>,
     wakers: Vec<Waker>,
     falls_back: bool,
@@ -84,7 +84,7 @@ impl ClientConnection {
 
     /// Returns what was found out about the server.
     #[cfg(feature = "http-client")]
-    pub(crate) fn verdict(&self) -> Option<Verdict> {
+    pub(crate) fn verdict(&self) -> Option<CachedNegotiation> {
         self.negotiated.as_ref().map(|(_, verdict)| *verdict)
     }
 
@@ -95,7 +95,7 @@ impl ClientConnection {
     }
 }
 
-impl Endpoint for Client {
+impl Endpoint for ClientEndpoint {
     type Event = ClientEvent;
     type Context = ();
     type Role = ClientConnection;
@@ -108,35 +108,35 @@ impl Endpoint for Client {
         _: &(),
         now: Time,
     ) -> Result<(), ReceiveError> {
-        Client::receive(self, on, frame, now)
+        ClientEndpoint::receive(self, on, frame, now)
     }
 
     fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
-        Client::closed(self, stream, how, now);
+        ClientEndpoint::closed(self, stream, how, now);
     }
 
     fn wants_input(&self) -> bool {
-        Client::wants_input(self)
+        ClientEndpoint::wants_input(self)
     }
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
-        Client::poll_event(self)
+        ClientEndpoint::poll_event(self)
     }
 
     fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
-        Client::poll_transmit(self, out)
+        ClientEndpoint::poll_transmit(self, out)
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        Client::poll_timeout(self)
+        ClientEndpoint::poll_timeout(self)
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        Client::handle_timeout(self, now);
+        ClientEndpoint::handle_timeout(self, now);
     }
 
     fn shutdown(&mut self, now: Time) {
-        Client::shutdown(self, now);
+        ClientEndpoint::shutdown(self, now);
     }
 
     fn in_flight(&self) -> usize {
@@ -145,7 +145,7 @@ impl Endpoint for Client {
 
     fn sort(event: ClientEvent) -> Sorted<ClientEvent> {
         match event {
-            ClientEvent::Done(key, outcome) => Sorted::Done(key, outcome),
+            ClientEvent::Completed(key, outcome) => Sorted::Done(key, outcome),
             ClientEvent::Progress(key, progress) => Sorted::Progress(key, progress),
             event => Sorted::Other(event),
         }
@@ -153,7 +153,7 @@ impl Endpoint for Client {
 
     fn note(role: &mut ClientConnection, event: &ClientEvent) {
         match event {
-            ClientEvent::Agreed(agreed, verdict) => {
+            ClientEvent::Negotiated(agreed, verdict) => {
                 role.negotiated = Some((agreed.clone(), *verdict));
                 role.wake();
             }
@@ -176,10 +176,11 @@ pub(crate) struct ClientDispatch {
 }
 
 /// Sees an event; returns true to keep it from the program.
-pub(crate) type Internal = Box<dyn Fn(&Arc<Shared<Client>>, &ClientEvent) -> bool + Send + Sync>;
+pub(crate) type Internal =
+    Box<dyn Fn(&Arc<Shared<ClientEndpoint>>, &ClientEvent) -> bool + Send + Sync>;
 
-impl Dispatch<Client> for ClientDispatch {
-    fn dispatch(&self, shared: &Arc<Shared<Client>>, epoch: u64, event: ClientEvent) {
+impl Dispatch<ClientEndpoint> for ClientDispatch {
+    fn dispatch(&self, shared: &Arc<Shared<ClientEndpoint>>, epoch: u64, event: ClientEvent) {
         if (self.internal)(shared, &event) {
             return;
         }
@@ -192,7 +193,7 @@ impl Dispatch<Client> for ClientDispatch {
 }
 
 /// Says that the connection is lost when a driver ends without a reason of its own, such as when its task is aborted.
-pub(crate) struct EndOfConnection(pub(crate) Arc<Shared<Client>>);
+pub(crate) struct EndOfConnection(pub(crate) Arc<Shared<ClientEndpoint>>);
 
 impl Drop for EndOfConnection {
     fn drop(&mut self) {
@@ -205,13 +206,13 @@ impl Drop for EndOfConnection {
 /// Handle of a client's endpoint.
 #[derive(Clone)]
 pub struct ClientHandle {
-    shared: Arc<Shared<Client>>,
+    shared: Arc<Shared<ClientEndpoint>>,
     /// Session whose questions it answers.
     epoch: u64,
 }
 
 impl ClientHandle {
-    pub(crate) fn of(shared: &Arc<Shared<Client>>) -> Self {
+    pub(crate) fn of(shared: &Arc<Shared<ClientEndpoint>>) -> Self {
         Self {
             shared: Arc::clone(shared),
             epoch: shared.lock().epoch(),
@@ -223,7 +224,7 @@ impl ClientHandle {
     ///
     /// # Errors
     /// [`ConnectError`] if the client cannot talk to the server, or the connection has ended.
-    pub async fn ready(&self) -> Result<(Agreed, Verdict), ConnectError> {
+    pub async fn ready(&self) -> Result<(SessionInfo, CachedNegotiation), ConnectError> {
         poll_fn(|cx| {
             let mut state = self.shared.lock();
             let connection = &mut state.role;
@@ -293,7 +294,7 @@ impl ClientHandle {
     /// [`SendError::UnknownRequest`] if the question does not wait for an answer.
     pub fn answer(
         &self,
-        to: AskKey,
+        to: ServerRequestKey,
         answer: Result<RawResult, PeerError>,
     ) -> Result<Sent, SendError> {
         self.shared
@@ -307,7 +308,7 @@ impl ClientHandle {
     ///
     /// # Errors
     /// [`SendError::Progress`] if the progress does not increase.
-    pub fn progress(&self, of: AskKey, progress: &Progress) -> Result<Sent, SendError> {
+    pub fn progress(&self, of: ServerRequestKey, progress: &Progress) -> Result<Sent, SendError> {
         self.shared
             .call(|state, _| match state.epoch() == self.epoch {
                 true => state.endpoint.progress(of, progress),
@@ -325,13 +326,13 @@ impl ClientHandle {
     }
 
     /// Returns what was negotiated, once it was.
-    pub fn session_info(&self) -> Option<Agreed> {
-        self.shared.lock().endpoint.agreed().cloned()
+    pub fn session_info(&self) -> Option<SessionInfo> {
+        self.shared.lock().endpoint.session_info().cloned()
     }
 
     /// Returns how much the endpoint holds.
-    pub fn usage(&self) -> Load {
-        self.shared.lock().endpoint.load()
+    pub fn usage(&self) -> Usage {
+        self.shared.lock().endpoint.usage()
     }
 
     /// Ends the connection. Requests that wait end with [`Outcome::Closed`](mcp_exact_session::Outcome::Closed). The driver
@@ -368,5 +369,5 @@ pub(crate) fn is_initialized(message: &[u8]) -> bool {
 /// Returns true if clients of a revision begin a session, over Streamable HTTP.
 #[cfg(feature = "http-client")]
 pub(crate) fn lifecycle_has_sessions(revision: Revision) -> bool {
-    era(revision.as_str()) == Some(Era::Handshake)
+    lifecycle(revision.as_str()) == Some(Lifecycle::Initialize)
 }

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mcp_exact_session::{
-    Agreed, Binding, CallOptions, Change, Closed, ConfigError, Inbound, Json, JsonObject, Level,
-    Load, Patience, Progress, ReceiveError, Reply, RequestKey, Scope, SendError, Sent, Server,
-    ServerConfig, ServerEvent, StreamId, Time, Transmit,
+    Binding, CallOptions, Change, Closed, ConfigError, FrameContext, Json, JsonObject, Level,
+    Progress, ReceiveError, Reply, RequestKey, RequestTimeout, Scope, SendError, Sent,
+    ServerConfig, ServerEvent, SessionInfo, StreamId, Time, Transmit, Usage,
 };
 
 #[cfg(feature = "http-server")]
@@ -52,11 +52,11 @@ pub struct ServerHandle {
     shared: Arc<Shared<ServerEndpoint>>,
 }
 
-pub(crate) type ServerEndpoint = Server<RequestContext>;
+pub(crate) type ServerEndpoint = mcp_exact_session::ServerEndpoint<RequestContext>;
 
 impl Endpoint for ServerEndpoint {
     type Event = ServerEvent<RequestContext>;
-    type Context = Inbound<RequestContext>;
+    type Context = FrameContext<RequestContext>;
     type Role = ();
     const ANSWERS_AFTER_END: bool = true;
 
@@ -64,47 +64,47 @@ impl Endpoint for ServerEndpoint {
         &mut self,
         on: StreamId,
         frame: &[u8],
-        context: &Inbound<RequestContext>,
+        context: &FrameContext<RequestContext>,
         now: Time,
     ) -> Result<(), ReceiveError> {
-        Server::receive(self, on, frame, context.clone(), now)
+        ServerEndpoint::receive(self, on, frame, context.clone(), now)
     }
 
     fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
-        Server::closed(self, stream, how, now);
+        ServerEndpoint::closed(self, stream, how, now);
     }
 
     fn wants_input(&self) -> bool {
-        Server::wants_input(self)
+        ServerEndpoint::wants_input(self)
     }
 
     fn poll_event(&mut self) -> Option<Self::Event> {
-        Server::poll_event(self)
+        ServerEndpoint::poll_event(self)
     }
 
     fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
-        Server::poll_transmit(self, out)
+        ServerEndpoint::poll_transmit(self, out)
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        Server::poll_timeout(self)
+        ServerEndpoint::poll_timeout(self)
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        Server::handle_timeout(self, now);
+        ServerEndpoint::handle_timeout(self, now);
     }
 
     fn shutdown(&mut self, now: Time) {
-        Server::shutdown(self, now);
+        ServerEndpoint::shutdown(self, now);
     }
 
     fn in_flight(&self) -> usize {
-        self.load().served
+        self.usage().in_flight
     }
 
     fn sort(event: Self::Event) -> Sorted<Self::Event> {
         match event {
-            ServerEvent::Done(key, outcome) => Sorted::Done(key, outcome),
+            ServerEvent::Completed(key, outcome) => Sorted::Done(key, outcome),
             ServerEvent::Progress(key, progress) => Sorted::Progress(key, progress),
             event => Sorted::Other(event),
         }
@@ -217,7 +217,7 @@ impl ServerHandle {
     ///
     /// # Errors
     /// [`SendError`] if no client can be asked.
-    pub fn ping(&self, patience: Patience) -> Result<PendingRequest, SendError> {
+    pub fn ping(&self, patience: RequestTimeout) -> Result<PendingRequest, SendError> {
         self.send(None, |endpoint, now| endpoint.ping(patience, now))
     }
 
@@ -249,13 +249,13 @@ impl ServerHandle {
     }
 
     /// Returns what was negotiated with the client of a session; `None` before, and where every request says it.
-    pub fn session_info(&self) -> Option<Agreed> {
-        self.shared.lock().endpoint.agreed().cloned()
+    pub fn session_info(&self) -> Option<SessionInfo> {
+        self.shared.lock().endpoint.session_info().cloned()
     }
 
     /// Returns how much the endpoint holds.
-    pub fn usage(&self) -> Load {
-        self.shared.lock().endpoint.load()
+    pub fn usage(&self) -> Usage {
+        self.shared.lock().endpoint.usage()
     }
 
     /// Ends the session: requests of this side end, subscriptions are ended, and the transport closes.
@@ -274,7 +274,7 @@ impl std::fmt::Debug for ServerHandle {
 
 /// Returns the snapshot of a session in its text form; `None` before anything is negotiated.
 pub(crate) fn snapshot_of(endpoint: &ServerEndpoint) -> Option<String> {
-    endpoint.agreed().map(ToString::to_string)
+    endpoint.session_info().map(ToString::to_string)
 }
 
 /// Resumes a session from its snapshot. The ids of its requests continue far behind those of any other process: they begin with
@@ -285,9 +285,9 @@ pub(crate) fn resume_server(
 ) -> Result<ServerEndpoint, ConfigError> {
     let now = clock::now();
     let ids = u64::try_from(now.elapsed().as_millis()).unwrap_or(0);
-    let known: Agreed = snapshot.parse()?;
+    let known: SessionInfo = snapshot.parse()?;
     let binding = Binding::StreamableHttp;
-    Server::assume(
+    ServerEndpoint::resume(
         Arc::clone(config),
         binding,
         known,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mcp_exact_session::{Binding, Client, ClientConfig, ClientEvent, Verdict};
+use mcp_exact_session::{Binding, CachedNegotiation, ClientConfig, ClientEndpoint, ClientEvent};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -126,16 +126,16 @@ impl ServerCommand {
     pub fn connect(
         self,
         config: Arc<ClientConfig>,
-        prior: Option<&Verdict>,
+        prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
         let message_bytes = config.limits.message_bytes;
-        let endpoint = Client::new(config, Binding::Duplex, prior, clock::now())?;
+        let endpoint = ClientEndpoint::new(config, Binding::Duplex, prior, clock::now())?;
         let notify = Arc::new(Notify::new());
         let wants_restart = Arc::new(AtomicBool::new(false));
         let wanted = Arc::clone(&wants_restart);
-        let internal = move |_: &Arc<Shared<Client>>, event: &ClientEvent| {
-            let is_restart = matches!(event, ClientEvent::Restart);
+        let internal = move |_: &Arc<Shared<ClientEndpoint>>, event: &ClientEvent| {
+            let is_restart = matches!(event, ClientEvent::RestartServer);
             wanted.fetch_or(is_restart, Ordering::AcqRel);
             is_restart
         };
@@ -200,7 +200,7 @@ struct Process {
 /// Serves the connection until it ends. After the exit of the process, what it has written last is still read: a process that
 /// it has started may hold its streams open.
 async fn serve_until_exit<T: Transport>(
-    driver: &mut Driver<Client, T>,
+    driver: &mut Driver<ClientEndpoint, T>,
     group: &mut Group,
 ) -> io::Result<()> {
     let exited = async {
@@ -218,7 +218,7 @@ async fn serve_until_exit<T: Transport>(
 struct Supervisor {
     command: ServerCommand,
     message_bytes: usize,
-    shared: Arc<Shared<Client>>,
+    shared: Arc<Shared<ClientEndpoint>>,
     notify: Arc<Notify>,
     wants_restart: Arc<AtomicBool>,
 }

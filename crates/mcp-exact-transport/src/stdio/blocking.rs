@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcp_exact_session::{Binding, Closed, Inbound, Server, ServerConfig, StreamId, Time, Transmit};
+use mcp_exact_session::{Binding, Closed, FrameContext, ServerConfig, StreamId, Time, Transmit};
 
 use super::claim::claim;
 use crate::clock;
@@ -35,7 +35,7 @@ pub fn serve_blocking(
 ) -> io::Result<()> {
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
     let mut lines = Lines::new(config.limits.message_bytes);
-    let endpoint = Server::new(config, Binding::Duplex, clock::now()).map_err(invalid)?;
+    let endpoint = ServerEndpoint::new(config, Binding::Duplex, clock::now()).map_err(invalid)?;
     let claimed = claim()?;
     let writer = Writer::new(claimed.output);
     let signal = Arc::clone(&writer) as Arc<dyn Signal>;
@@ -44,7 +44,7 @@ pub fn serve_blocking(
     let _ = writer.shared.set(Arc::downgrade(&shared));
     let result = read_all(&shared, &writer, claimed.input, &mut lines);
     let until = Instant::now() + Duration::from_secs(2);
-    while result.is_ok() && shared.lock().endpoint.load().served > 0 && Instant::now() < until {
+    while result.is_ok() && shared.lock().endpoint.usage().in_flight > 0 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
     shared.call(|state, now| state.endpoint.shutdown(now));
@@ -59,7 +59,7 @@ fn read_all(
     mut input: File,
     lines: &mut Lines,
 ) -> io::Result<()> {
-    let context = Inbound::new(RequestContext::default());
+    let context = FrameContext::new(RequestContext::default());
     loop {
         let buffer = lines.buffer();
         let start = buffer.len();

@@ -181,7 +181,7 @@ async fn dropped_call_is_cancelled() {
         assert_eq!(request.await, Outcome::Cancelled);
         assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
         for handle in server.service.handles() {
-            assert_eq!(handle.usage().served, 0);
+            assert_eq!(handle.usage().in_flight, 0);
         }
         client.close();
         driver.await.expect("driver");

@@ -100,7 +100,7 @@ async fn dropped_request_is_cancelled() {
         .request("tools/call", params, CallOptions::default(), None);
     drop(request);
     let usage = pair.client.usage();
-    assert_eq!(usage.sent, 0);
+    assert_eq!(usage.pending, 0);
     assert_eq!(call(&pair.client, "echo", "a").await, Ok("a".to_owned()));
     pair.client.close();
     pair.server.await.expect("task").expect("clean end");

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
-use mcp_exact_session::{Client, ReceiveError, StreamId};
+use mcp_exact_session::{ClientEndpoint, ReceiveError, StreamId};
 
 use super::send::{HttpBody, HttpClient, HttpClientError};
 use super::target::resolve;
@@ -23,7 +23,7 @@ const REDIRECTS: u32 = 5;
 
 /// What all exchanges of a connection share.
 pub(super) struct Connection {
-    pub(super) shared: Arc<Shared<Client>>,
+    pub(super) shared: Arc<Shared<ClientEndpoint>>,
     pub(super) client: Arc<dyn HttpClient>,
     pub(super) headers: HeaderMap,
     pub(super) message_bytes: usize,
@@ -49,7 +49,7 @@ pub(super) struct Position {
 
 impl Connection {
     pub(super) fn new(
-        shared: Arc<Shared<Client>>,
+        shared: Arc<Shared<ClientEndpoint>>,
         client: Arc<dyn HttpClient>,
         headers: HeaderMap,
         message_bytes: usize,

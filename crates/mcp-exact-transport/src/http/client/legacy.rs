@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use http_body_util::BodyExt;
 use mcp_exact_session::http::post_headers;
-use mcp_exact_session::{Binding, Client, Closed, Failure, StreamId};
+use mcp_exact_session::{Binding, ClientEndpoint, Closed, StreamId, TransportFailure};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -93,7 +93,7 @@ fn begin(driver: &Driver) -> Result<StreamId, HttpClientError> {
     Seen::take(&driver.seen.has_closed);
     let config = Arc::clone(&driver.config);
     let stream = driver.connection.shared.call(|state, now| {
-        let endpoint = Client::new(config, Binding::HttpSse, None, now)?;
+        let endpoint = ClientEndpoint::new(config, Binding::HttpSse, None, now)?;
         state.role.restart();
         state.replace(endpoint);
         Ok::<_, mcp_exact_session::ConfigError>(state.endpoint.open_standalone())
@@ -158,7 +158,7 @@ async fn send(connection: Arc<Connection>, messages: Uri, stream: StreamId) {
     };
     let failure = match result {
         Ok(response) if response.status().is_success() => None,
-        Ok(response) => Some(Failure::Status {
+        Ok(response) => Some(TransportFailure::Status {
             code: response.status().as_u16(),
             body: connection
                 .read_whole(response.into_body())
@@ -166,7 +166,7 @@ async fn send(connection: Arc<Connection>, messages: Uri, stream: StreamId) {
                 .unwrap_or_default()
                 .to_vec(),
         }),
-        Err(_) => Some(Failure::Lost),
+        Err(_) => Some(TransportFailure::Lost),
     };
     connection.shared.call(|state, now| {
         match failure {

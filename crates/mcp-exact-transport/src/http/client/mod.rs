@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use mcp_exact_session::{Binding, Client, ClientConfig, ClientEvent, Verdict};
+use mcp_exact_session::{Binding, CachedNegotiation, ClientConfig, ClientEndpoint, ClientEvent};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -115,16 +115,16 @@ impl HttpEndpoint {
     pub fn connect(
         self,
         config: Arc<ClientConfig>,
-        prior: Option<&Verdict>,
+        prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
         let binding = Binding::StreamableHttp;
-        let endpoint = Client::new(Arc::clone(&config), binding, prior, clock::now())?;
+        let endpoint = ClientEndpoint::new(Arc::clone(&config), binding, prior, clock::now())?;
         let notify = Arc::new(Notify::new());
         let seen = Arc::new(Seen::default());
         let internal = {
             let (seen, notify) = (Arc::clone(&seen), Arc::clone(&notify));
-            move |_: &Arc<Shared<Client>>, event: &ClientEvent| seen.note(event, &notify)
+            move |_: &Arc<Shared<ClientEndpoint>>, event: &ClientEvent| seen.note(event, &notify)
         };
         let dispatch = Arc::new(ClientDispatch {
             handler,
@@ -187,7 +187,7 @@ impl Seen {
         let flag = match event {
             // The program learns how the other transport ends.
             ClientEvent::Failed(_) if falls_back => return true,
-            ClientEvent::Agreed(..) => &self.has_negotiated,
+            ClientEvent::Negotiated(..) => &self.has_negotiated,
             ClientEvent::SessionLost => &self.has_lost_session,
             ClientEvent::UseHttpSse => &self.wants_sse,
             ClientEvent::Closed => &self.has_closed,
@@ -274,7 +274,7 @@ impl Driver {
             let verdict = state.role.verdict();
             let binding = Binding::StreamableHttp;
             let config = Arc::clone(&self.config);
-            match Client::new(config, binding, verdict.as_ref(), now) {
+            match ClientEndpoint::new(config, binding, verdict.as_ref(), now) {
                 Ok(endpoint) => {
                     state.role.restart();
                     state.replace(endpoint);

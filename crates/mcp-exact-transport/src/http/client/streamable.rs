@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use mcp_exact_session::http::{get_headers, post_headers};
-use mcp_exact_session::{Closed, Failure, HttpHints, Revision, StreamId};
+use mcp_exact_session::{Closed, HttpHints, Revision, StreamId, TransportFailure};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -153,7 +153,7 @@ impl Post {
 
     async fn exchange(&self, message: Bytes, hints: &HttpHints) -> Option<Failed> {
         let connection = &self.connection;
-        let lost = Some(Failed::Why(Failure::Lost));
+        let lost = Some(Failed::Why(TransportFailure::Lost));
         let headers = match connection.headers_of(post_headers(hints), None) {
             Ok(headers) => headers,
             Err(error) => {
@@ -205,7 +205,7 @@ impl Post {
 
     /// Resumes the stream of a request that was not answered, as long as the server has it.
     async fn resume(&self, mut position: Position) -> Option<Failed> {
-        let lost = Some(Failed::Why(Failure::Lost));
+        let lost = Some(Failed::Why(TransportFailure::Lost));
         let revision = self.connection.revision_with_sessions();
         let Some(revision) = revision.filter(|_| position.last_event_id.is_some()) else {
             return lost;
@@ -243,15 +243,18 @@ impl Post {
 
 enum Failed {
     Session,
-    Why(Failure),
+    Why(TransportFailure),
 }
 
 /// A response that is no answer.
-async fn failed(connection: &Connection, response: http::Response<super::HttpBody>) -> Failure {
+async fn failed(
+    connection: &Connection,
+    response: http::Response<super::HttpBody>,
+) -> TransportFailure {
     let code = response.status().as_u16();
     connection.note_error(format!("the server answered with status {code}"));
     let body = connection.read_whole(response.into_body()).await;
-    Failure::Status {
+    TransportFailure::Status {
         code,
         body: body.unwrap_or_default().to_vec(),
     }
@@ -351,7 +354,7 @@ async fn end_session(driver: &Driver, tasks: &mut JoinSet<()>) {
     };
     let mut headers = HeaderMap::new();
     headers.insert(crate::http::SESSION_ID, id);
-    if let Some(agreed) = driver.connection.shared.lock().endpoint.agreed()
+    if let Some(agreed) = driver.connection.shared.lock().endpoint.session_info()
         && let Ok(revision) = agreed.revision.as_str().parse()
     {
         headers.insert(crate::http::PROTOCOL_VERSION, revision);
@@ -368,7 +371,7 @@ impl Connection {
     /// Revision of the session, if its lifecycle has sessions.
     fn revision_with_sessions(&self) -> Option<Revision> {
         let state = self.shared.lock();
-        let agreed = state.endpoint.agreed()?;
+        let agreed = state.endpoint.session_info()?;
         lifecycle_has_sessions(agreed.revision).then_some(agreed.revision)
     }
 }

@@ -63,7 +63,7 @@ impl Dispatch<ServerEndpoint> for HttpDispatch {
                     state.endpoint.closed(stream, Closed::Lost, clock::now());
                 }
             }
-            ServerEvent::Listen { .. } => {
+            ServerEvent::Subscribed { .. } => {
                 if let Some(inner) = self.inner.upgrade() {
                     inner.add_listener(shared);
                 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::Body;
-use mcp_exact_session::{Binding, SendError, Server, StreamKind};
+use mcp_exact_session::{Binding, SendError, StreamKind};
 
 use super::body::{Attachment, EventStream};
 use super::checks;
@@ -16,7 +16,7 @@ use super::response::{Refusal, ResponseBody, empty, events, refuse};
 use super::service::{Checked, Inner};
 use super::session::{Session, new_id};
 use crate::clock;
-use crate::endpoint::Output;
+use crate::endpoint::{Output, ServerEndpoint};
 use crate::http::{JSON, has_media_type};
 use crate::sse;
 
@@ -32,7 +32,7 @@ pub(super) fn open(
     }
     let failed = |words: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, words);
     let id = new_id().map_err(|_| failed("the system has no random numbers"))?;
-    let endpoint = Server::new(Arc::clone(inner.config()), Binding::HttpSse, clock::now());
+    let endpoint = ServerEndpoint::new(Arc::clone(inner.config()), Binding::HttpSse, clock::now());
     let endpoint = endpoint.map_err(|error| failed(&error.to_string()))?;
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let opened = shared.call(|state, _| {

@@ -12,7 +12,7 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use mcp_exact_session::http::{Posted, classify, status_of_refusal};
 use mcp_exact_session::{
-    Binding, Inbound, Principal, ReceiveError, SendError, Server, StreamId, StreamKind,
+    Binding, FrameContext, Principal, ReceiveError, SendError, StreamId, StreamKind,
 };
 use tokio::time::timeout;
 
@@ -70,13 +70,13 @@ where
 }
 
 /// What the endpoint is told of a request.
-pub(super) fn context_of(request: &Checked) -> Inbound<RequestContext> {
+pub(super) fn context_of(request: &Checked) -> FrameContext<RequestContext> {
     let remote = request.parts.extensions.get::<RemoteAddress>();
     let context = RequestContext {
         remote: remote.map(|remote| remote.0),
         http: Some(Arc::clone(&request.parts)),
     };
-    let mut inbound = Inbound::new(context);
+    let mut inbound = FrameContext::new(context);
     inbound.http = Some(headers_of(&request.parts.headers));
     inbound.principal.clone_from(&request.principal);
     inbound
@@ -159,7 +159,7 @@ where
 async fn stateless(
     inner: &Arc<Inner>,
     body: &[u8],
-    context: &Inbound<RequestContext>,
+    context: &FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let shared = super::endpoints::share(inner, new_endpoint(inner)?, None);
     let stream = open_post(&shared)?;
@@ -180,7 +180,7 @@ impl Drop for Listener {
 
 fn new_endpoint(inner: &Inner) -> Result<ServerEndpoint, Refusal> {
     let config = Arc::clone(inner.config());
-    Server::new(config, Binding::StreamableHttp, clock::now()).map_err(|error| {
+    ServerEndpoint::new(config, Binding::StreamableHttp, clock::now()).map_err(|error| {
         let words = error.to_string();
         refuse(StatusCode::INTERNAL_SERVER_ERROR, &words)
     })
@@ -204,7 +204,7 @@ pub(super) fn receive(
     shared: &Arc<Shared<ServerEndpoint>>,
     stream: StreamId,
     body: &[u8],
-    context: &Inbound<RequestContext>,
+    context: &FrameContext<RequestContext>,
 ) -> Result<(), Refusal> {
     let refused = |error: ReceiveError| {
         let status = StatusCode::from_u16(status_of_refusal(&error));
@@ -218,7 +218,7 @@ pub(super) fn receive(
 async fn initialize(
     inner: &Arc<Inner>,
     body: &[u8],
-    context: &Inbound<RequestContext>,
+    context: &FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     if inner.sessions.len() >= inner.options().sessions {
         return Err(unavailable("too many sessions; try again later"));
@@ -234,7 +234,7 @@ async fn initialize(
     let number = session.add(stream, false);
     let attachment = Attachment::of_session(Arc::clone(&session), stream, number);
     receive(shared, stream, body, context)?;
-    let is_established = shared.lock().endpoint.agreed().is_some();
+    let is_established = shared.lock().endpoint.session_info().is_some();
     if is_established {
         inner.add_session(&session)?;
         resume::save(inner, &session).await;
@@ -251,7 +251,7 @@ async fn in_session(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
     body: &[u8],
-    context: &Inbound<RequestContext>,
+    context: &FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let guard = session.enter();
     let shared = session.shared();
@@ -309,7 +309,7 @@ pub(super) fn prime(stream: &mut EventStream, id: EventId, retry: Duration) {
 /// Returns true if the revision of a session has events without a message.
 pub(super) fn has_priming(session: &Session) -> bool {
     let state = session.shared().lock();
-    let agreed = state.endpoint.agreed();
+    let agreed = state.endpoint.session_info();
     agreed.is_some_and(|agreed| !matches!(agreed.revision.as_str(), "2025-03-26" | "2025-06-18"))
 }
 
