@@ -1,5 +1,6 @@
 //! Transports of the Model Context Protocol, client and server, for every revision.
 
+#[cfg_attr(not(any(feature = "tokio", feature = "blocking")), allow(dead_code))]
 mod clock;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
@@ -7,8 +8,9 @@ pub mod contract;
 mod duplex;
 mod endpoint;
 pub mod event_log;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http-client", feature = "http-server"))]
 pub mod http;
+#[cfg_attr(not(any(feature = "tokio", feature = "blocking")), allow(dead_code))]
 mod line;
 #[cfg(feature = "tokio")]
 mod memory;

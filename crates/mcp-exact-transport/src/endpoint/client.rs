@@ -12,12 +12,8 @@ use mcp_exact_session::{
     ServerRequestKey, SessionInfo, StreamId, Time, Transmit, Usage,
 };
 
-#[cfg(feature = "http-client")]
-use mcp_exact_session::{Lifecycle, Revision, lifecycle};
-#[cfg(feature = "http-client")]
-use mcp_exact_wire::{Look, LookKind};
-
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
+use mcp_exact_session::{Lifecycle, Revision, lifecycle};
 
 /// Handles the events of a client: questions, logs, changes and other notifications of the server.
 ///
@@ -83,7 +79,6 @@ impl ClientConnection {
     }
 
     /// Returns what was found out about the server.
-    #[cfg(feature = "http-client")]
     pub(crate) fn verdict(&self) -> Option<CachedNegotiation> {
         self.negotiated.as_ref().map(|(_, verdict)| *verdict)
     }
@@ -351,23 +346,7 @@ impl std::fmt::Debug for ClientHandle {
     }
 }
 
-/// Returns true if the message is the answer to a request.
-#[cfg(feature = "http-client")]
-pub(crate) fn is_response(message: &[u8]) -> bool {
-    let text = std::str::from_utf8(message).unwrap_or("");
-    Look::at(text).is_ok_and(|look| matches!(look.kind, LookKind::Response | LookKind::Batch))
-}
-
-/// Returns true if the message says that the session is open.
-#[cfg(feature = "http-client")]
-pub(crate) fn is_initialized(message: &[u8]) -> bool {
-    let text = std::str::from_utf8(message).unwrap_or("");
-    let method = "notifications/initialized";
-    Look::at(text).is_ok_and(|look| look.method.as_deref() == Some(method))
-}
-
 /// Returns true if clients of a revision begin a session, over Streamable HTTP.
-#[cfg(feature = "http-client")]
 pub(crate) fn lifecycle_has_sessions(revision: Revision) -> bool {
     lifecycle(revision.as_str()) == Some(Lifecycle::Initialize)
 }

@@ -3,7 +3,14 @@
 //! A call locks the endpoint, then hands its events to the handler, one at a time and in order, then tells the driver that
 //! there may be output. Does no IO.
 
+// Each transport uses a part of it.
+#![cfg_attr(
+    not(all(feature = "http-client", feature = "http-server")),
+    allow(dead_code, unused_imports)
+)]
+
 mod client;
+mod message;
 mod outlets;
 mod request;
 mod server;
@@ -15,18 +22,15 @@ use mcp_exact_session::{
     Closed, Outcome, Progress, ReceiveError, RequestKey, StreamId, Time, Transmit,
 };
 
-pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection, Internal};
+pub(crate) use client::{
+    ClientConnection, ClientDispatch, EndOfConnection, Internal, lifecycle_has_sessions,
+};
 pub use client::{ClientHandle, ClientHandler, ConnectError};
-#[cfg(feature = "http-client")]
-pub(crate) use client::{is_initialized, is_response, lifecycle_has_sessions};
-pub(crate) use outlets::Outlets;
-#[cfg(feature = "http")]
-pub(crate) use outlets::{Output, Peeked};
+pub(crate) use message::{is_initialized, is_request, is_response};
+pub(crate) use outlets::{Outlets, Output, Peeked};
 pub use request::{PendingRequest, ProgressCallback};
 pub use server::{RequestContext, ServerHandle, ServerHandler};
-pub(crate) use server::{ServerDispatch, ServerEndpoint};
-#[cfg(feature = "http-server")]
-pub(crate) use server::{is_request, resume_server, snapshot_of};
+pub(crate) use server::{ServerDispatch, ServerEndpoint, resume_server, snapshot_of};
 
 use crate::clock;
 use request::Slot;
@@ -201,7 +205,6 @@ impl<E: Endpoint> Shared<E> {
     }
 
     /// Tells the driver that there may be output.
-    #[cfg(feature = "http-client")]
     pub(crate) fn wake(&self) {
         let deadline = self.lock().endpoint.poll_timeout();
         self.signal.changed(deadline);

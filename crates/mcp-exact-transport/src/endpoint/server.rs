@@ -11,9 +11,6 @@ use mcp_exact_session::{
     ServerConfig, ServerEvent, SessionInfo, StreamId, Time, Transmit, Usage,
 };
 
-#[cfg(feature = "http-server")]
-use mcp_exact_wire::{Look, LookKind};
-
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
 use crate::clock;
 
@@ -294,13 +291,4 @@ pub(crate) fn resume_server(
         ids.saturating_mul(1000),
         now,
     )
-}
-
-/// Returns true if a body is a request, or a batch that may hold one.
-pub(crate) fn is_request(body: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(body) else {
-        return false;
-    };
-    Look::at(text)
-        .is_ok_and(|look| !matches!(look.kind, LookKind::Response | LookKind::Notification))
 }

@@ -9,9 +9,11 @@ pub mod server;
 
 use http::HeaderMap;
 use http::header::HeaderName;
+#[cfg(feature = "http-server")]
 use mcp_exact_session::HttpRequest;
 
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+#[cfg(feature = "http-client")]
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) const JSON: &str = "application/json";
@@ -19,6 +21,7 @@ pub(crate) const EVENT_STREAM: &str = crate::sse::CONTENT_TYPE;
 
 /// Headers in the form that the endpoint takes. Bytes beyond ASCII become the characters of the same number, which no header
 /// of the protocol allows.
+#[cfg(feature = "http-server")]
 pub(crate) fn headers_of(headers: &HeaderMap) -> HttpRequest {
     let text = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect();
     let all = headers.iter();
