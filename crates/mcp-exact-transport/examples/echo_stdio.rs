@@ -1,0 +1,25 @@
+//! A server on standard streams. `cargo run -p mcp-exact-transport --example echo_stdio`; with the feature `blocking` and the
+//! argument `--blocking`, without a runtime.
+
+mod echo;
+
+use std::sync::Arc;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let config = echo::config()?;
+    #[cfg(feature = "blocking")]
+    if std::env::args().any(|argument| argument == "--blocking") {
+        return Ok(mcp_exact_transport::serve_blocking(
+            config,
+            Arc::new(echo::handle),
+        )?);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(mcp_exact_transport::serve_stdio(
+        config,
+        Arc::new(echo::handle),
+    ))?;
+    Ok(())
+}

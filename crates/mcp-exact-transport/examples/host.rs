@@ -1,0 +1,59 @@
+//! A host of several servers, each isolated from the others: arguments that are URLs are connected to, others are started.
+//!
+//! `cargo run -p mcp-exact-transport --example host -- http://127.0.0.1:8080/mcp target/debug/examples/echo_stdio`
+#![allow(clippy::print_stdout, reason = "a program prints what it finds")]
+
+use std::sync::Arc;
+
+use mcp_exact_session::{CallOptions, ClientConfig, ClientEvent, Identity, Outcome, PeerError};
+use mcp_exact_transport::http::client::HttpEndpoint;
+use mcp_exact_transport::{ClientHandle, ServerCommand};
+use tokio::task::JoinHandle;
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// Refuses what servers ask: the host declares nothing that they may ask for.
+fn handle(client: &ClientHandle, event: ClientEvent) {
+    if let ClientEvent::Request { key, request, .. } = event {
+        let _ = client.answer(key, Err(PeerError::method_not_found(request.method())));
+    }
+}
+
+fn connect(server: &str) -> Result<(ClientHandle, JoinHandle<()>), Failed> {
+    let config = Arc::new(ClientConfig::new(Identity::new("host", "1.0.0")));
+    match server.contains("://") {
+        true => Ok(HttpEndpoint::new(server)?.connect(config, None, Arc::new(handle))?),
+        false => Ok(ServerCommand::new(server).connect(config, None, Arc::new(handle))?),
+    }
+}
+
+/// Connects to a server and prints its tools.
+async fn show(server: &str) -> Result<(), Failed> {
+    let (client, driver) = connect(server)?;
+    let (session, _) = client.ready().await?;
+    println!("{server}: speaks {}", session.revision);
+    let request = client.request("tools/list", None, CallOptions::default(), None)?;
+    match request.await {
+        Outcome::Result(tools) => println!("{server}: {}", tools.object()),
+        other => println!("{server}: {other:?}"),
+    }
+    client.close();
+    driver.await?;
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() {
+    let servers = std::env::args().skip(1);
+    let tasks = servers.map(|server| {
+        tokio::spawn(async move {
+            // One server that fails does not stop the others.
+            if let Err(error) = show(&server).await {
+                println!("{server}: {error}");
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        let _ = task.await;
+    }
+}
