@@ -21,6 +21,9 @@ pub const REVISIONS: [&str; 5] = [
     "2024-11-05",
 ];
 
+/// Progress notifications of the tool `steps`.
+pub const STEPS: u32 = 20;
+
 pub fn object(value: Value) -> JsonObject {
     value.to_string().parse().expect("an object")
 }
@@ -132,6 +135,18 @@ fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Op
                     tokio::task::yield_now().await;
                 }
                 let _ = server.reply(key, text("flooded"));
+            });
+            None
+        }
+        "steps" => {
+            tokio::spawn(async move {
+                for step in 1..=STEPS {
+                    let _ = server.progress(key, &Progress::new(f64::from(step)));
+                    if step % 3 == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                let _ = server.reply(key, text("done"));
             });
             None
         }

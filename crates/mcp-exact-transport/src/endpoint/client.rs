@@ -12,7 +12,7 @@ use mcp_exact_session::{
     ServerRequestKey, SessionInfo, StreamId, Time, Transmit, Usage,
 };
 
-use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
+use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, Sorted};
 use mcp_exact_session::{Lifecycle, Revision, lifecycle};
 
 /// Handles the events of a client: questions, logs, changes and other notifications of the server.
@@ -60,9 +60,20 @@ pub(crate) struct ClientConnection {
     pub(crate) failed: Option<ConnectError>,
     wakers: Vec<Waker>,
     falls_back: bool,
+    /// Whether another session follows one that the server has ended.
+    pub(crate) begins_again: bool,
+    has_lost_session: bool,
 }
 
 impl ClientConnection {
+    /// Creates the state of a connection whose sessions are followed by others when the server ends them.
+    pub(crate) fn beginning_again() -> Self {
+        Self {
+            begins_again: true,
+            ..Self::default()
+        }
+    }
+
     /// Notes why the connection ended. The first reason counts.
     pub(crate) fn fail(&mut self, error: ConnectError) {
         if self.failed.is_none() {
@@ -76,6 +87,7 @@ impl ClientConnection {
         self.negotiated = None;
         self.failed = None;
         self.falls_back = false;
+        self.has_lost_session = false;
     }
 
     /// Returns what was found out about the server.
@@ -146,6 +158,10 @@ impl Endpoint for ClientEndpoint {
         }
     }
 
+    fn has_lost_session(role: &ClientConnection) -> bool {
+        role.has_lost_session
+    }
+
     fn note(role: &mut ClientConnection, event: &ClientEvent) {
         match event {
             ClientEvent::Negotiated(agreed, verdict) => {
@@ -156,6 +172,7 @@ impl Endpoint for ClientEndpoint {
             ClientEvent::Failed(NegotiationError::Lost) => {}
             // Another transport is tried; its outcome counts.
             ClientEvent::UseHttpSse => role.falls_back = true,
+            ClientEvent::SessionLost => role.has_lost_session = role.begins_again,
             ClientEvent::Failed(_) if role.falls_back => {}
             ClientEvent::Failed(error) => role.fail(error.clone().into()),
             _ => {}
@@ -194,7 +211,9 @@ impl Drop for EndOfConnection {
     fn drop(&mut self) {
         let reason = "the driver of the connection was stopped";
         let reason = ConnectError::Transport(reason.to_owned());
-        self.0.lock().role.fail(reason);
+        let mut state = self.0.lock();
+        state.role.fail(reason);
+        state.give_up_lost();
     }
 }
 
@@ -268,16 +287,29 @@ impl ClientHandle {
         progress: Option<ProgressCallback>,
     ) -> Result<PendingRequest, SendError> {
         let sent = self.shared.call(|state, now| {
+            let repeats = state.role.begins_again && is_read(method);
+            let repeatable = repeats.then(|| Repeatable {
+                method: method.to_owned(),
+                params: params.clone(),
+                options,
+            });
             let key = state.endpoint.request(method, params, options, now)?;
-            let epoch = state.epoch();
-            Ok((key, state.expect(key, progress), epoch))
+            let slot = state.expect(key, progress);
+            if let Some(repeatable) = repeatable {
+                slot.set_repeatable(repeatable);
+            }
+            Ok((key, slot))
         });
-        let (key, slot, epoch) = sent?;
+        let (key, slot) = sent?;
         let shared = Arc::clone(&self.shared);
+        let place = Arc::clone(&slot);
         Ok(PendingRequest::new(key, slot, move |reason| {
-            shared.call(|state, now| {
-                if state.epoch() == epoch {
+            shared.call(|state, now| match place.place() {
+                Some((key, epoch)) if state.epoch() == epoch => {
                     state.endpoint.cancel(key, reason, now);
+                }
+                _ => {
+                    place.take_repeatable();
                 }
             });
         }))
@@ -344,6 +376,33 @@ impl std::fmt::Debug for ClientHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClientHandle").finish_non_exhaustive()
     }
+}
+
+/// Returns true if a request of this method changes nothing, so that it can be sent again.
+fn is_read(method: &str) -> bool {
+    matches!(
+        method,
+        "tools/list"
+            | "prompts/list"
+            | "prompts/get"
+            | "resources/list"
+            | "resources/templates/list"
+            | "resources/read"
+    )
+}
+
+/// Sends the requests of a lost session again.
+pub(crate) fn repeat_lost(shared: &Arc<Shared<ClientEndpoint>>) {
+    shared.call(|state, now| {
+        state.repeat_lost(|endpoint, request| {
+            let Repeatable {
+                method,
+                params,
+                options,
+            } = request;
+            endpoint.request(&method, params, options, now).ok()
+        });
+    });
 }
 
 /// Returns true if clients of a revision begin a session, over Streamable HTTP.

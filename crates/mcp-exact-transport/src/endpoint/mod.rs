@@ -24,6 +24,7 @@ use mcp_exact_session::{
 
 pub(crate) use client::{
     ClientConnection, ClientDispatch, EndOfConnection, Internal, lifecycle_has_sessions,
+    repeat_lost,
 };
 pub use client::{ClientHandle, ClientHandler, ConnectError};
 pub(crate) use message::{is_initialized, is_request, is_response};
@@ -33,6 +34,7 @@ pub use server::{RequestContext, ServerHandle, ServerHandler};
 pub(crate) use server::{ServerDispatch, ServerEndpoint, resume_server, snapshot_of};
 
 use crate::clock;
+pub(crate) use request::Repeatable;
 use request::Slot;
 
 /// What both endpoints of the session crate have in common.
@@ -64,6 +66,10 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn in_flight(&self) -> usize;
     /// Takes the event apart if it belongs to a request of this endpoint.
     fn sort(event: Self::Event) -> Sorted<Self::Event>;
+    /// Returns true if the session of the endpoint was lost, and another one may follow.
+    fn has_lost_session(_: &Self::Role) -> bool {
+        false
+    }
     /// Notes what an event changes.
     fn note(role: &mut Self::Role, event: &Self::Event);
 }
@@ -99,6 +105,8 @@ pub(crate) struct State<E: Endpoint> {
     /// Output by stream, where a transport has several.
     pub(crate) outlets: Option<Outlets>,
     slots: HashMap<RequestKey, Arc<Slot>>,
+    /// Requests of a lost session that wait for the next one.
+    lost: Vec<Arc<Slot>>,
     epoch: u64,
     is_dispatching: bool,
 }
@@ -133,8 +141,13 @@ impl<E: Endpoint> State<E> {
         loop {
             match E::sort(self.endpoint.poll_event()?) {
                 Sorted::Done(key, outcome) => {
-                    if let Some(slot) = self.slots.remove(&key) {
-                        slot.complete(outcome);
+                    let Some(slot) = self.slots.remove(&key) else {
+                        continue;
+                    };
+                    let is_lost = outcome == Outcome::Lost && E::has_lost_session(&self.role);
+                    match is_lost && slot.is_repeatable() {
+                        true => self.lost.push(slot),
+                        false => slot.complete(outcome),
                     }
                 }
                 Sorted::Progress(key, progress) => {
@@ -152,8 +165,33 @@ impl<E: Endpoint> State<E> {
 
     fn expect(&mut self, key: RequestKey, progress: Option<ProgressCallback>) -> Arc<Slot> {
         let slot = Arc::new(Slot::new(progress));
+        slot.set_place(key, self.epoch);
         self.slots.insert(key, Arc::clone(&slot));
         slot
+    }
+
+    /// Ends the requests that wait for another session: there is none.
+    pub(crate) fn give_up_lost(&mut self) {
+        for slot in self.lost.drain(..) {
+            slot.complete(Outcome::Lost);
+        }
+    }
+
+    /// Sends the requests again that wait for another session.
+    pub(crate) fn repeat_lost(
+        &mut self,
+        mut send: impl FnMut(&mut E, Repeatable) -> Option<RequestKey>,
+    ) {
+        for slot in std::mem::take(&mut self.lost) {
+            let repeatable = slot.take_repeatable();
+            match repeatable.and_then(|request| send(&mut self.endpoint, request)) {
+                Some(key) => {
+                    slot.set_place(key, self.epoch);
+                    self.slots.insert(key, slot);
+                }
+                None => slot.complete(Outcome::Lost),
+            }
+        }
     }
 }
 
@@ -171,6 +209,7 @@ impl<E: Endpoint> Shared<E> {
             role,
             outlets,
             slots: HashMap::new(),
+            lost: Vec::new(),
             epoch: 0,
             is_dispatching: false,
         };

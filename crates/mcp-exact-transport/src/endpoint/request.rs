@@ -4,10 +4,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use mcp_exact_session::{Outcome, Progress, RequestKey};
+use mcp_exact_session::{CallOptions, JsonObject, Outcome, Progress, RequestKey};
 
 /// Callback for the progress of a request. It is called between other events of the endpoint and must not block.
 pub type ProgressCallback = Box<dyn Fn(&Progress) + Send + Sync>;
@@ -17,10 +17,21 @@ pub(super) struct Slot {
     progress: Option<ProgressCallback>,
 }
 
+/// A request that can be sent again in another session.
+#[derive(Debug, Clone)]
+pub(crate) struct Repeatable {
+    pub(crate) method: String,
+    pub(crate) params: Option<JsonObject>,
+    pub(crate) options: CallOptions,
+}
+
 #[derive(Default)]
 struct Waiting {
     outcome: Option<Outcome>,
     waker: Option<Waker>,
+    /// Key of the request, and the session that it is a key of.
+    place: Option<(RequestKey, u64)>,
+    repeatable: Option<Repeatable>,
 }
 
 impl Slot {
@@ -31,8 +42,33 @@ impl Slot {
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn place(&self) -> Option<(RequestKey, u64)> {
+        self.lock().place
+    }
+
+    pub(super) fn set_place(&self, key: RequestKey, epoch: u64) {
+        self.lock().place = Some((key, epoch));
+    }
+
+    pub(super) fn set_repeatable(&self, repeatable: Repeatable) {
+        self.lock().repeatable = Some(repeatable);
+    }
+
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.lock().repeatable.is_some()
+    }
+
+    /// Takes the request, to send it again. It is sent again once.
+    pub(super) fn take_repeatable(&self) -> Option<Repeatable> {
+        self.lock().repeatable.take()
+    }
+
     pub(super) fn complete(&self, outcome: Outcome) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.outcome = Some(outcome);
         if let Some(waker) = state.waker.take() {
             waker.wake();
@@ -46,7 +82,7 @@ impl Slot {
     }
 
     fn poll(&self, cx: &Context<'_>) -> Poll<Outcome> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         match state.outcome.take() {
             Some(outcome) => Poll::Ready(outcome),
             None => {

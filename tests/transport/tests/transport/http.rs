@@ -246,3 +246,27 @@ async fn cut_streams_are_resumed() {
         }
     }
 }
+
+/// Lists and reads change nothing: they are sent again in the next session. Calls of tools are not.
+#[tokio::test]
+async fn lists_survive_lost_sessions() {
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
+    let endpoint = endpoint
+        .retry(Duration::from_millis(10))
+        .opens_stream(false);
+    let config = echo::client_config("2025-11-25");
+    let connected = endpoint.connect(config, None, Arc::new(echo::answer));
+    let (client, driver) = connected.expect("configured");
+    client.ready().await.expect("connected");
+    server.service.end_sessions();
+    let params = echo::call_params("echo", "a");
+    let lost = client.request("tools/call", params, CallOptions::default(), None);
+    let list = client.request("tools/list", None, CallOptions::default(), None);
+    let (lost, list) = tokio::join!(lost.expect("sent"), list.expect("sent"));
+    assert_eq!(lost, Outcome::Lost);
+    assert!(matches!(list, Outcome::Result(_)), "{list:?}");
+    assert_eq!(server.service.sessions(), 1);
+    client.close();
+    driver.await.expect("driver");
+}

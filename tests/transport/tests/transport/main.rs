@@ -1,5 +1,6 @@
 //! Tests of the transports with real endpoints, sockets and processes.
 
+mod cuts;
 mod http;
 mod memory;
 mod proxy;

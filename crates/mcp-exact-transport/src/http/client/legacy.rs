@@ -95,6 +95,7 @@ fn begin(driver: &Driver) -> Result<StreamId, HttpClientError> {
     let stream = driver.connection.shared.call(|state, now| {
         let endpoint = ClientEndpoint::new(config, Binding::HttpSse, None, now)?;
         state.role.restart();
+        state.role.begins_again = false;
         state.replace(endpoint);
         Ok::<_, mcp_exact_session::ConfigError>(state.endpoint.open_standalone())
     });

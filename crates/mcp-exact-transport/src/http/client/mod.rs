@@ -132,7 +132,7 @@ impl HttpEndpoint {
         });
         let shared = Shared::new(
             endpoint,
-            ClientConnection::default(),
+            ClientConnection::beginning_again(),
             Some(Outlets::of_client()),
             dispatch,
             Arc::new(Wake(Arc::clone(&notify))),
@@ -203,6 +203,11 @@ impl Seen {
     }
 }
 
+/// How long a session lives at least on a server that keeps its sessions.
+const LASTING: Duration = Duration::from_secs(5);
+/// Longest pause before another attempt.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
 /// Drives a client: one session after the other.
 struct Driver {
     endpoint: HttpEndpoint,
@@ -227,7 +232,9 @@ impl Driver {
         if self.endpoint.transport == HttpTransport::Sse {
             return self.run_sse().await;
         }
+        let mut pause = self.endpoint.retry;
         loop {
+            let begun = tokio::time::Instant::now();
             match streamable::run(&self).await {
                 Ended::Closed => break self.explain(),
                 Ended::UseSse if self.endpoint.transport == HttpTransport::Automatic => {
@@ -235,6 +242,14 @@ impl Driver {
                 }
                 Ended::UseSse => break self.explain(),
                 Ended::Lost => {
+                    // A server that forgets its sessions at once is not asked at once again.
+                    match begun.elapsed() < LASTING {
+                        true => {
+                            tokio::time::sleep(pause).await;
+                            pause = (pause * 2).min(LONGEST_PAUSE);
+                        }
+                        false => pause = self.endpoint.retry,
+                    }
                     if !self.begin_again() {
                         break self.explain();
                     }

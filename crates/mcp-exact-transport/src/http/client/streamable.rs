@@ -18,12 +18,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::exchange::{Connection, End, Kind, Position, kind_of};
-use super::{Driver, Ended, Seen};
+use super::{Driver, Ended, LONGEST_PAUSE, Seen};
 use crate::clock;
-use crate::endpoint::{Output, is_initialized, lifecycle_has_sessions};
+use crate::endpoint::{Output, is_initialized, lifecycle_has_sessions, repeat_lost};
 
-/// Longest pause between attempts to resume a stream.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long the server may take to accept `notifications/initialized` before other messages are sent.
 const BARRIER: Duration = Duration::from_secs(5);
 /// Attempts to resume a stream that carries the answer to a request.
@@ -49,11 +47,12 @@ pub(super) async fn run(driver: &Driver) -> Ended {
                 driver.connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
             }
         }
-        if Seen::take(&seen.has_negotiated) {
-            listen(driver, &mut tasks);
-        }
         if seen.has_lost_session.load(Ordering::Acquire) {
             return Ended::Lost;
+        }
+        if Seen::take(&seen.has_negotiated) {
+            repeat_lost(&driver.connection.shared);
+            listen(driver, &mut tasks);
         }
         if seen.has_closed.load(Ordering::Acquire) {
             return match Seen::take(&seen.wants_sse) {
@@ -324,15 +323,20 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
     let (target, retry) = (driver.endpoint.target.clone(), driver.endpoint.retry);
     tasks.spawn(async move {
         let mut position = Position::default();
-        let mut pause = retry;
+        let (mut pause, mut has_streamed) = (retry, false);
         let is_lost = loop {
             match get(&connection, &target, revision, stream, &mut position).await {
-                Got::Answered | Got::Ended => pause = position.retry.unwrap_or(retry),
+                Got::Answered | Got::Ended => {
+                    has_streamed = true;
+                    pause = position.retry.unwrap_or(retry);
+                }
                 Got::Unreachable => pause = (pause * 2).min(LONGEST_PAUSE),
                 // An event that the server has forgotten: it starts again with what comes.
                 Got::Refused if position.last_event_id.take().is_some() => {}
                 Got::Refused => break false,
-                Got::Session => break true,
+                // A server without such streams may say so by this status instead of 405. If the session is over, the next
+                // message finds out.
+                Got::Session => break has_streamed,
             }
             sleep(pause).await;
         };

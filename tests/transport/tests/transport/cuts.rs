@@ -1,0 +1,174 @@
+//! Resumption under random cuts, without sockets: the service is called as a function, and its bodies are dropped in the middle.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use mcp_exact_tests_transport::echo::{self, STEPS};
+use mcp_exact_tests_transport::http::{INITIALIZE, call};
+use mcp_exact_transport::event_log::MemoryEventLog;
+use mcp_exact_transport::http::server::{HttpServerOptions, HttpService, ResponseBody};
+use mcp_exact_transport::sse::{Decoded, Decoder};
+
+/// Numbers that look random and are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+struct Cutter {
+    service: HttpService,
+    log: Arc<MemoryEventLog>,
+    random: Random,
+    cuts: u32,
+}
+
+impl Cutter {
+    fn new(seed: u64) -> Self {
+        let log = Arc::new(MemoryEventLog::default());
+        let options = HttpServerOptions {
+            event_log: Some(Arc::clone(&log) as _),
+            ..HttpServerOptions::default()
+        };
+        let service = HttpService::new(echo::server_config(), Arc::new(echo::handle), options);
+        Self {
+            service: service.expect("configured"),
+            log,
+            random: Random(seed),
+            cuts: 0,
+        }
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> http::Response<ResponseBody> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = Full::<Bytes>::from(body.to_owned());
+        self.service
+            .respond(request.body(body).expect("a request"))
+            .await
+    }
+
+    async fn begin(&self) -> String {
+        let response = self.send("POST", &[], INITIALIZE).await;
+        let id = response.headers()["mcp-session-id"]
+            .to_str()
+            .expect("ASCII")
+            .to_owned();
+        let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        let response = self.send("POST", &[("mcp-session-id", &id)], note).await;
+        assert_eq!(response.status(), 202);
+        id
+    }
+
+    /// Calls the tool `steps` and reads its messages, cut after cut, until its answer.
+    async fn read_with_cuts(&mut self, session: &str) -> Vec<String> {
+        let headers = [("mcp-session-id", session)];
+        let mut response = self.send("POST", &headers, &call(7, "steps", "")).await;
+        let mut messages = Vec::new();
+        let mut last_id = String::new();
+        loop {
+            assert_eq!(response.status(), 200, "{last_id}");
+            let is_over = self.read_some(response, &mut messages, &mut last_id).await;
+            if is_over {
+                return messages;
+            }
+            assert!(!last_id.is_empty(), "cut before the first event");
+            self.cuts += 1;
+            let headers = [("mcp-session-id", session), ("last-event-id", &last_id)];
+            response = self.send("GET", &headers, "").await;
+        }
+    }
+
+    /// Reads a response and cuts it at a random byte. Returns true if the answer was read before.
+    async fn read_some(
+        &mut self,
+        response: http::Response<ResponseBody>,
+        messages: &mut Vec<String>,
+        last_id: &mut String,
+    ) -> bool {
+        let mut decoder = Decoder::new(1 << 20);
+        // The first event is always read: before it, there is nothing to resume from.
+        let mut left = 60 + usize::try_from(self.random.below(400)).expect("small");
+        let mut body = response.into_body();
+        while let Some(frame) = body.frame().await {
+            let data = frame.expect("no error").into_data().expect("data");
+            let taken = data.len().min(left);
+            left -= taken;
+            decoder.push(&data[..taken]);
+            while let Some(Decoded::Event(event)) = decoder.next_event() {
+                *last_id = event.id;
+                if !event.data.is_empty() {
+                    messages.push(String::from_utf8(event.data).expect("UTF-8"));
+                }
+            }
+            if messages
+                .last()
+                .is_some_and(|last| last.contains("\"result\""))
+            {
+                return true;
+            }
+            if left == 0 {
+                return false;
+            }
+            if self.random.below(4) == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        false
+    }
+}
+
+/// Reconnecting with `Last-Event-ID` loses nothing and repeats nothing, wherever the connection was cut.
+#[tokio::test]
+async fn ten_thousand_cuts_lose_nothing() {
+    let mut cutter = Cutter::new(1);
+    let mut session = cutter.begin().await;
+    let mut rounds = 0;
+    while cutter.cuts < 10_000 {
+        let messages = cutter.read_with_cuts(&session).await;
+        assert_eq!(
+            messages.len(),
+            usize::try_from(STEPS).expect("small") + 1,
+            "{messages:?}"
+        );
+        for (at, message) in messages.iter().enumerate().take(messages.len() - 1) {
+            let step = format!("\"progress\":{}", at + 1);
+            assert!(message.contains(&step), "message {at} is {message}");
+        }
+        rounds += 1;
+        if rounds % 50 == 0 {
+            let headers = [("mcp-session-id", session.as_str())];
+            let response = cutter.send("DELETE", &headers, "").await;
+            assert_eq!(response.status(), 204);
+            session = cutter.begin().await;
+        }
+    }
+    let headers = [("mcp-session-id", session.as_str())];
+    cutter.send("DELETE", &headers, "").await;
+    assert_eq!(
+        cutter.log.bytes(),
+        0,
+        "ended sessions leave nothing in the log"
+    );
+    assert_eq!(cutter.service.sessions(), 0);
+}
