@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         path_prefix: "/mcp".to_owned(),
         ..HttpServerOptions::default()
     };
-    let service = HttpService::new(echo::config()?, Arc::new(echo::handle), options)?;
+    let service = HttpService::new(echo::settings()?, Arc::new(echo::handle), options);
     let application = Router::new()
         .route("/", get(|| async { "The server is at /mcp." }))
         .nest_service("/mcp", service.clone());

@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         path: Some("/mcp".to_owned()),
         ..HttpServerOptions::default()
     };
-    let service = HttpService::new(echo::config()?, Arc::new(echo::handle), options)?;
+    let service = HttpService::new(echo::settings()?, Arc::new(echo::handle), options);
     let listener = HttpListener::bind(address).await?;
     eprintln_address(&listener)?;
     let interrupt = async {

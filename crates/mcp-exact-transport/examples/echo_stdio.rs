@@ -6,11 +6,11 @@ mod echo;
 use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let config = echo::config()?;
+    let settings = echo::settings()?;
     #[cfg(feature = "blocking")]
     if std::env::args().any(|argument| argument == "--blocking") {
         return Ok(mcp_exact_transport::serve_blocking(
-            config,
+            settings,
             Arc::new(echo::handle),
         )?);
     }
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .enable_all()
         .build()?;
     runtime.block_on(mcp_exact_transport::serve_stdio(
-        config,
+        settings,
         Arc::new(echo::handle),
     ))?;
     Ok(())

@@ -20,10 +20,10 @@ fn handle(client: &ClientHandle, event: ClientEvent) {
 }
 
 fn connect(server: &str) -> Result<(ClientHandle, JoinHandle<()>), Failed> {
-    let config = Arc::new(ClientConfig::new(Identity::new("host", "1.0.0")));
+    let settings = ClientConfig::new(Identity::new("host", "1.0.0")).build()?;
     match server.contains("://") {
-        true => Ok(HttpEndpoint::new(server)?.connect(config, None, Arc::new(handle))?),
-        false => Ok(ServerCommand::new(server).connect(config, None, Arc::new(handle))?),
+        true => Ok(HttpEndpoint::new(server)?.connect(settings, None, Arc::new(handle))),
+        false => Ok(ServerCommand::new(server).connect(settings, None, Arc::new(handle))?),
     }
 }
 

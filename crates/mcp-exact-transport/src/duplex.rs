@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_exact_session::{
-    Binding, CachedNegotiation, ClientConfig, ClientEndpoint, Closed, ConfigError, FrameContext,
-    ReceiveError, ServerConfig, StreamId, Time, Transmit,
+    Binding, CachedNegotiation, ClientEndpoint, ClientSettings, Closed, FrameContext, ReceiveError,
+    ServerSettings, StreamId, Time, Transmit,
 };
 use tokio::sync::{Notify, futures::OwnedNotified};
 use tokio::task::JoinHandle;
@@ -24,7 +24,7 @@ use crate::endpoint::{
     Endpoint, Internal, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared,
     Signal,
 };
-use crate::transport::{Received, Transport};
+use crate::transport::Transport;
 
 /// Bytes that wait in a transport before no more output is taken from the endpoint.
 const OUTPUT_BYTES: usize = 256 << 10;
@@ -52,9 +52,6 @@ impl Default for ConnectionOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The configuration cannot start a session.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
     /// Reading or writing failed.
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
@@ -75,13 +72,13 @@ impl Signal for Wake {
 /// # Errors
 /// [`ServeError`].
 pub async fn serve(
-    config: Arc<ServerConfig>,
+    settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
     transport: impl Transport,
     options: ConnectionOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    let endpoint = ServerEndpoint::new(config, Binding::Duplex, clock::now())?;
+    let endpoint = ServerEndpoint::new(settings, Binding::Duplex, clock::now());
     let notify = Arc::new(Notify::new());
     let signal = Arc::new(Wake(Arc::clone(&notify)));
     let dispatch = Arc::new(ServerDispatch(handler));
@@ -102,17 +99,15 @@ pub async fn serve(
 
 /// Connects a client over a transport. The driver runs as a task of the current tokio runtime until the handle is
 /// [closed](ClientHandle::close) or the connection ends. `prior` is what was found out about the server before.
-///
-/// # Errors
-/// [`ConnectError::Config`]. Whether client and server understand each other is the result of [`ClientHandle::ready`].
+/// Whether client and server understand each other is the result of [`ClientHandle::ready`].
 pub fn connect(
-    config: Arc<ClientConfig>,
+    settings: Arc<ClientSettings>,
     prior: Option<&CachedNegotiation>,
     handler: Arc<dyn ClientHandler>,
     transport: impl Transport,
     options: ConnectionOptions,
-) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
-    let endpoint = ClientEndpoint::new(config, Binding::Duplex, prior, clock::now())?;
+) -> (ClientHandle, JoinHandle<()>) {
+    let endpoint = ClientEndpoint::new(settings, Binding::Duplex, prior, clock::now());
     let notify = Arc::new(Notify::new());
     let shared = client_shared(endpoint, handler, &notify, Box::new(|_, _| false));
     let mut driver = Driver::new(Arc::clone(&shared), transport, (), notify, options);
@@ -127,7 +122,7 @@ pub fn connect(
         drop(driver);
         shared.lock().role.fail(reason);
     });
-    Ok((handle, task))
+    (handle, task)
 }
 
 pub(crate) fn client_shared(
@@ -161,8 +156,6 @@ pub(crate) struct Driver<E: Endpoint, T> {
     until: Option<Instant>,
     is_draining: bool,
     is_closing: bool,
-    /// The peer of a client has left.
-    is_over: bool,
     has_ended: bool,
 }
 
@@ -185,17 +178,27 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             until: None,
             is_draining: false,
             is_closing: false,
-            is_over: false,
             has_ended: false,
         }
     }
 
     /// Takes no more input and waits for the replies that are not ready.
     pub(crate) fn drain(&mut self) {
-        if !self.is_draining {
-            self.is_draining = true;
+        if !std::mem::replace(&mut self.is_draining, true) {
             self.until = Some(Instant::now() + self.options.drain);
+            self.end(Closed::Clean);
         }
+    }
+
+    /// Notes that the endpoint has ended the connection. What it has sent last is still written.
+    fn is_closed_by_endpoint(&mut self) -> bool {
+        let has_ended = !self.is_closing && self.shared.lock().endpoint.is_closed();
+        if has_ended {
+            self.is_draining = true;
+            self.is_closing = true;
+            self.until = Some(Instant::now() + self.options.close);
+        }
+        has_ended
     }
 
     /// Serves the connection until it has ended.
@@ -218,16 +221,12 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             if self.is_closing && is_flushed {
                 return self.transport.poll_close(cx);
             }
-            if self.is_draining && is_flushed && self.shared.lock().endpoint.in_flight() == 0 {
-                self.shut_down();
+            if self.is_closed_by_endpoint() {
                 continue;
             }
             let has_received = self.poll_receive(cx)?.is_ready();
             let is_notified = self.poll_notified(cx);
             let is_due = self.poll_timer(cx)?;
-            if self.is_over {
-                return Poll::Ready(Ok(()));
-            }
             // What was written may have made room for more.
             let has_room = is_flushed && has_more;
             if !(has_received || is_notified || is_due || has_room) {
@@ -261,17 +260,14 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         let (shared, context) = (&self.shared, &self.context);
         let mut has_closed = false;
         let polled = self.transport.poll_receive(cx, &mut |received| {
-            let (Received::Frame(frame) | Received::Oversized(frame)) = received;
-            let result = shared.receive(StreamId::DUPLEX, frame, context);
+            let result = shared.receive(StreamId::DUPLEX, received, context);
             has_closed |= result == Err(ReceiveError::Closed);
             shared.lock().endpoint.wants_input()
         })?;
         match polled {
             Poll::Pending => Ok(Poll::Pending),
             Poll::Ready(has_more) => {
-                if !has_more && !E::ANSWERS_AFTER_END {
-                    self.is_over = true;
-                } else if !has_more || has_closed {
+                if !has_more || has_closed {
                     self.drain();
                 }
                 Ok(Poll::Ready(()))

@@ -65,7 +65,7 @@ impl FromStr for EventId {
 /// An event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEvent {
-    /// Number in its stream: the first one is 1, and each event has the number after the one before.
+    /// Number in its stream, from 1 on. It increases; a stream that another process goes on with skips numbers.
     pub sequence: u64,
     /// The message.
     pub data: Bytes,
@@ -87,14 +87,6 @@ pub enum EventLogError {
     Trimmed {
         /// Number of the first event that the log still has.
         first: u64,
-    },
-    /// The number of an appended event does not follow the last one.
-    #[error("event {given} was appended where event {expected} is next; append events in order")]
-    OutOfOrder {
-        /// Number that would be next.
-        expected: u64,
-        /// Number that was given.
-        given: u64,
     },
     /// The store behind the log failed.
     #[error("the event log is not available: {0}")]
@@ -172,6 +164,8 @@ struct State {
 struct Stream {
     events: VecDeque<LogEvent>,
     last: u64,
+    /// Number of the last event that was dropped.
+    dropped: u64,
     bytes: usize,
 }
 
@@ -217,12 +211,6 @@ impl State {
         if event.sequence <= stream.last {
             return Ok(());
         }
-        if event.sequence != stream.last + 1 {
-            return Err(EventLogError::OutOfOrder {
-                expected: stream.last + 1,
-                given: event.sequence,
-            });
-        }
         let bytes = size(&event);
         stream.last = event.sequence;
         stream.bytes += bytes;
@@ -234,6 +222,7 @@ impl State {
             let Some(oldest) = stream.events.pop_front() else {
                 break;
             };
+            stream.dropped = oldest.sequence;
             stream.bytes -= size(&oldest);
             self.bytes -= size(&oldest);
             self.events -= 1;
@@ -270,6 +259,7 @@ impl State {
             {
                 count += 1;
                 bytes += size(first);
+                stream.dropped = first.sequence;
                 stream.events.pop_front();
             }
             stream.bytes -= bytes;
@@ -285,14 +275,18 @@ impl State {
         max_bytes: usize,
     ) -> Result<Vec<LogEvent>, EventLogError> {
         let stream = self.stream(key).ok_or(EventLogError::UnknownStream)?;
-        let first = stream.events.front();
-        let first = first.map_or(stream.last + 1, |event| event.sequence);
-        if after + 1 < first {
+        if after < stream.dropped {
+            let first = stream
+                .events
+                .front()
+                .map_or(stream.last, |event| event.sequence);
             return Err(EventLogError::Trimmed { first });
         }
         let mut bytes = 0;
-        let skipped = usize::try_from(after + 1 - first).unwrap_or(usize::MAX);
-        let wanted = stream.events.iter().skip(skipped);
+        let wanted = stream
+            .events
+            .iter()
+            .skip_while(|event| event.sequence <= after);
         let fits = |event: &&LogEvent| {
             let is_first = bytes == 0;
             bytes += size(event);

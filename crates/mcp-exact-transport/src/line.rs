@@ -3,12 +3,10 @@
 //! `Lines` is without IO; `LineTransport` reads and writes with it. Many lines are taken from one read, and everything that
 //! waits leaves with one write.
 
+use mcp_exact_session::frame::{KEPT, Oversized};
 use memchr::memchr;
 
 use crate::transport::Received;
-
-/// Number of bytes of an oversized line that are kept, for the id of a request.
-const KEPT_OF_OVERSIZED: usize = 4096;
 
 /// Splits bytes into lines. Keeps at most one line and what was read behind it; skips what exceeds the limit.
 #[derive(Debug)]
@@ -17,7 +15,39 @@ pub(crate) struct Lines {
     start: usize,
     scanned: usize,
     limit: usize,
-    is_skipping: bool,
+    oversized: OversizedLine,
+}
+
+/// What is kept of a line that exceeds the limit.
+#[derive(Debug, Default)]
+struct OversizedLine {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    /// Whether the end of the line has not arrived.
+    is_open: bool,
+}
+
+impl OversizedLine {
+    fn add(&mut self, piece: &[u8]) {
+        if !std::mem::replace(&mut self.is_open, true) {
+            self.head.clear();
+            self.tail.clear();
+        }
+        let room = KEPT.saturating_sub(self.head.len()).min(piece.len());
+        self.head.extend_from_slice(&piece[..room]);
+        self.tail
+            .extend_from_slice(&piece[piece.len().saturating_sub(KEPT)..]);
+        let more = self.tail.len().saturating_sub(KEPT);
+        self.tail.drain(..more);
+    }
+
+    fn end(&mut self) -> Received<'_> {
+        self.is_open = false;
+        Received::Oversized(Oversized {
+            head: &self.head,
+            tail: trim_return(&self.tail),
+        })
+    }
 }
 
 impl Lines {
@@ -27,7 +57,7 @@ impl Lines {
             start: 0,
             scanned: 0,
             limit,
-            is_skipping: false,
+            oversized: OversizedLine::default(),
         }
     }
 
@@ -51,17 +81,15 @@ impl Lines {
     pub(crate) fn next(&mut self) -> Option<Received<'_>> {
         loop {
             let Some(end) = memchr(b'\n', &self.buffer[self.scanned..]) else {
-                return self.unfinished();
+                self.keep_unfinished();
+                return None;
             };
             let line = self.start..self.scanned + end;
             self.start = line.end + 1;
             self.scanned = self.start;
-            if std::mem::take(&mut self.is_skipping) {
-                continue;
-            }
-            if line.len() > self.limit {
-                let kept = line.start..line.start + line.len().min(KEPT_OF_OVERSIZED);
-                return Some(Received::Oversized(&self.buffer[kept]));
+            if self.oversized.is_open || line.len() > self.limit {
+                self.oversized.add(&self.buffer[line]);
+                return Some(self.oversized.end());
             }
             if !self.buffer[line.clone()].trim_ascii().is_empty() {
                 return Some(Received::Frame(trim_return(&self.buffer[line])));
@@ -74,26 +102,21 @@ impl Lines {
         let rest = self.start..self.buffer.len();
         self.start = rest.end;
         self.scanned = rest.end;
-        let is_whole = !std::mem::take(&mut self.is_skipping) && rest.len() <= self.limit;
+        if self.oversized.is_open || rest.len() > self.limit {
+            self.oversized.add(&self.buffer[rest]);
+            return Some(self.oversized.end());
+        }
         let line = trim_return(&self.buffer[rest]);
-        (is_whole && !line.trim_ascii().is_empty()).then_some(Received::Frame(line))
+        (!line.trim_ascii().is_empty()).then_some(Received::Frame(line))
     }
 
     /// Bounds a line whose end has not arrived.
-    fn unfinished(&mut self) -> Option<Received<'_>> {
+    fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
-        if self.is_skipping {
+        if self.oversized.is_open || self.scanned - self.start > self.limit {
+            self.oversized.add(&self.buffer[self.start..]);
             self.start = self.scanned;
-            return None;
         }
-        let line = self.start..self.scanned;
-        if line.len() <= self.limit {
-            return None;
-        }
-        self.is_skipping = true;
-        self.start = self.scanned;
-        let kept = line.start..line.start + line.len().min(KEPT_OF_OVERSIZED);
-        Some(Received::Oversized(&self.buffer[kept]))
     }
 }
 
@@ -231,7 +254,10 @@ mod tests {
         let mut note = |received: Received<'_>| {
             found.push(match received {
                 Received::Frame(line) => String::from_utf8_lossy(line).into_owned(),
-                Received::Oversized(head) => format!("oversized {}", String::from_utf8_lossy(head)),
+                Received::Oversized(Oversized { head, tail }) => {
+                    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                    format!("oversized {} {}", text(head), text(tail))
+                }
             });
         };
         for piece in pieces {
@@ -258,15 +284,10 @@ mod tests {
 
     #[test]
     fn oversized_line_is_skipped_alone() {
-        assert_eq!(
-            split(3, &["12345678\nabc\n"]),
-            ["oversized 12345678", "abc"]
-        );
-        assert_eq!(
-            split(3, &["1234", "5678", "9\nabc\n"]),
-            ["oversized 1234", "abc"]
-        );
-        assert_eq!(split(3, &["1234", "56"]), ["oversized 1234"]);
+        let expected = ["oversized 12345678 12345678", "abc"];
+        assert_eq!(split(3, &["12345678\nabc\n"]), expected);
+        assert_eq!(split(3, &["1234", "5678\r", "\nabc\n"])[1], "abc");
+        assert_eq!(split(3, &["1234", "56"]), ["oversized 123456 123456"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The encoder appends events to a buffer; the decoder takes bytes as they arrive and gives whole events. The decoder keeps at
 //! most one event and what was pushed behind it, and bounds the size of an event.
 
+use mcp_exact_session::frame::KEPT;
 use memchr::memchr2;
 
 /// Content type of an event stream.
@@ -79,12 +80,14 @@ pub struct Event {
 pub enum Decoded {
     /// A whole event.
     Event(Event),
-    /// An event larger than the limit was skipped. Holds the first bytes of its data, of which a request id may be read.
-    Oversized(Vec<u8>),
+    /// An event larger than the limit was skipped.
+    Oversized {
+        /// First bytes of its data.
+        head: Vec<u8>,
+        /// Last bytes of its data.
+        tail: Vec<u8>,
+    },
 }
-
-/// Number of bytes of an oversized event that are kept.
-const KEPT_OF_OVERSIZED: usize = 4096;
 
 /// Incremental decoder of an event stream.
 #[derive(Debug)]
@@ -99,6 +102,8 @@ pub struct Decoder {
     oversized: bool,
     event: String,
     data: Vec<u8>,
+    /// Last bytes of an event larger than the limit.
+    tail: Vec<u8>,
     has_data: bool,
     last_id: String,
     retry_ms: Option<u64>,
@@ -118,6 +123,7 @@ impl Decoder {
             oversized: false,
             event: String::new(),
             data: Vec::new(),
+            tail: Vec::new(),
             has_data: false,
             last_id: String::new(),
             retry_ms: None,
@@ -166,6 +172,7 @@ impl Decoder {
             self.start = line.end + 1;
             self.scanned = self.start;
             if std::mem::take(&mut self.skip_line) {
+                keep_tail(&mut self.tail, &self.buffer[line]);
                 continue;
             }
             if line.is_empty() {
@@ -202,6 +209,7 @@ impl Decoder {
             self.skip_line = true;
         }
         if self.skip_line {
+            keep_tail(&mut self.tail, &self.buffer[self.start..]);
             self.start = self.scanned;
         }
     }
@@ -225,7 +233,8 @@ impl Decoder {
                 let room = self.limit.saturating_sub(self.data.len());
                 if value.len() > room {
                     self.oversized = true;
-                    let kept = KEPT_OF_OVERSIZED.min(self.limit);
+                    keep_tail(&mut self.tail, value);
+                    let kept = KEPT.min(self.limit);
                     self.data.extend_from_slice(&value[..value.len().min(kept)]);
                     self.data.truncate(kept);
                 } else if !self.oversized {
@@ -249,8 +258,9 @@ impl Decoder {
         let event = std::mem::take(&mut self.event);
         let data = std::mem::take(&mut self.data);
         let has_data = std::mem::take(&mut self.has_data);
+        let tail = std::mem::take(&mut self.tail);
         if std::mem::take(&mut self.oversized) {
-            return Some(Decoded::Oversized(data));
+            return Some(Decoded::Oversized { head: data, tail });
         }
         has_data.then(|| {
             Decoded::Event(Event {
@@ -263,6 +273,13 @@ impl Decoder {
             })
         })
     }
+}
+
+/// Keeps the last bytes of an event that is skipped.
+fn keep_tail(tail: &mut Vec<u8>, piece: &[u8]) {
+    tail.extend_from_slice(&piece[piece.len().saturating_sub(KEPT)..]);
+    let more = tail.len().saturating_sub(KEPT);
+    tail.drain(..more);
 }
 
 #[cfg(test)]
@@ -282,7 +299,7 @@ mod tests {
                         event.id,
                         String::from_utf8_lossy(&event.data)
                     ),
-                    Decoded::Oversized(head) => {
+                    Decoded::Oversized { head, .. } => {
                         format!("oversized {}", String::from_utf8_lossy(&head))
                     }
                 });

@@ -6,13 +6,15 @@
 use std::io;
 use std::task::{Context, Poll};
 
+use mcp_exact_session::frame::Oversized;
+
 /// What a transport has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received<'a> {
     /// A whole message.
     Frame(&'a [u8]),
-    /// The beginning of a message that exceeds the limit. The rest was skipped.
-    Oversized(&'a [u8]),
+    /// Beginning and end of a message that exceeds the limit. The rest was skipped.
+    Oversized(Oversized<'a>),
 }
 
 /// Carries the messages of one connection in both directions, in order.

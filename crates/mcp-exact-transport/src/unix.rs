@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use mcp_exact_session::{CachedNegotiation, ClientConfig, ServerConfig};
+use mcp_exact_session::{CachedNegotiation, ClientSettings, ServerSettings};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, watch};
@@ -79,15 +79,13 @@ impl UnixServer {
     /// Serves clients until `shutdown` completes, and then answers what is in flight.
     ///
     /// # Errors
-    /// The configuration cannot start a session, or the listener failed.
+    /// The listener failed.
     pub async fn serve(
         self,
-        config: Arc<ServerConfig>,
+        settings: Arc<ServerSettings>,
         handler: Arc<dyn ServerHandler>,
         shutdown: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
-        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
-        config.check().map_err(invalid)?;
         let (stop, stopped) = watch::channel(());
         let permits = Arc::new(Semaphore::new(self.connections));
         let mut tasks = JoinSet::new();
@@ -106,15 +104,15 @@ impl UnixServer {
                 Ok((stream, _)) => stream,
                 Err(error) => break Err(error),
             };
-            let transport = unix_transport(stream, config.limits.message_bytes);
-            let (config, handler) = (Arc::clone(&config), Arc::clone(&handler));
+            let transport = unix_transport(stream, settings.limits.message_bytes);
+            let (settings, handler) = (Arc::clone(&settings), Arc::clone(&handler));
             let (options, mut stopped) = (self.options, stopped.clone());
             tasks.spawn(async move {
                 let stop = async move {
                     let _ = stopped.changed().await;
                 };
                 // A connection that breaks concerns nobody else.
-                let _ = serve(config, handler, transport, options, stop).await;
+                let _ = serve(settings, handler, transport, options, stop).await;
                 drop(permit);
             });
         };
@@ -127,10 +125,10 @@ impl UnixServer {
 /// Connects a client to a server on a Unix socket.
 ///
 /// # Errors
-/// [`ConnectError`] if nobody listens there or the configuration cannot start a session.
+/// [`ConnectError`] if nobody listens there.
 pub async fn connect_unix(
     path: impl AsRef<Path>,
-    config: Arc<ClientConfig>,
+    settings: Arc<ClientSettings>,
     prior: Option<&CachedNegotiation>,
     handler: Arc<dyn ClientHandler>,
 ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
@@ -138,12 +136,7 @@ pub async fn connect_unix(
     let stream = UnixStream::connect(path).await.map_err(|error| {
         ConnectError::Transport(format!("cannot connect to {}: {error}", path.display()))
     })?;
-    let transport = unix_transport(stream, config.limits.message_bytes);
-    connect(
-        config,
-        prior,
-        handler,
-        transport,
-        ConnectionOptions::default(),
-    )
+    let transport = unix_transport(stream, settings.limits.message_bytes);
+    let options = ConnectionOptions::default();
+    Ok(connect(settings, prior, handler, transport, options))
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::{
-    CallOptions, ClientConfig, ClientEvent, Identity, IncomingRequest, InputRequest, JsonObject,
-    Offer, Outcome, PeerError, Progress, RawResult, Reply, Sent, ServerConfig, ServerEvent,
+    CallOptions, ClientConfig, ClientEvent, ClientSettings, Identity, IncomingRequest,
+    InputRequest, JsonObject, Offer, Outcome, PeerError, Progress, RawResult, Reply, Sent,
+    ServerConfig, ServerEvent, ServerSettings,
 };
 use mcp_exact_transport::{ClientHandle, RequestContext, ServerHandle};
 use serde_json::{Value, json};
@@ -28,18 +29,18 @@ pub fn object(value: Value) -> JsonObject {
     value.to_string().parse().expect("an object")
 }
 
-pub fn server_config() -> Arc<ServerConfig> {
+pub fn server_settings() -> Arc<ServerSettings> {
     let mut config = ServerConfig::new(Identity::new("echo", "1"));
     config.capabilities = object(json!({ "tools": { "listChanged": true }, "logging": {} }));
-    config.into()
+    config.build().expect("a configuration")
 }
 
-pub fn client_config(revision: &str) -> Arc<ClientConfig> {
+pub fn client_settings(revision: &str) -> Arc<ClientSettings> {
     let mut config = ClientConfig::new(Identity::new("tester", "1"));
     config.offer = Offer::of([revision]).expect("compiled in");
     config.capabilities = object(json!({ "roots": {} }));
     config.handshake_timeout = Duration::from_secs(10);
-    config.into()
+    config.build().expect("a configuration")
 }
 
 /// Handles the events of the test server.
@@ -150,12 +151,13 @@ fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Op
             });
             None
         }
-        "ask" if request.answers.is_empty() => {
-            let asks = vec![("roots".to_owned(), InputRequest::new("roots/list", None))];
-            Some(Reply::InputRequired { asks, state: None })
+        "ask" if request.responses.is_empty() => {
+            let requests = vec![("roots".to_owned(), InputRequest::new("roots/list", None))];
+            let state = None;
+            Some(Reply::InputRequired { requests, state })
         }
         "ask" => {
-            let roots = request.answers.result("roots");
+            let roots = request.responses.result("roots");
             Some(text(&roots.map_or("none".to_owned(), |roots| {
                 roots.object().to_string()
             })))
@@ -216,7 +218,8 @@ pub async fn use_all(client: &ClientHandle, revision: &str) {
         ..CallOptions::default()
     };
     let counted = client.request("tools/call", call_params("count", ""), options, Some(note));
-    assert!(matches!(counted.expect("sent").await, Outcome::Result(_)));
+    let counted = counted.expect("sent").await;
+    assert!(matches!(counted, Outcome::Result(_)), "{counted:?}");
     assert_eq!(*steps.lock().expect("unlocked"), [1.0, 2.0, 3.0]);
     assert_eq!(
         call(client, "ask", "").await,

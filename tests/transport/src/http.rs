@@ -29,8 +29,7 @@ impl TestServer {
     }
 
     pub async fn start_with(options: HttpServerOptions, listen: ListenOptions) -> Self {
-        let service = HttpService::new(echo::server_config(), Arc::new(echo::handle), options);
-        let service = service.expect("configured");
+        let service = HttpService::new(echo::server_settings(), Arc::new(echo::handle), options);
         let listener = HttpListener::bind("127.0.0.1:0")
             .await
             .expect("bound")

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use mcp_exact_session::{
     Identity, IncomingRequest, Json, JsonObject, PeerError, RawResult, Reply, ServerConfig,
-    ServerEvent,
+    ServerEvent, ServerSettings,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
 /// Configuration of the server: its name, and that it has tools.
-pub fn config() -> Result<Arc<ServerConfig>, Box<dyn std::error::Error>> {
+pub fn settings() -> Result<Arc<ServerSettings>, Box<dyn std::error::Error>> {
     let mut config = ServerConfig::new(Identity::new("echo", "1.0.0"));
     config.capabilities = r#"{"tools":{}}"#.parse()?;
-    Ok(config.into())
+    Ok(config.build()?)
 }
 
 /// Replies to requests; there is nothing to do for other events.

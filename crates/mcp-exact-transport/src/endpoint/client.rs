@@ -6,15 +6,14 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
-    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, Closed, ConfigError, JsonObject,
+    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, Closed, JsonObject,
     NegotiationError, PeerError, Progress, RawResult, ReceiveError, SendError, Sent,
     ServerRequestKey, SessionInfo, StreamId, Time, Transmit, Usage,
 };
 
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, Sorted};
-use mcp_exact_session::{Lifecycle, Revision, lifecycle};
-
 /// Handles the events of a client: questions, logs, changes and other notifications of the server.
 ///
 /// The driver calls it in the order of the events and waits until it returns: it must not block. What takes longer starts a
@@ -39,9 +38,6 @@ where
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The configuration cannot start a session.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
     /// Client and server have no revision in common, or one of them does not follow the protocol.
     #[error(transparent)]
     Negotiation(#[from] NegotiationError),
@@ -106,7 +102,6 @@ impl Endpoint for ClientEndpoint {
     type Event = ClientEvent;
     type Context = ();
     type Role = ClientConnection;
-    const ANSWERS_AFTER_END: bool = false;
 
     fn receive(
         &mut self,
@@ -116,6 +111,20 @@ impl Endpoint for ClientEndpoint {
         now: Time,
     ) -> Result<(), ReceiveError> {
         ClientEndpoint::receive(self, on, frame, now)
+    }
+
+    fn receive_oversized(
+        &mut self,
+        on: StreamId,
+        message: &Oversized<'_>,
+        _: &(),
+        now: Time,
+    ) -> Result<(), ReceiveError> {
+        ClientEndpoint::receive_oversized(self, on, message, now)
+    }
+
+    fn is_closed(&self) -> bool {
+        ClientEndpoint::is_closed(self)
     }
 
     fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
@@ -146,14 +155,10 @@ impl Endpoint for ClientEndpoint {
         ClientEndpoint::shutdown(self, now);
     }
 
-    fn in_flight(&self) -> usize {
-        0
-    }
-
     fn sort(event: ClientEvent) -> Sorted<ClientEvent> {
         match event {
             ClientEvent::Completed(key, outcome) => Sorted::Done(key, outcome),
-            ClientEvent::Progress(key, progress) => Sorted::Progress(key, progress),
+            ClientEvent::Progress { key, progress, .. } => Sorted::Progress(key, progress),
             event => Sorted::Other(event),
         }
     }
@@ -287,11 +292,11 @@ impl ClientHandle {
         progress: Option<ProgressCallback>,
     ) -> Result<PendingRequest, SendError> {
         let sent = self.shared.call(|state, now| {
-            let repeats = state.role.begins_again && is_read(method);
+            let repeats = state.role.begins_again && state.endpoint.is_repeatable(method);
             let repeatable = repeats.then(|| Repeatable {
                 method: method.to_owned(),
                 params: params.clone(),
-                options,
+                options: options.clone(),
             });
             let key = state.endpoint.request(method, params, options, now)?;
             let slot = state.expect(key, progress);
@@ -378,19 +383,6 @@ impl std::fmt::Debug for ClientHandle {
     }
 }
 
-/// Returns true if a request of this method changes nothing, so that it can be sent again.
-fn is_read(method: &str) -> bool {
-    matches!(
-        method,
-        "tools/list"
-            | "prompts/list"
-            | "prompts/get"
-            | "resources/list"
-            | "resources/templates/list"
-            | "resources/read"
-    )
-}
-
 /// Sends the requests of a lost session again.
 pub(crate) fn repeat_lost(shared: &Arc<Shared<ClientEndpoint>>) {
     shared.call(|state, now| {
@@ -403,9 +395,4 @@ pub(crate) fn repeat_lost(shared: &Arc<Shared<ClientEndpoint>>) {
             endpoint.request(&method, params, options, now).ok()
         });
     });
-}
-
-/// Returns true if clients of a revision begin a session, over Streamable HTTP.
-pub(crate) fn lifecycle_has_sessions(revision: Revision) -> bool {
-    lifecycle(revision.as_str()) == Some(Lifecycle::Initialize)
 }

@@ -13,14 +13,3 @@ pub(crate) fn is_request(message: &[u8]) -> bool {
     let kind = head(message).map(|head| head.kind);
     matches!(kind, Some(LookKind::Request | LookKind::Batch))
 }
-
-/// Returns true if the message is the answer to a request, or a batch that may hold one.
-pub(crate) fn is_response(message: &[u8]) -> bool {
-    let kind = head(message).map(|head| head.kind);
-    matches!(kind, Some(LookKind::Response | LookKind::Batch))
-}
-
-/// Returns true if the message says that the session is open.
-pub(crate) fn is_initialized(message: &[u8]) -> bool {
-    head(message).is_some_and(|head| head.method.as_deref() == Some("notifications/initialized"))
-}

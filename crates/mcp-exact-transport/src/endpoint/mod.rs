@@ -18,22 +18,21 @@ mod server;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
     Closed, Outcome, Progress, ReceiveError, RequestKey, StreamId, Time, Transmit,
 };
 
-pub(crate) use client::{
-    ClientConnection, ClientDispatch, EndOfConnection, Internal, lifecycle_has_sessions,
-    repeat_lost,
-};
+pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection, Internal, repeat_lost};
 pub use client::{ClientHandle, ClientHandler, ConnectError};
-pub(crate) use message::{is_initialized, is_request, is_response};
+pub(crate) use message::is_request;
 pub(crate) use outlets::{Outlets, Output, Peeked};
 pub use request::{PendingRequest, ProgressCallback};
 pub use server::{RequestContext, ServerHandle, ServerHandler};
-pub(crate) use server::{ServerDispatch, ServerEndpoint, resume_server, snapshot_of};
+pub(crate) use server::{ServerDispatch, ServerEndpoint, resume_server};
 
 use crate::clock;
+use crate::transport::Received;
 pub(crate) use request::Repeatable;
 use request::Slot;
 
@@ -45,8 +44,6 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     type Context: Clone + Send;
     /// State of the role that its events change.
     type Role: Send;
-    /// Whether the peer may still read answers when it sends nothing more.
-    const ANSWERS_AFTER_END: bool;
 
     fn receive(
         &mut self,
@@ -55,6 +52,14 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
         context: &Self::Context,
         now: Time,
     ) -> Result<(), ReceiveError>;
+    fn receive_oversized(
+        &mut self,
+        on: StreamId,
+        message: &Oversized<'_>,
+        context: &Self::Context,
+        now: Time,
+    ) -> Result<(), ReceiveError>;
+    fn is_closed(&self) -> bool;
     fn closed(&mut self, stream: StreamId, how: Closed, now: Time);
     fn wants_input(&self) -> bool;
     fn poll_event(&mut self) -> Option<Self::Event>;
@@ -62,8 +67,6 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn poll_timeout(&self) -> Option<Time>;
     fn handle_timeout(&mut self, now: Time);
     fn shutdown(&mut self, now: Time);
-    /// Number of requests of the peer that wait for an answer.
-    fn in_flight(&self) -> usize;
     /// Takes the event apart if it belongs to a request of this endpoint.
     fn sort(event: Self::Event) -> Sorted<Self::Event>;
     /// Returns true if the session of the endpoint was lost, and another one may follow.
@@ -117,13 +120,18 @@ impl<E: Endpoint> State<E> {
         self.epoch
     }
 
+    /// Forgets the streams of the session that is over.
+    pub(crate) fn forget_streams(&mut self) {
+        if let Some(outlets) = &mut self.outlets {
+            outlets.restart();
+        }
+    }
+
     /// Puts another endpoint in place of one that has ended.
     pub(crate) fn replace(&mut self, endpoint: E) {
         self.endpoint = endpoint;
         self.epoch += 1;
-        if let Some(outlets) = &mut self.outlets {
-            outlets.restart();
-        }
+        self.forget_streams();
     }
 
     fn pump(&mut self) {
@@ -249,15 +257,19 @@ impl<E: Endpoint> Shared<E> {
         self.signal.changed(deadline);
     }
 
-    /// Gives a frame to the endpoint and its events to the handler; the driver, which calls this, is not told of output.
+    /// Gives a message to the endpoint and its events to the handler; the driver, which calls this, is not told of output.
     pub(crate) fn receive(
         self: &Arc<Self>,
         on: StreamId,
-        frame: &[u8],
+        received: Received<'_>,
         context: &E::Context,
     ) -> Result<(), ReceiveError> {
         let mut state = self.lock();
-        let result = state.endpoint.receive(on, frame, context, clock::now());
+        let (endpoint, now) = (&mut state.endpoint, clock::now());
+        let result = match received {
+            Received::Frame(frame) => endpoint.receive(on, frame, context, now),
+            Received::Oversized(message) => endpoint.receive_oversized(on, &message, context, now),
+        };
         state.pump();
         drop(state);
         self.dispatch();

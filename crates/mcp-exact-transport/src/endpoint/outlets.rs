@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use mcp_exact_session::{HttpHints, RequestKey, StreamId, Transmit};
+use mcp_exact_session::{HttpHints, StreamId, Transmit};
 
 use super::Endpoint;
 
@@ -44,8 +44,6 @@ struct Outlet {
     bytes: usize,
     sequence: u64,
     waker: Option<Waker>,
-    /// Requests that came on it, if it is the stream of a POST.
-    requests: Option<Vec<RequestKey>>,
     /// Nothing is added any more.
     has_ended: bool,
 }
@@ -112,35 +110,6 @@ impl Outlets {
         self.streams.entry(stream).or_default();
     }
 
-    /// Creates the queue of the stream of a POST.
-    pub(crate) fn open_post(&mut self, stream: StreamId) {
-        self.streams.entry(stream).or_default().requests = Some(Vec::new());
-    }
-
-    /// Notes that a request came on a stream.
-    pub(crate) fn note_request(&mut self, stream: StreamId, key: RequestKey) {
-        let outlet = self.streams.get_mut(&stream);
-        if let Some(requests) = outlet.and_then(|outlet| outlet.requests.as_mut()) {
-            requests.push(key);
-        }
-    }
-
-    /// Notes that a request was cancelled. Returns its stream if nothing more comes on it.
-    pub(crate) fn note_cancelled(&mut self, key: RequestKey) -> Option<StreamId> {
-        let mut all = self.streams.iter_mut();
-        let found = all.find_map(|(stream, outlet)| {
-            let requests = outlet.requests.as_mut()?;
-            let at = requests.iter().position(|known| *known == key)?;
-            requests.swap_remove(at);
-            Some((*stream, requests.is_empty() && !outlet.has_ended))
-        });
-        let (stream, is_over) = found?;
-        if is_over {
-            self.end(stream);
-        }
-        is_over.then_some(stream)
-    }
-
     /// Forgets a stream and what waits on it.
     pub(crate) fn remove(&mut self, stream: StreamId) {
         self.streams.remove(&stream);
@@ -173,7 +142,13 @@ impl Outlets {
         while let Some(transmit) = endpoint.poll_transmit(&mut bytes) {
             let frame = std::mem::take(&mut bytes);
             match transmit {
-                Transmit::Frame { on, last, http, .. } => self.frame(on, frame, last, http),
+                Transmit::Frame {
+                    stream,
+                    sequence,
+                    last,
+                    http,
+                    ..
+                } => self.frame(stream, sequence + 1, frame, last, http),
                 Transmit::Status { stream, status } => {
                     self.push(stream, Output::Status(status), 0);
                     self.end(stream);
@@ -190,7 +165,7 @@ impl Outlets {
         }
     }
 
-    fn frame(&mut self, on: StreamId, bytes: Vec<u8>, last: bool, http: HttpHints) {
+    fn frame(&mut self, on: StreamId, sequence: u64, bytes: Vec<u8>, last: bool, http: HttpHints) {
         if self.opens_streams && !self.streams.contains_key(&on) {
             self.open(on);
             self.fresh.push_back(on);
@@ -201,8 +176,8 @@ impl Outlets {
         let Some(outlet) = self.streams.get_mut(&on) else {
             return;
         };
-        outlet.sequence += 1;
-        let (sequence, size) = (outlet.sequence, bytes.len());
+        outlet.sequence = sequence;
+        let size = bytes.len();
         let http = Box::new(http);
         let frame = Output::Frame {
             bytes: bytes.into(),

@@ -5,10 +5,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
     Binding, CallOptions, Change, Closed, ConfigError, FrameContext, Json, JsonObject, Level,
-    Progress, ReceiveError, Reply, RequestKey, RequestTimeout, Scope, SendError, Sent,
-    ServerConfig, ServerEvent, SessionInfo, StreamId, Time, Transmit, Usage,
+    Progress, ReceiveError, Reply, RequestKey, RequestTimeout, Scope, SendError, Sent, ServerEvent,
+    ServerSettings, SessionInfo, Snapshot, StreamId, Time, Transmit, Usage,
 };
 
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
@@ -55,7 +56,6 @@ impl Endpoint for ServerEndpoint {
     type Event = ServerEvent<RequestContext>;
     type Context = FrameContext<RequestContext>;
     type Role = ();
-    const ANSWERS_AFTER_END: bool = true;
 
     fn receive(
         &mut self,
@@ -65,6 +65,20 @@ impl Endpoint for ServerEndpoint {
         now: Time,
     ) -> Result<(), ReceiveError> {
         ServerEndpoint::receive(self, on, frame, context.clone(), now)
+    }
+
+    fn receive_oversized(
+        &mut self,
+        on: StreamId,
+        message: &Oversized<'_>,
+        context: &FrameContext<RequestContext>,
+        now: Time,
+    ) -> Result<(), ReceiveError> {
+        ServerEndpoint::receive_oversized(self, on, message, context.clone(), now)
+    }
+
+    fn is_closed(&self) -> bool {
+        ServerEndpoint::is_closed(self)
     }
 
     fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
@@ -95,14 +109,10 @@ impl Endpoint for ServerEndpoint {
         ServerEndpoint::shutdown(self, now);
     }
 
-    fn in_flight(&self) -> usize {
-        self.usage().in_flight
-    }
-
     fn sort(event: Self::Event) -> Sorted<Self::Event> {
         match event {
             ServerEvent::Completed(key, outcome) => Sorted::Done(key, outcome),
-            ServerEvent::Progress(key, progress) => Sorted::Progress(key, progress),
+            ServerEvent::Progress { key, progress, .. } => Sorted::Progress(key, progress),
             event => Sorted::Other(event),
         }
     }
@@ -269,26 +279,19 @@ impl std::fmt::Debug for ServerHandle {
     }
 }
 
-/// Returns the snapshot of a session in its text form; `None` before anything is negotiated.
-pub(crate) fn snapshot_of(endpoint: &ServerEndpoint) -> Option<String> {
-    endpoint.session_info().map(ToString::to_string)
-}
-
-/// Resumes a session from its snapshot. The ids of its requests continue far behind those of any other process: they begin with
-/// the time in milliseconds.
+/// Resumes a session from the text form of its snapshot. Returns the streams too whose requests are lost: each has an error to
+/// send.
 pub(crate) fn resume_server(
-    config: &Arc<ServerConfig>,
+    settings: &Arc<ServerSettings>,
     snapshot: &str,
-) -> Result<ServerEndpoint, ConfigError> {
-    let now = clock::now();
-    let ids = u64::try_from(now.elapsed().as_millis()).unwrap_or(0);
-    let known: SessionInfo = snapshot.parse()?;
-    let binding = Binding::StreamableHttp;
-    ServerEndpoint::resume(
-        Arc::clone(config),
-        binding,
-        known,
-        ids.saturating_mul(1000),
-        now,
-    )
+) -> Result<(ServerEndpoint, Vec<StreamId>), ConfigError> {
+    let snapshot: Snapshot = snapshot.parse()?;
+    let requests = snapshot.requests.iter();
+    let streams: Vec<StreamId> = requests.map(|r| StreamId::from_number(r.stream)).collect();
+    let (settings, now) = (Arc::clone(settings), clock::now());
+    let mut endpoint = ServerEndpoint::resume(settings, Binding::StreamableHttp, snapshot, now)?;
+    for stream in &streams {
+        endpoint.attached(*stream, now);
+    }
+    Ok((endpoint, streams))
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mcp_exact_session::{Binding, CachedNegotiation, ClientConfig, ClientEndpoint, ClientEvent};
+use mcp_exact_session::{Binding, CachedNegotiation, ClientEndpoint, ClientEvent, ClientSettings};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -122,15 +122,15 @@ impl ServerCommand {
     /// killed.
     ///
     /// # Errors
-    /// [`ConnectError`] if the process cannot be started or the configuration cannot start a session.
+    /// [`ConnectError`] if the process cannot be started.
     pub fn connect(
         self,
-        config: Arc<ClientConfig>,
+        settings: Arc<ClientSettings>,
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
-        let message_bytes = config.limits.message_bytes;
-        let endpoint = ClientEndpoint::new(config, Binding::Duplex, prior, clock::now())?;
+        let message_bytes = settings.limits.message_bytes;
+        let endpoint = ClientEndpoint::new(settings, Binding::Duplex, prior, clock::now());
         let notify = Arc::new(Notify::new());
         let wants_restart = Arc::new(AtomicBool::new(false));
         let wanted = Arc::clone(&wants_restart);

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcp_exact_session::{Binding, Closed, FrameContext, ServerConfig, StreamId, Time, Transmit};
+use mcp_exact_session::{Binding, Closed, FrameContext, ServerSettings, StreamId, Time, Transmit};
 
 use super::claim::claim;
 use crate::clock;
@@ -16,7 +16,6 @@ use crate::endpoint::{
     RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared, Signal,
 };
 use crate::line::Lines;
-use crate::transport::Received;
 
 /// How long replies of a burst wait for each other at most.
 const BURST: Duration = Duration::from_micros(500);
@@ -28,14 +27,13 @@ const READ: usize = 64 << 10;
 /// From then on, what the program prints to standard output goes to standard error, and reading standard input finds its end.
 ///
 /// # Errors
-/// The configuration cannot start a session, the streams were taken before, or reading or writing failed.
+/// The streams were taken before, or reading or writing failed.
 pub fn serve_blocking(
-    config: Arc<ServerConfig>,
+    settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
 ) -> io::Result<()> {
-    let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
-    let mut lines = Lines::new(config.limits.message_bytes);
-    let endpoint = ServerEndpoint::new(config, Binding::Duplex, clock::now()).map_err(invalid)?;
+    let mut lines = Lines::new(settings.limits.message_bytes);
+    let endpoint = ServerEndpoint::new(settings, Binding::Duplex, clock::now());
     let claimed = claim()?;
     let writer = Writer::new(claimed.output);
     let signal = Arc::clone(&writer) as Arc<dyn Signal>;
@@ -43,12 +41,16 @@ pub fn serve_blocking(
     let shared = Shared::<ServerEndpoint>::new(endpoint, (), None, dispatch, signal, None);
     let _ = writer.shared.set(Arc::downgrade(&shared));
     let result = read_all(&shared, &writer, claimed.input, &mut lines);
+    let how = match &result {
+        Ok(()) => Closed::Clean,
+        Err(_) => Closed::Lost,
+    };
+    shared.call(|state, now| state.endpoint.closed(StreamId::DUPLEX, how, now));
     let until = Instant::now() + Duration::from_secs(2);
-    while result.is_ok() && shared.lock().endpoint.usage().in_flight > 0 && Instant::now() < until {
+    while !shared.lock().endpoint.is_closed() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
     shared.call(|state, now| state.endpoint.shutdown(now));
-    shared.call(|state, now| state.endpoint.closed(StreamId::DUPLEX, Closed::Clean, now));
     writer.stop_timer();
     result.and(writer.take_error())
 }
@@ -74,9 +76,8 @@ fn read_all(
         let burst = writer.begin();
         let mut since = Instant::now();
         while let Some(received) = if is_over { lines.rest() } else { lines.next() } {
-            let (Received::Frame(frame) | Received::Oversized(frame)) = received;
             // The output is written before the endpoint is full, so that it takes every frame.
-            let _ = shared.receive(StreamId::DUPLEX, frame, &context);
+            let _ = shared.receive(StreamId::DUPLEX, received, &context);
             let is_full = !shared.lock().endpoint.wants_input();
             if is_full || since.elapsed() > BURST {
                 writer.write(shared);

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use mcp_exact_session::ServerConfig;
+use mcp_exact_session::ServerSettings;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 
@@ -43,11 +43,11 @@ pub fn stdio(message_bytes: usize) -> io::Result<StdioTransport> {
 /// # Errors
 /// [`ServeError`].
 pub async fn serve_stdio(
-    config: Arc<ServerConfig>,
+    settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
 ) -> Result<(), ServeError> {
     let options = ConnectionOptions::default();
-    serve_stdio_with(config, handler, options, shutdown_signal()).await
+    serve_stdio_with(settings, handler, options, shutdown_signal()).await
 }
 
 /// Serves the client on the standard streams until the end of input or until `shutdown` completes.
@@ -55,13 +55,13 @@ pub async fn serve_stdio(
 /// # Errors
 /// [`ServeError`].
 pub async fn serve_stdio_with(
-    config: Arc<ServerConfig>,
+    settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
     options: ConnectionOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    let transport = stdio(config.limits.message_bytes)?;
-    serve(config, handler, transport, options, shutdown).await
+    let transport = stdio(settings.limits.message_bytes)?;
+    serve(settings, handler, transport, options, shutdown).await
 }
 
 /// Completes when the process is asked to end: by Ctrl-C, and on Unix by SIGTERM.

@@ -8,7 +8,7 @@ use mcp_exact_tests_transport::echo;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mode = std::env::args().nth(1).unwrap_or_default();
-    let config = echo::server_config();
+    let config = echo::server_settings();
     match mode.as_str() {
         "threads" => {
             mcp_exact_transport::serve_blocking(config, Arc::new(echo::handle_in_threads))?

@@ -38,9 +38,9 @@ impl Cutter {
             event_log: Some(Arc::clone(&log) as _),
             ..HttpServerOptions::default()
         };
-        let service = HttpService::new(echo::server_config(), Arc::new(echo::handle), options);
+        let service = HttpService::new(echo::server_settings(), Arc::new(echo::handle), options);
         Self {
-            service: service.expect("configured"),
+            service,
             log,
             random: Random(seed),
             cuts: 0,

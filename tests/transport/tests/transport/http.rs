@@ -15,10 +15,8 @@ fn connect(url: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
     let endpoint = HttpEndpoint::new(url)
         .expect("a URL")
         .retry(Duration::from_millis(20));
-    let config = echo::client_config(revision);
-    endpoint
-        .connect(config, None, Arc::new(echo::answer))
-        .expect("configured")
+    let config = echo::client_settings(revision);
+    endpoint.connect(config, None, Arc::new(echo::answer))
 }
 
 #[tokio::test]
@@ -40,10 +38,10 @@ async fn sse_of_2024_is_served_beside() {
     let server = TestServer::start(HttpServerOptions::default()).await;
     let endpoint = HttpEndpoint::new(&server.url("/sse")).expect("a URL");
     for transport in [HttpTransport::Sse, HttpTransport::Automatic] {
-        let config = echo::client_config("2024-11-05");
+        let config = echo::client_settings("2024-11-05");
         let endpoint = endpoint.clone().transport(transport);
         let connected = endpoint.connect(config, None, Arc::new(echo::answer));
-        let (client, driver) = connected.expect("configured");
+        let (client, driver) = connected;
         echo::use_all(&client, "2024-11-05").await;
         assert_eq!(server.service.sessions(), 1);
         client.close();
@@ -64,8 +62,8 @@ async fn client_of_all_revisions_agrees_on_newest() {
     let mut config = ClientConfig::new(Identity::new("c", "1"));
     let connect = |config: ClientConfig| {
         let endpoint = HttpEndpoint::new(&server.url("/")).expect("a URL");
-        let connected = endpoint.connect(Arc::new(config), None, Arc::new(echo::answer));
-        connected.expect("configured")
+        let settings = config.build().expect("a configuration");
+        endpoint.connect(settings, None, Arc::new(echo::answer))
     };
     let (client, _) = connect(config.clone());
     let (agreed, _) = client.ready().await.expect("connected");
@@ -130,9 +128,9 @@ async fn changes_reach_sessions_and_subscriptions() {
             note.lock().expect("unlocked").push(format!("{event:?}"));
         };
         let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
-        let config = echo::client_config(revision);
+        let config = echo::client_settings(revision);
         let connected = endpoint.connect(config, None, Arc::new(handler));
-        let (client, driver) = connected.expect("configured");
+        let (client, driver) = connected;
         client.ready().await.expect("connected");
         let listen = (revision == "2026-07-28").then(|| {
             let params = r#"{"notifications":{"toolsListChanged":true}}"#.parse().ok();
@@ -146,7 +144,7 @@ async fn changes_reach_sessions_and_subscriptions() {
                 .lock()
                 .expect("unlocked")
                 .iter()
-                .any(|event| event.starts_with("Changed("));
+                .any(|event| event.starts_with("Changed"));
             if has_changed {
                 break;
             }
@@ -255,9 +253,9 @@ async fn lists_survive_lost_sessions() {
     let endpoint = endpoint
         .retry(Duration::from_millis(10))
         .opens_stream(false);
-    let config = echo::client_config("2025-11-25");
+    let config = echo::client_settings("2025-11-25");
     let connected = endpoint.connect(config, None, Arc::new(echo::answer));
-    let (client, driver) = connected.expect("configured");
+    let (client, driver) = connected;
     client.ready().await.expect("connected");
     server.service.end_sessions();
     let params = echo::call_params("echo", "a");

@@ -28,7 +28,7 @@ fn pair(revision: &str) -> Pair {
         ..ConnectionOptions::default()
     };
     let server = tokio::spawn(serve(
-        echo::server_config(),
+        echo::server_settings(),
         Arc::new(echo::handle),
         far,
         options,
@@ -38,9 +38,9 @@ fn pair(revision: &str) -> Pair {
             }
         },
     ));
-    let config = echo::client_config(revision);
+    let config = echo::client_settings(revision);
     let connected = connect(config, None, Arc::new(echo::answer), near, options);
-    let (client, driver) = connected.expect("configured");
+    let (client, driver) = connected;
     Pair {
         client,
         stop,

@@ -14,7 +14,7 @@ const SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
 
 fn start(mode: &str, revision: &str) -> (ClientHandle, JoinHandle<()>) {
     let command = ServerCommand::new(SERVER).arg(mode);
-    let config = echo::client_config(revision);
+    let config = echo::client_settings(revision);
     command
         .connect(config, None, Arc::new(echo::answer))
         .expect("started")
@@ -45,7 +45,7 @@ async fn printed_text_goes_to_stderr() {
     let command = ServerCommand::new(SERVER).stderr(move |line| {
         seen.lock().expect("unlocked").push(line.to_owned());
     });
-    let config = echo::client_config("2025-11-25");
+    let config = echo::client_settings("2025-11-25");
     let (client, driver) = command
         .connect(config, None, Arc::new(echo::answer))
         .expect("started");
@@ -93,7 +93,9 @@ async fn killed_server_ends_calls() {
 /// Some servers before 2026-07-28 leave at a probe (`basic/transports/stdio`, "Backward Compatibility").
 #[tokio::test]
 async fn server_killed_by_probe_is_restarted() {
-    let config = Arc::new(ClientConfig::new(Identity::new("tester", "1")));
+    let config = ClientConfig::new(Identity::new("tester", "1"))
+        .build()
+        .expect("a configuration");
     let command = ServerCommand::new(SERVER).arg("fragile");
     let (client, driver) = command
         .connect(config, None, Arc::new(echo::answer))
@@ -117,7 +119,7 @@ async fn stubborn(file: &std::path::Path) -> (ClientHandle, JoinHandle<()>, Stri
         .arg("stubborn")
         .arg(file)
         .shutdown_waits(wait, wait);
-    let config = echo::client_config("2025-11-25");
+    let config = echo::client_settings("2025-11-25");
     let (client, driver) = command
         .connect(config, None, Arc::new(echo::answer))
         .expect("started");
@@ -163,7 +165,7 @@ fn missing_program_is_named() {
         .build()
         .expect("a runtime");
     let command = ServerCommand::new("/nonexistent/server");
-    let config = echo::client_config("2025-11-25");
+    let config = echo::client_settings("2025-11-25");
     let connected = runtime.block_on(async {
         command
             .connect(config, None, Arc::new(echo::answer))

@@ -19,15 +19,16 @@ async fn every_revision_is_served_at_once() {
         "somebody listens there"
     );
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving =
-        tokio::spawn(
-            server.serve(echo::server_config(), Arc::new(echo::handle), async move {
-                let _ = stopped.await;
-            }),
-        );
+    let serving = tokio::spawn(server.serve(
+        echo::server_settings(),
+        Arc::new(echo::handle),
+        async move {
+            let _ = stopped.await;
+        },
+    ));
     let mut clients = Vec::new();
     for revision in REVISIONS {
-        let config = echo::client_config(revision);
+        let config = echo::client_settings(revision);
         let (client, _) = connect_unix(&path, config, None, Arc::new(echo::answer))
             .await
             .expect("connected");

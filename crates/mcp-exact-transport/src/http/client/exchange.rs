@@ -10,13 +10,15 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
+use mcp_exact_session::frame::{KEPT, Oversized};
 use mcp_exact_session::{ClientEndpoint, ReceiveError, StreamId};
 
 use super::send::{HttpBody, HttpClient, HttpClientError};
 use super::target::resolve;
-use crate::endpoint::{Shared, is_response};
+use crate::endpoint::Shared;
 use crate::http::{EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, has_media_type};
 use crate::sse::{Decoded, Decoder};
+use crate::transport::Received;
 
 /// Redirects that are followed in a row.
 const REDIRECTS: u32 = 5;
@@ -32,12 +34,11 @@ pub(super) struct Connection {
     last_error: Mutex<Option<String>>,
 }
 
-/// How the body of a response ended.
-pub(super) enum End {
-    /// After the answer to the request of the stream.
-    Answered,
-    /// Before it.
-    Open,
+/// Body of a response that was read.
+pub(super) enum Whole {
+    Message(Bytes),
+    /// Beginning of one that exceeds the limit. The rest was not read.
+    Oversized(Bytes),
 }
 
 /// Where an event stream is resumed.
@@ -166,23 +167,33 @@ impl Connection {
         Ok(headers)
     }
 
-    /// Reads a body within the limit of messages; what exceeds it is an error.
-    pub(super) async fn read_whole(&self, mut body: HttpBody) -> Result<Bytes, HttpClientError> {
+    /// Reads a body within the limit of messages.
+    pub(super) async fn read_whole(&self, mut body: HttpBody) -> Result<Whole, HttpClientError> {
         let mut whole = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else {
                 continue;
             };
             if whole.len() + data.len() > self.message_bytes {
-                return Err("the response exceeds `message_bytes`".into());
+                whole.extend_from_slice(&data[..data.len().min(KEPT)]);
+                whole.truncate(KEPT);
+                return Ok(Whole::Oversized(whole.freeze()));
             }
             whole.extend_from_slice(&data);
         }
-        Ok(whole.freeze())
+        Ok(Whole::Message(whole.freeze()))
+    }
+
+    /// Reads the body of an error; nothing of one that exceeds the limit.
+    pub(super) async fn read_error(&self, body: HttpBody) -> Vec<u8> {
+        match self.read_whole(body).await {
+            Ok(Whole::Message(body)) => body.to_vec(),
+            Ok(Whole::Oversized(_)) | Err(_) => Vec::new(),
+        }
     }
 
     /// Gives the endpoint one message.
-    pub(super) async fn receive(&self, stream: StreamId, message: &[u8]) {
+    pub(super) async fn receive(&self, stream: StreamId, message: Received<'_>) {
         loop {
             match self.shared.receive(stream, message, &()) {
                 Err(ReceiveError::Full) => tokio::time::sleep(Duration::from_millis(2)).await,
@@ -197,20 +208,22 @@ impl Connection {
         stream: StreamId,
         mut body: HttpBody,
         position: &mut Position,
-    ) -> End {
+    ) {
         let mut decoder = Decoder::new(self.message_bytes);
-        let mut end = End::Open;
         loop {
             while let Some(decoded) = decoder.next_event() {
                 match decoded {
                     Decoded::Event(event) if event.event == "message" && !event.data.is_empty() => {
-                        if is_response(&event.data) {
-                            end = End::Answered;
-                        }
-                        self.receive(stream, &event.data).await;
+                        self.receive(stream, Received::Frame(&event.data)).await;
                     }
                     Decoded::Event(_) => {}
-                    Decoded::Oversized(head) => self.receive(stream, &head).await,
+                    Decoded::Oversized { head, tail } => {
+                        let message = Oversized {
+                            head: &head,
+                            tail: &tail,
+                        };
+                        self.receive(stream, Received::Oversized(message)).await;
+                    }
                 }
             }
             if let Some(id) = decoder.last_event_id() {
@@ -227,9 +240,9 @@ impl Connection {
                 }
                 Some(Err(error)) => {
                     self.note_error(format!("the event stream broke: {error}"));
-                    return end;
+                    return;
                 }
-                None => return end,
+                None => return,
             }
         }
     }

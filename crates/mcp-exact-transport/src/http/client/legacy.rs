@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use http_body_util::BodyExt;
+use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::http::post_headers;
 use mcp_exact_session::{Binding, ClientEndpoint, Closed, StreamId, TransportFailure};
 use tokio::task::JoinSet;
@@ -24,6 +25,7 @@ use super::{Driver, Seen};
 use crate::endpoint::Output;
 use crate::http::{EVENT_STREAM, has_media_type};
 use crate::sse::{Decoded, Decoder};
+use crate::transport::Received;
 
 /// How long the first event may take.
 const FIRST_EVENT: Duration = Duration::from_secs(30);
@@ -51,7 +53,7 @@ pub(super) async fn run(driver: &Driver) -> Result<(), HttpClientError> {
     let messages = timeout(FIRST_EVENT, first_event(&mut events, target))
         .await
         .map_err(late)??;
-    let stream = begin(driver)?;
+    let stream = begin(driver);
     serve(driver, &mut events, stream, &messages).await;
     Ok(())
 }
@@ -89,17 +91,17 @@ async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientE
 }
 
 /// Puts an endpoint of this transport in place and opens its stream.
-fn begin(driver: &Driver) -> Result<StreamId, HttpClientError> {
+fn begin(driver: &Driver) -> StreamId {
     Seen::take(&driver.seen.has_closed);
-    let config = Arc::clone(&driver.config);
-    let stream = driver.connection.shared.call(|state, now| {
-        let endpoint = ClientEndpoint::new(config, Binding::HttpSse, None, now)?;
+    let settings = Arc::clone(&driver.settings);
+    driver.connection.shared.call(|state, now| {
+        let endpoint = ClientEndpoint::new(settings, Binding::HttpSse, None, now);
         state.role.restart();
         state.role.begins_again = false;
         state.replace(endpoint);
-        Ok::<_, mcp_exact_session::ConfigError>(state.endpoint.open_standalone())
-    });
-    Ok(stream?)
+        state.endpoint.endpoint_known();
+        state.endpoint.open_standalone()
+    })
 }
 
 async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages: &Uri) {
@@ -123,10 +125,13 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
             }
             event = events.next() => match event {
                 Some(Decoded::Event(event)) if event.event == "message" => {
-                    connection.receive(stream, &event.data).await;
+                    connection.receive(stream, Received::Frame(&event.data)).await;
                 }
                 Some(Decoded::Event(_)) => {}
-                Some(Decoded::Oversized(head)) => connection.receive(stream, &head).await,
+                Some(Decoded::Oversized { head, tail }) => {
+                    let message = Oversized { head: &head, tail: &tail };
+                    connection.receive(stream, Received::Oversized(message)).await;
+                }
                 None => {
                     connection.note_error("the server ended the event stream".to_owned());
                     connection.shared.call(|state, now| {
@@ -161,11 +166,7 @@ async fn send(connection: Arc<Connection>, messages: Uri, stream: StreamId) {
         Ok(response) if response.status().is_success() => None,
         Ok(response) => Some(TransportFailure::Status {
             code: response.status().as_u16(),
-            body: connection
-                .read_whole(response.into_body())
-                .await
-                .unwrap_or_default()
-                .to_vec(),
+            body: connection.read_error(response.into_body()).await,
         }),
         Err(_) => Some(TransportFailure::Lost),
     };

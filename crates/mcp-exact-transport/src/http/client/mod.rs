@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use mcp_exact_session::{Binding, CachedNegotiation, ClientConfig, ClientEndpoint, ClientEvent};
+use mcp_exact_session::{Binding, CachedNegotiation, ClientEndpoint, ClientEvent, ClientSettings};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -109,17 +109,15 @@ impl HttpEndpoint {
     /// by a new one: what was in flight ends with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except lists and reads,
     /// which are sent again.
     ///
-    /// # Errors
-    /// The configuration cannot start a session. Whether the server can be reached and talked to is the result of
-    /// [`ClientHandle::ready`].
+    /// Whether the server can be reached and talked to is the result of [`ClientHandle::ready`].
     pub fn connect(
         self,
-        config: Arc<ClientConfig>,
+        settings: Arc<ClientSettings>,
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
-    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+    ) -> (ClientHandle, JoinHandle<()>) {
         let binding = Binding::StreamableHttp;
-        let endpoint = ClientEndpoint::new(Arc::clone(&config), binding, prior, clock::now())?;
+        let endpoint = ClientEndpoint::new(Arc::clone(&settings), binding, prior, clock::now());
         let notify = Arc::new(Notify::new());
         let seen = Arc::new(Seen::default());
         let internal = {
@@ -143,11 +141,11 @@ impl HttpEndpoint {
             Arc::clone(&shared),
             Arc::clone(&self.client),
             self.headers.clone(),
-            config.limits.message_bytes,
+            settings.limits.message_bytes,
         );
         let driver = Driver {
             endpoint: self,
-            config,
+            settings,
             connection: Arc::new(connection),
             notify,
             seen,
@@ -156,7 +154,7 @@ impl HttpEndpoint {
             let _end = EndOfConnection(shared);
             driver.run().await;
         });
-        Ok((handle, task))
+        (handle, task)
     }
 }
 
@@ -211,7 +209,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Drives a client: one session after the other.
 struct Driver {
     endpoint: HttpEndpoint,
-    config: Arc<ClientConfig>,
+    settings: Arc<ClientSettings>,
     connection: Arc<Connection>,
     notify: Arc<Notify>,
     seen: Arc<Seen>,
@@ -250,9 +248,7 @@ impl Driver {
                         }
                         false => pause = self.endpoint.retry,
                     }
-                    if !self.begin_again() {
-                        break self.explain();
-                    }
+                    self.begin_again();
                 }
             }
         }
@@ -275,8 +271,8 @@ impl Driver {
         });
     }
 
-    /// Puts a new endpoint in place of one whose session the server has ended.
-    fn begin_again(&self) -> bool {
+    /// Begins a new session in place of one that the server has ended.
+    fn begin_again(&self) {
         self.connection.forget_session();
         for flag in [
             &self.seen.has_negotiated,
@@ -286,20 +282,10 @@ impl Driver {
             Seen::take(flag);
         }
         self.connection.shared.call(|state, now| {
-            let verdict = state.role.verdict();
-            let binding = Binding::StreamableHttp;
-            let config = Arc::clone(&self.config);
-            match ClientEndpoint::new(config, binding, verdict.as_ref(), now) {
-                Ok(endpoint) => {
-                    state.role.restart();
-                    state.replace(endpoint);
-                    true
-                }
-                Err(error) => {
-                    state.role.fail(error.into());
-                    false
-                }
-            }
-        })
+            let cached = state.role.verdict();
+            state.role.restart();
+            state.forget_streams();
+            state.endpoint.begin_again(cached.as_ref(), now);
+        });
     }
 }

@@ -11,16 +11,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
+use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::http::{get_headers, post_headers};
 use mcp_exact_session::{Closed, HttpHints, Revision, StreamId, TransportFailure};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::exchange::{Connection, End, Kind, Position, kind_of};
+use super::exchange::{Connection, Kind, Position, Whole, kind_of};
 use super::{Driver, Ended, LONGEST_PAUSE, Seen};
 use crate::clock;
-use crate::endpoint::{Output, is_initialized, lifecycle_has_sessions, repeat_lost};
+use crate::endpoint::{Output, repeat_lost};
+use crate::transport::Received;
 
 /// How long the server may take to accept `notifications/initialized` before other messages are sent.
 const BARRIER: Duration = Duration::from_secs(5);
@@ -103,7 +105,7 @@ async fn post(
     let Some(Output::Frame { bytes, http, .. }) = output.await else {
         return;
     };
-    let is_barrier = is_initialized(&bytes);
+    let is_barrier = http.barrier;
     let connection = Arc::clone(&driver.connection);
     let (target, retry) = (driver.endpoint.target.clone(), driver.endpoint.retry);
     let (done, is_done) = oneshot::channel();
@@ -139,7 +141,7 @@ impl Post {
         self.connection.shared.call(|state, now| {
             match failure {
                 Some(Failed::Session) => {
-                    state.endpoint.closed(stream, Closed::SessionEnded, now);
+                    state.endpoint.session_ended(now);
                 }
                 Some(Failed::Why(why)) => state.endpoint.failed(stream, why, now),
                 None => state.endpoint.closed(stream, Closed::Clean, now),
@@ -179,8 +181,20 @@ impl Post {
             Kind::Nothing => None,
             Kind::Other => Some(Failed::Why(failed(connection, response).await)),
             Kind::Message => match connection.read_whole(response.into_body()).await {
-                Ok(message) => {
-                    connection.receive(self.stream, &message).await;
+                Ok(Whole::Message(message)) => {
+                    connection
+                        .receive(self.stream, Received::Frame(&message))
+                        .await;
+                    None
+                }
+                Ok(Whole::Oversized(head)) => {
+                    let message = Oversized {
+                        head: &head,
+                        tail: &[],
+                    };
+                    connection
+                        .receive(self.stream, Received::Oversized(message))
+                        .await;
                     None
                 }
                 Err(error) => {
@@ -191,12 +205,12 @@ impl Post {
             Kind::Events => {
                 let mut position = Position::default();
                 let body = response.into_body();
-                match connection
+                connection
                     .read_events(self.stream, body, &mut position)
-                    .await
-                {
-                    End::Answered => None,
-                    End::Open => self.resume(position).await,
+                    .await;
+                match connection.is_waiting_on(self.stream) {
+                    true => self.resume(position).await,
+                    false => None,
                 }
             }
         }
@@ -205,7 +219,7 @@ impl Post {
     /// Resumes the stream of a request that was not answered, as long as the server has it.
     async fn resume(&self, mut position: Position) -> Option<Failed> {
         let lost = Some(Failed::Why(TransportFailure::Lost));
-        let revision = self.connection.revision_with_sessions();
+        let revision = self.connection.revision_with_streams();
         let Some(revision) = revision.filter(|_| position.last_event_id.is_some()) else {
             return lost;
         };
@@ -252,11 +266,8 @@ async fn failed(
 ) -> TransportFailure {
     let code = response.status().as_u16();
     connection.note_error(format!("the server answered with status {code}"));
-    let body = connection.read_whole(response.into_body()).await;
-    TransportFailure::Status {
-        code,
-        body: body.unwrap_or_default().to_vec(),
-    }
+    let body = connection.read_error(response.into_body()).await;
+    TransportFailure::Status { code, body }
 }
 
 /// How a GET ended.
@@ -299,19 +310,19 @@ async fn get(
     if !matches!(kind_of(&response), Kind::Events) {
         return Got::Refused;
     }
-    match connection
+    connection
         .read_events(stream, response.into_body(), position)
-        .await
-    {
-        End::Answered => Got::Answered,
-        End::Open => Got::Ended,
+        .await;
+    match connection.is_waiting_on(stream) {
+        true => Got::Ended,
+        false => Got::Answered,
     }
 }
 
 /// Opens the standalone stream, and again whenever it ends.
 fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
     let connection = Arc::clone(&driver.connection);
-    let Some(revision) = connection.revision_with_sessions() else {
+    let Some(revision) = connection.revision_with_streams() else {
         return;
     };
     if !driver.endpoint.opens_stream {
@@ -340,13 +351,10 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
             }
             sleep(pause).await;
         };
-        let how = match is_lost {
-            true => Closed::SessionEnded,
-            false => Closed::Clean,
-        };
-        connection
-            .shared
-            .call(|state, now| state.endpoint.closed(stream, how, now));
+        connection.shared.call(|state, now| match is_lost {
+            true => state.endpoint.session_ended(now),
+            false => state.endpoint.closed(stream, Closed::Clean, now),
+        });
     });
 }
 
@@ -372,10 +380,16 @@ async fn end_session(driver: &Driver, tasks: &mut JoinSet<()>) {
 }
 
 impl Connection {
-    /// Revision of the session, if its lifecycle has sessions.
-    fn revision_with_sessions(&self) -> Option<Revision> {
+    /// Revision of the session, if it has event streams that are opened by GET.
+    fn revision_with_streams(&self) -> Option<Revision> {
         let state = self.shared.lock();
-        let agreed = state.endpoint.session_info()?;
-        lifecycle_has_sessions(agreed.revision).then_some(agreed.revision)
+        let revision = state.endpoint.session_info()?.revision;
+        let spec = mcp_exact_revisions::find(revision.as_str())?;
+        spec.has_http_get_stream().then_some(revision)
+    }
+
+    /// Returns true if a request waits for its answer on a stream.
+    fn is_waiting_on(&self, stream: StreamId) -> bool {
+        self.shared.lock().endpoint.is_waiting_on(stream)
     }
 }

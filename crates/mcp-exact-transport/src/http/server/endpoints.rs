@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use mcp_exact_session::{Closed, ServerEvent, Time};
+use mcp_exact_session::{ServerEvent, Time};
 
 use super::service::Inner;
 use crate::clock;
@@ -26,7 +26,6 @@ pub(super) fn share(
     let dispatch = Arc::new(HttpDispatch {
         program: ServerDispatch(Arc::clone(inner.handler())),
         inner: Arc::downgrade(inner),
-        is_session: session_id.is_some(),
     });
     let outlets = Outlets::with_limit(inner.options().stream_bytes);
     let signal = Arc::clone(&timer) as Arc<dyn Signal>;
@@ -39,7 +38,6 @@ pub(super) fn share(
 struct HttpDispatch {
     program: ServerDispatch,
     inner: Weak<Inner>,
-    is_session: bool,
 }
 
 impl Dispatch<ServerEndpoint> for HttpDispatch {
@@ -49,26 +47,10 @@ impl Dispatch<ServerEndpoint> for HttpDispatch {
         epoch: u64,
         event: ServerEvent<RequestContext>,
     ) {
-        match &event {
-            ServerEvent::Request(request) if self.is_session => {
-                if let Some(outlets) = &mut shared.lock().outlets {
-                    outlets.note_request(request.stream, request.key);
-                }
-            }
-            ServerEvent::Cancelled { key, .. } if self.is_session => {
-                let state = &mut *shared.lock();
-                let outlets = state.outlets.as_mut();
-                // Nobody waits for the response of the POST any more.
-                if let Some(stream) = outlets.and_then(|outlets| outlets.note_cancelled(*key)) {
-                    state.endpoint.closed(stream, Closed::Lost, clock::now());
-                }
-            }
-            ServerEvent::Subscribed { .. } => {
-                if let Some(inner) = self.inner.upgrade() {
-                    inner.add_listener(shared);
-                }
-            }
-            _ => {}
+        if let ServerEvent::Subscribed { .. } = &event
+            && let Some(inner) = self.inner.upgrade()
+        {
+            inner.add_listener(shared);
         }
         self.program.dispatch(shared, epoch, event);
     }

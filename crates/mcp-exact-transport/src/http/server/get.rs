@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use http::{Response, StatusCode};
-use mcp_exact_session::StreamKind;
-use mcp_exact_session::http::{Posted, classify_get};
+use http::{Method, Response, StatusCode};
+use mcp_exact_session::http::{Posted, classify_delete, classify_get};
+use mcp_exact_session::{Refusal as Refused, StreamKind};
 
 use super::body::{Attachment, EventStream, missed};
-use super::post::{has_priming, prime};
-use super::response::{Refusal, ResponseBody, empty, error, events, refuse};
+use super::post::{has_priming, prime, refused};
+use super::response::{Refusal, ResponseBody, empty, events, refuse};
 use super::service::{Checked, Inner, method_not_allowed};
 use super::session::Session;
 use super::{checks, resume};
@@ -22,17 +22,16 @@ use crate::http::{LAST_EVENT_ID, headers_of};
 /// Finds the session that a request without a body belongs to.
 async fn session_of(inner: &Arc<Inner>, request: &Checked) -> Result<Arc<Session>, Refusal> {
     let http = headers_of(&request.parts.headers);
-    match classify_get(&http, &inner.config().offer, true) {
+    let offer = &inner.settings().offer;
+    let posted = match request.parts.method == Method::DELETE {
+        true => classify_delete(&http, offer, true),
+        false => classify_get(&http, offer, true),
+    };
+    match posted {
         Posted::Session(id) => resume::find(inner, &id, request.principal.as_ref()).await,
-        Posted::Refused { status: 405, .. } => Err(method_not_allowed("POST")),
-        Posted::Refused { status, error: why } => {
-            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-            Err(Box::new(error(status, &why)))
-        }
-        _ => Err(refuse(
-            StatusCode::BAD_REQUEST,
-            "`Mcp-Session-Id` is missing",
-        )),
+        Posted::Refused(Refused::MethodNotAllowed) => Err(method_not_allowed("POST")),
+        Posted::Refused(refusal) => Err(refused(&refusal)),
+        _ => Err(refused(&Refused::SessionIdMissing)),
     }
 }
 

@@ -32,8 +32,8 @@ pub(super) fn open(
     }
     let failed = |words: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, words);
     let id = new_id().map_err(|_| failed("the system has no random numbers"))?;
-    let endpoint = ServerEndpoint::new(Arc::clone(inner.config()), Binding::HttpSse, clock::now());
-    let endpoint = endpoint.map_err(|error| failed(&error.to_string()))?;
+    let settings = Arc::clone(inner.settings());
+    let endpoint = ServerEndpoint::new(settings, Binding::HttpSse, clock::now());
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let opened = shared.call(|state, _| {
         let stream = state.endpoint.open(StreamKind::Standalone)?;
@@ -43,7 +43,7 @@ pub(super) fn open(
         Ok(stream)
     });
     let stream = opened.map_err(|error: SendError| failed(&error.to_string()))?;
-    let session = Session::new(Arc::clone(&id), shared, request.principal.clone(), 0);
+    let session = Session::new(Arc::clone(&id), shared, request.principal.clone());
     inner.add_session(&session)?;
     let number = session.add(stream, true);
     let attachment = Attachment::of_session(Arc::clone(&session), stream, number);

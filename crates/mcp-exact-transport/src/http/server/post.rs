@@ -10,9 +10,10 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
-use mcp_exact_session::http::{Posted, classify, status_of_refusal};
+use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_session::http::{Posted, classify};
 use mcp_exact_session::{
-    Binding, FrameContext, Principal, ReceiveError, SendError, StreamId, StreamKind,
+    Binding, FrameContext, Principal, Refusal as Refused, SendError, StreamId, StreamKind,
 };
 use tokio::time::timeout;
 
@@ -27,6 +28,7 @@ use crate::endpoint::{Output, Peeked, RequestContext, ServerEndpoint, Shared, is
 use crate::event_log::EventId;
 use crate::http::{SESSION_ID, headers_of};
 use crate::sse;
+use crate::transport::Received;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -45,7 +47,7 @@ where
     let context = context_of(&request);
     let http = context.http.as_ref();
     let posted = match http {
-        Some(http) => classify(http, &body, &inner.config().offer),
+        Some(http) => classify(http, &body, &inner.settings().offer),
         None => Posted::Unnamed,
     };
     if inner.is_draining() && is_request(&body) {
@@ -58,15 +60,18 @@ where
             let session = resume::find(inner, &id, request.principal.as_ref()).await?;
             in_session(inner, &session, &body, &context).await
         }
-        Posted::Unnamed => Err(refuse(
-            StatusCode::BAD_REQUEST,
-            "`Mcp-Session-Id` is missing; send `initialize` first",
-        )),
-        Posted::Refused { status, error: why } => {
-            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-            Ok(error(status, &why))
-        }
+        Posted::Unnamed => Err(refused(&Refused::SessionIdMissing)),
+        Posted::Refused(refusal) => Err(refused(&refusal)),
     }
+}
+
+/// Response that a refusal of the session demands.
+pub(super) fn refused(refusal: &Refused) -> Refusal {
+    let status = StatusCode::from_u16(refusal.status(false));
+    Box::new(error(
+        status.unwrap_or(StatusCode::BAD_REQUEST),
+        &refusal.error(),
+    ))
 }
 
 /// What the endpoint is told of a request.
@@ -99,7 +104,7 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
 {
-    let limit = inner.config().limits.message_bytes;
+    let limit = inner.settings().limits.message_bytes;
     let too_large = || {
         refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -161,7 +166,7 @@ async fn stateless(
     body: &[u8],
     context: &FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let shared = super::endpoints::share(inner, new_endpoint(inner)?, None);
+    let shared = super::endpoints::share(inner, new_endpoint(inner), None);
     let stream = open_post(&shared)?;
     let attachment = Attachment::of_request(Arc::clone(&shared), stream);
     receive(&shared, stream, body, context)?;
@@ -178,19 +183,16 @@ impl Drop for Listener {
     }
 }
 
-fn new_endpoint(inner: &Inner) -> Result<ServerEndpoint, Refusal> {
-    let config = Arc::clone(inner.config());
-    ServerEndpoint::new(config, Binding::StreamableHttp, clock::now()).map_err(|error| {
-        let words = error.to_string();
-        refuse(StatusCode::INTERNAL_SERVER_ERROR, &words)
-    })
+fn new_endpoint(inner: &Inner) -> ServerEndpoint {
+    let settings = Arc::clone(inner.settings());
+    ServerEndpoint::new(settings, Binding::StreamableHttp, clock::now())
 }
 
 pub(super) fn open_post(shared: &Arc<Shared<ServerEndpoint>>) -> Result<StreamId, Refusal> {
     let opened = shared.call(|state, _| {
         let stream = state.endpoint.open(StreamKind::Post)?;
         if let Some(outlets) = &mut state.outlets {
-            outlets.open_post(stream);
+            outlets.open(stream);
         }
         Ok(stream)
     });
@@ -206,12 +208,8 @@ pub(super) fn receive(
     body: &[u8],
     context: &FrameContext<RequestContext>,
 ) -> Result<(), Refusal> {
-    let refused = |error: ReceiveError| {
-        let status = StatusCode::from_u16(status_of_refusal(&error));
-        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        refuse(status, &error.to_string())
-    };
-    shared.receive(stream, body, context).map_err(refused)
+    let received = shared.receive(stream, Received::Frame(body), context);
+    received.map_err(|error| refused(&error.refusal()))
 }
 
 /// `initialize`: begins a session if the endpoint takes it.
@@ -225,10 +223,10 @@ async fn initialize(
     }
     let no_id = |_| unavailable("the system has no random numbers; try again later");
     let id = new_id().map_err(no_id)?;
-    let endpoint = new_endpoint(inner)?;
+    let endpoint = new_endpoint(inner);
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let principal: Option<Principal> = context.principal.clone();
-    let session = Session::new(id, shared, principal, 0);
+    let session = Session::new(id, shared, principal);
     let shared = session.shared();
     let stream = open_post(shared)?;
     let number = session.add(stream, false);
@@ -259,6 +257,7 @@ async fn in_session(
     let number = session.add(stream, false);
     let attachment = Attachment::of_session(Arc::clone(session), stream, number);
     receive(shared, stream, body, context)?;
+    resume::save(inner, session).await;
     answer(inner, attachment, Some(session), Box::new(guard)).await
 }
 
@@ -309,8 +308,9 @@ pub(super) fn prime(stream: &mut EventStream, id: EventId, retry: Duration) {
 /// Returns true if the revision of a session has events without a message.
 pub(super) fn has_priming(session: &Session) -> bool {
     let state = session.shared().lock();
-    let agreed = state.endpoint.session_info();
-    agreed.is_some_and(|agreed| !matches!(agreed.revision.as_str(), "2025-03-26" | "2025-06-18"))
+    let info = state.endpoint.session_info();
+    let spec = info.and_then(|info| mcp_exact_revisions::find(info.revision.as_str()));
+    spec.is_some_and(RevisionSpec::has_sse_priming)
 }
 
 fn whole(output: Option<Output>) -> Response<ResponseBody> {

@@ -5,13 +5,12 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use mcp_exact_session::Principal;
+use mcp_exact_session::{Principal, SnapshotDue};
 
 use super::response::{Refusal, refuse};
 use super::service::Inner;
 use super::session::Session;
-use crate::clock;
-use crate::endpoint::{resume_server, snapshot_of};
+use crate::endpoint::resume_server;
 use crate::store::SessionRecord;
 
 /// Finds the session of an id; status 404 if there is none, if it has ended, or if it is somebody else's.
@@ -40,29 +39,46 @@ pub(super) async fn find(
     if record.principal.as_deref() != principal.map(|principal| &*principal.0) {
         return Err(unknown());
     }
-    let endpoint = resume_server(inner.config(), &record.snapshot).map_err(|_| unknown())?;
+    let resumed = resume_server(inner.settings(), &record.snapshot).map_err(|_| unknown())?;
+    let (endpoint, lost) = resumed;
     let id: Arc<str> = id.into();
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
-    let numbers = u64::try_from(clock::now().elapsed().as_millis()).unwrap_or(0);
-    let session = Session::new(Arc::clone(&id), shared, principal.cloned(), numbers);
+    let session = Session::new(Arc::clone(&id), Arc::clone(&shared), principal.cloned());
+    // The requests that were in flight end with an error, which waits on their streams for whoever resumes them.
+    shared.call(|state, _| {
+        for stream in lost {
+            session.add(stream, false);
+            if let Some(outlets) = &mut state.outlets {
+                outlets.open(stream);
+            }
+        }
+    });
     // Another request may have resumed it meanwhile.
     if let Some(session) = inner.sessions.find(&id, principal) {
         return Ok(session);
     }
     inner.add_session(&session)?;
+    save(inner, &session).await;
     Ok(session)
 }
 
-/// Saves a session, so that another process can resume it.
+/// Saves a session where its snapshot is not up to date, so that another process can resume it.
 pub(super) async fn save(inner: &Inner, session: &Session) {
     let Some(store) = &inner.options().session_store else {
         return;
     };
-    let Some(snapshot) = snapshot_of(&session.shared().lock().endpoint) else {
+    let snapshot = {
+        let endpoint = &mut session.shared().lock().endpoint;
+        match endpoint.snapshot_due() {
+            SnapshotDue::No => None,
+            _ => endpoint.snapshot(),
+        }
+    };
+    let Some(snapshot) = snapshot else {
         return;
     };
     let record = SessionRecord {
-        snapshot,
+        snapshot: snapshot.to_string(),
         principal: session.principal().map(|principal| principal.0.clone()),
     };
     // A session that cannot be saved still lives as long as the process.

@@ -16,7 +16,7 @@ use http::header::{ALLOW, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_exact_session::{Change, ConfigError, Principal, ServerConfig};
+use mcp_exact_session::{Change, Principal, ServerSettings};
 use tokio::sync::watch;
 
 use super::options::HttpServerOptions;
@@ -35,7 +35,7 @@ pub struct HttpService {
 }
 
 pub(super) struct Inner {
-    config: Arc<ServerConfig>,
+    settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
     options: HttpServerOptions,
     pub(super) sessions: Sessions,
@@ -58,18 +58,14 @@ enum Route {
 
 impl HttpService {
     /// Creates a service.
-    ///
-    /// # Errors
-    /// The configuration cannot start a session.
     pub fn new(
-        config: Arc<ServerConfig>,
+        settings: Arc<ServerSettings>,
         handler: Arc<dyn ServerHandler>,
         options: HttpServerOptions,
-    ) -> Result<Self, ConfigError> {
-        config.check()?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             inner: Arc::new(Inner {
-                config,
+                settings,
                 handler,
                 options,
                 sessions: Sessions::default(),
@@ -77,7 +73,7 @@ impl HttpService {
                 drain: watch::channel(false).0,
                 has_sweeper: AtomicBool::new(false),
             }),
-        })
+        }
     }
 
     /// Returns the number of sessions.
@@ -164,8 +160,8 @@ impl std::fmt::Debug for HttpService {
 }
 
 impl Inner {
-    pub(super) fn config(&self) -> &Arc<ServerConfig> {
-        &self.config
+    pub(super) fn settings(&self) -> &Arc<ServerSettings> {
+        &self.settings
     }
 
     pub(super) fn handler(&self) -> &Arc<dyn ServerHandler> {

@@ -22,7 +22,6 @@ pub(super) struct Session {
 
 struct State {
     streams: HashMap<u64, Attached>,
-    last_number: u64,
     standalone: Option<u64>,
     /// Connections and requests that use the session.
     users: usize,
@@ -36,12 +35,11 @@ struct Attached {
 }
 
 impl Session {
-    /// Creates a session. Numbers of streams begin behind `last_number`.
+    /// Creates a session.
     pub(super) fn new(
         id: Arc<str>,
         shared: Arc<Shared<ServerEndpoint>>,
         principal: Option<Principal>,
-        last_number: u64,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
@@ -49,7 +47,6 @@ impl Session {
             principal,
             state: Mutex::new(State {
                 streams: HashMap::new(),
-                last_number,
                 standalone: None,
                 users: 0,
                 last_used: Instant::now(),
@@ -82,9 +79,8 @@ impl Session {
 
     /// Gives a stream its number.
     pub(super) fn add(&self, stream: StreamId, is_standalone: bool) -> u64 {
+        let number = stream.number();
         let mut state = self.lock();
-        state.last_number += 1;
-        let number = state.last_number;
         if is_standalone {
             state.standalone = Some(number);
         }
