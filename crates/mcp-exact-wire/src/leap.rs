@@ -26,11 +26,16 @@ fn special_end(bytes: &[u8], at: usize) -> usize {
 
 /// The end of the string that `at` is inside of, its closing quote included.
 #[inline(never)]
-pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at) == Some(&b'"') {
         return Some(at + 1);
     }
-    let mut carry = 0;
+    closing_quote(bytes, at, 0)
+}
+
+/// The place after the first quote from `at` on that is not escaped; `carry` says whether the byte at `at` is.
+#[inline]
+fn closing_quote(bytes: &[u8], mut at: usize, mut carry: u64) -> Option<usize> {
     loop {
         let block = block_at(bytes, at)?;
         let marks = block::text_marks(&block);
@@ -39,6 +44,10 @@ pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
             return Some(at + quotes.trailing_zeros() as usize + 1);
         }
         at += BLOCK;
+        if marks.quotes | marks.backslashes == 0 {
+            // Long plain text by a search that uses the widest vectors there are.
+            at = special_end(bytes, at);
+        }
     }
 }
 
@@ -50,9 +59,10 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
         let marks = block::bracket_marks(&block);
         let quotes = marks.quotes & !block::escaped(marks.backslashes, &mut carry);
         let inside = block::inside(quotes) ^ in_string;
-        if inside == u64::MAX && marks.quotes | marks.backslashes == 0 {
-            // Long strings by a search that uses the widest vectors there are.
-            at = special_end(bytes, at + BLOCK);
+        if in_string == u64::MAX && quotes == 0 {
+            // The rest of a long string has no brackets that count.
+            at = closing_quote(bytes, at + BLOCK, carry)?;
+            (carry, in_string) = (0, 0);
             continue;
         }
         in_string = if inside >> (BLOCK - 1) == 1 {

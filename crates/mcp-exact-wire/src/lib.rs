@@ -61,6 +61,7 @@ mod message;
 mod nullable;
 mod number;
 mod object;
+mod places;
 mod pointer;
 mod reader;
 mod registry;
@@ -98,6 +99,7 @@ pub use message::{
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};
 pub use object::{ObjectReader, Shape, keys};
+pub use places::Places;
 pub use pointer::MAX_POINTER;
 pub use reader::{Kind, MAX_DEPTH, Reader};
 pub use registry::{Definition, Inspected};

@@ -76,6 +76,8 @@ pub struct ObjectRef<'a>(&'a str);
 
 /// From so many bytes on, a search for the name is worth its preparation.
 const LONG: usize = 1024;
+/// Up to so many names, searches for them cost less than the walk that they may save.
+const FEW: usize = 3;
 
 impl<'a> ObjectRef<'a> {
     /// Text that is one JSON object, without white space around it.
@@ -104,9 +106,6 @@ impl<'a> ObjectRef<'a> {
 
     /// The value of a member.
     pub fn find(self, name: &str) -> Option<JsonRef<'a>> {
-        if self.0.len() >= LONG && !self.may_have(name) {
-            return None;
-        }
         let [found] = self.find_each([name]);
         found
     }
@@ -114,6 +113,9 @@ impl<'a> ObjectRef<'a> {
     /// The values of several members, found in one walk. No two names are the same.
     pub fn find_each<const N: usize>(self, names: [&str; N]) -> [Option<JsonRef<'a>>; N] {
         let mut found = [None; N];
+        if N <= FEW && self.0.len() >= LONG && !self.may_have(&names) {
+            return found;
+        }
         for member in self.members() {
             if let Some(index) = names.iter().position(|name| *name == member.name) {
                 found[index] = Some(JsonRef(&self.0[member.value]));
@@ -149,20 +151,22 @@ impl<'a> ObjectRef<'a> {
         }
     }
 
-    /// Whether the name stands somewhere in the text, or something that could be another spelling of it: in long text a
-    /// search that is much faster than a walk through the members. Letters can only be spelt differently by `\u`.
-    fn may_have(self, name: &str) -> bool {
+    /// Returns true if one of the names is somewhere in the text, or something that could be another spelling of it: in long text
+    /// a search that is much faster than a walk through the members. Letters can only be spelt differently by `\u`.
+    fn may_have(self, names: &[&str]) -> bool {
         let text = self.0.as_bytes();
-        let is_plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        if !is_plain {
+        let is_plain = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !names.iter().all(is_plain) {
             return true;
         }
-        let mut found = memchr::memmem::find_iter(text, name.as_bytes());
-        let quoted = |at: usize| {
-            let end = at + name.len();
-            at > 0 && text[at - 1] == b'"' && text.get(end) == Some(&b'"')
+        let is_there = |name: &&str| {
+            let quoted = |at: usize| {
+                let end = at + name.len();
+                at > 0 && text[at - 1] == b'"' && text.get(end) == Some(&b'"')
+            };
+            memchr::memmem::find_iter(text, name.as_bytes()).any(quoted)
         };
-        found.any(quoted) || memchr::memmem::find(text, b"\\u").is_some()
+        names.iter().any(is_there) || memchr::memmem::find(text, b"\\u").is_some()
     }
 
     /// All members in order: their names as they are spelt with their quotes, and their values.

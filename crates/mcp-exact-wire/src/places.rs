@@ -1,0 +1,108 @@
+//! Places of members in untyped JSON, found in the same pass that checks it.
+//!
+//! Takes a reader at an object and the names of some members; gives the object and where their values are, so that nobody walks
+//! through it again. Decides nothing.
+
+use std::ops::Range;
+
+use crate::JsonObject;
+use crate::error::Read;
+use crate::reader::Reader;
+use crate::view::JsonRef;
+
+/// Places of the values of some members of one untyped object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places<const N: usize>([Option<Range<usize>>; N]);
+
+impl<const N: usize> Places<N> {
+    /// Returns the value of the member with this index among the names. `object` is the one that was decoded with the places.
+    pub fn value<'a>(&self, object: &'a JsonObject, index: usize) -> Option<JsonRef<'a>> {
+        let place = self.0.get(index)?.clone()?;
+        object.text().get(place).map(JsonRef::from_checked)
+    }
+
+    /// Returns the values of all of the members. `object` is the one that was decoded with the places.
+    pub fn values<'a>(&self, object: &'a JsonObject) -> [Option<JsonRef<'a>>; N] {
+        std::array::from_fn(|index| self.value(object, index))
+    }
+}
+
+impl JsonObject {
+    /// Decodes an object and finds members on the way, as [`ObjectRef::find_each`](crate::ObjectRef::find_each) finds them
+    /// afterwards: of a name that is there twice the last value counts. No two names are the same.
+    ///
+    /// # Errors
+    /// As the decoder of [`JsonObject`].
+    pub fn decode_finding<const N: usize>(
+        r: &mut Reader<'_>,
+        names: [&str; N],
+    ) -> Read<(Self, Places<N>)> {
+        let start = r.peek_at();
+        r.open_object()?;
+        let mut places = [const { None }; N];
+        let mut first = true;
+        while r.next_member(&mut first)?.is_some() {
+            let name = r.name()?;
+            r.colon()?;
+            let value = r.peek_at() - start;
+            r.skip()?;
+            if let Some(index) = names.iter().position(|known| *known == name) {
+                places[index] = Some(value..r.at() - start);
+            }
+        }
+        let object = Self::from_checked(r.since(start));
+        Ok((object, Places(places)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::traits::Decode;
+
+    const NAMES: [&str; 3] = ["a", "b", "_meta"];
+
+    fn check(text: &str) {
+        let mut r = Reader::new(text);
+        let found =
+            JsonObject::decode_finding(&mut r, NAMES).and_then(|found| r.end().map(|()| found));
+        let mut r = Reader::new(text);
+        let plain = JsonObject::decode(&mut r).and_then(|object| r.end().map(|()| object));
+        match (found, plain) {
+            (Ok((object, places)), Ok(plain)) => {
+                assert_eq!(object, plain);
+                assert_eq!(
+                    places.values(&object),
+                    plain.view().find_each(NAMES),
+                    "{text}"
+                );
+            }
+            (Err(_), Err(_)) => {}
+            (found, plain) => panic!("{text}: {found:?} {plain:?}"),
+        }
+    }
+
+    #[test]
+    fn places_are_what_a_walk_finds() {
+        let whole =
+            r#" { "a" : [1, {"b":2}] ,"\u0062":"x\"}","c":{}, "a":3 ,"_meta":{"a":1},"\ud800":0} "#;
+        check(whole);
+        check("{}");
+        check("{ }");
+        for text in [
+            "",
+            "[]",
+            "1",
+            "{\"a\"}",
+            "{\"a\":1,}",
+            "{,}",
+            "{\"a\":01}",
+            "{\"a\":1 \"b\":2}",
+        ] {
+            check(text);
+        }
+        for length in (0..whole.len()).filter(|at| whole.is_char_boundary(*at)) {
+            check(&whole[..length]);
+        }
+    }
+}
