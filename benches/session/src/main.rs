@@ -1,5 +1,6 @@
-//! What a session costs beside the codec: a `tools/call` from the client's program through both machines to the server's
-//! program and back, typed at every end, next to decoding and encoding its two messages once.
+//! What a session costs beside the codec: a `tools/call` from the client's program through both endpoints to the server's
+//! program and back, typed at every end, next to decoding and encoding its two messages once. Then a POST on a server endpoint
+//! of its own next to one on an endpoint that is kept.
 //!
 //! Both take turns in one run; the smallest CPU time of a round counts. Prints a table, and writes it to a page with
 //! `--markdown`; no exit code depends on a time.
@@ -7,13 +8,22 @@
 //! `--only` leaves out the lines without these words.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use bench_record::{Row, after, repeated, report, take_turns};
 use mcp_exact_session::*;
 use mcp_exact_wire::{Direction, RevisionTypes, decode_message, encode_into};
 
-/// A round trip costs less than so many times the codec.
-const DEMANDED: f64 = 3.0;
+/// Text of so many bytes in both messages of a call, measured so often in a round; a round trip costs at most so many times the
+/// codec.
+const SIZES: [(&str, usize, u32, f64); 3] = [
+    ("of 300 B", 150, 5_000, 2.0),
+    ("of 2 kB", 1_800, 2_000, 2.0),
+    ("of 20 kB", 20_000, 300, 1.6),
+];
+
+/// A POST on an endpoint of its own costs at most so many times one on an endpoint that is kept.
+const STATELESS: f64 = 1.2;
 
 /// A client and a server that have agreed on a revision.
 struct Pair {
@@ -35,10 +45,19 @@ impl Pair {
         config.offer = offer.clone();
         config.limits.requests_per_second = u32::MAX;
         config.capabilities = r#"{"tools":{}}"#.parse().expect("an object");
-        let server = ServerEndpoint::new(config.build().expect("a configuration"), Binding::Duplex, Time::ZERO);
+        let server = ServerEndpoint::new(
+            config.build().expect("a configuration"),
+            Binding::Duplex,
+            Time::ZERO,
+        );
         let mut config = ClientConfig::new(Identity::new("client", "1"));
         config.offer = offer;
-        let client = ClientEndpoint::new(config.build().expect("a configuration"), Binding::Duplex, None, Time::ZERO);
+        let client = ClientEndpoint::new(
+            config.build().expect("a configuration"),
+            Binding::Duplex,
+            None,
+            Time::ZERO,
+        );
         let mut pair = Self {
             client,
             server,
@@ -169,11 +188,7 @@ struct Wanted {
 }
 
 fn compare<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
-    for (name, bytes, calls) in [
-        ("of 300 B", 150, 5_000),
-        ("of 2 kB", 1_800, 2_000),
-        ("of 20 kB", 20_000, 300),
-    ] {
+    for (name, bytes, calls, demanded) in SIZES {
         let what = format!("{} tools/call {name}", R::REVISION.as_str());
         if !what.contains(&wanted.only) {
             continue;
@@ -193,11 +208,82 @@ fn compare<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
                 rows.push(Row {
                     what,
                     base: "codec",
-                    demanded: Some(DEMANDED),
+                    demanded: Some(demanded),
                     cost: take_turns(calls, base, measured),
                 });
             }
         }
+    }
+}
+
+/// The configuration of a server over HTTP whose requests belong to no session.
+fn stateless_settings<R: RevisionTypes>() -> Arc<ServerSettings> {
+    let mut config = ServerConfig::new(Identity::new("server", "1"));
+    config.offer = Offer::of([R::REVISION.as_str()]).expect("compiled in");
+    config.limits.requests_per_second = u32::MAX;
+    config.capabilities = r#"{"tools":{}}"#.parse().expect("an object");
+    config.build().expect("a configuration")
+}
+
+/// Serves one POST: typed, answered, and its response taken.
+fn post(
+    server: &mut ServerEndpoint<()>,
+    request: &[u8],
+    headers: &HttpRequest,
+    result: &RawResult,
+) {
+    let stream = server.open(StreamKind::Post).expect("open");
+    let mut with = FrameContext::new(());
+    with.http = Some(headers.clone());
+    let received = server.receive(stream, request, with, Time::ZERO);
+    received.expect("open");
+    let Some(ServerEvent::Request(request)) = server.poll_event() else {
+        panic!("no request");
+    };
+    black_box(request.typed().expect("a call"));
+    let replied = server.reply(request.key, result.clone(), Time::ZERO);
+    assert_eq!(replied, Ok(Sent::Queued));
+    let sent = server.poll_transmit_on(stream).expect("a response");
+    black_box(sent);
+}
+
+/// Compares a POST on an endpoint of its own with one on an endpoint that is kept.
+fn compare_stateless<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
+    for (name, bytes, calls, _) in SIZES {
+        let what = format!("{} POST on a new endpoint {name}", R::REVISION.as_str());
+        if !what.contains(&wanted.only) {
+            continue;
+        }
+        let (params, result) = call(bytes);
+        let request = Pair::new::<R>().messages(&params, &result).request;
+        let headers = [
+            ("mcp-protocol-version", R::REVISION.as_str()),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "write_file"),
+        ];
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let headers = HttpRequest {
+            headers: headers.map(owned).into(),
+        };
+        let settings = stateless_settings::<R>();
+        let new =
+            || ServerEndpoint::new(Arc::clone(&settings), Binding::StreamableHttp, Time::ZERO);
+        let mut kept = new();
+        if let Some(calls) = wanted.calls {
+            (0..calls).for_each(|_| match wanted.codec {
+                true => post(&mut kept, &request, &headers, &result),
+                false => post(&mut new(), &request, &headers, &result),
+            });
+            continue;
+        }
+        let base = repeated(|| post(&mut kept, &request, &headers, &result));
+        let measured = repeated(|| post(&mut new(), &request, &headers, &result));
+        rows.push(Row {
+            what,
+            base: "kept endpoint",
+            demanded: Some(STATELESS),
+            cost: take_turns(calls, base, measured),
+        });
     }
 }
 
@@ -211,6 +297,7 @@ fn main() -> std::io::Result<()> {
     let mut rows = Vec::new();
     compare::<mcp_2025_11_25::V2025_11_25>(&wanted, &mut rows);
     compare::<mcp_2026_07_28::V2026_07_28>(&wanted, &mut rows);
+    compare_stateless::<mcp_2026_07_28::V2026_07_28>(&wanted, &mut rows);
     report(
         &arguments,
         "A call in a session",

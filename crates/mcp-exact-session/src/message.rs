@@ -5,13 +5,15 @@
 
 use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, JsonObject, JsonRef, Members,
-    Message, MessageError, Nullable, ObjectWith, Path, Read, Reader, RequestId, ResultMessage,
-    Shape, Validate, Violations, WithId, Writer, decode_message, keys, line_into, to_line,
+    Message, MessageError, Nullable, ObjectWith, Path, Places, Read, Reader, RequestId,
+    ResultMessage, Shape, Validate, Violations, WithId, Writer, decode_message, keys, line_into,
+    to_line,
 };
 
 use crate::error::PeerError;
 use crate::frame::{self, Oversized};
 use crate::limits::{Limit, Limits};
+use crate::meta::RESULT_TYPE;
 use crate::oversized::{self, OversizedHead, id_length};
 
 /// Both directions of all revisions, with nothing typed but the envelope.
@@ -19,16 +21,31 @@ use crate::oversized::{self, OversizedHead, id_length};
 pub(crate) struct Raw;
 
 /// A method and its parameters.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) method: String,
     pub(crate) params: Option<JsonObject>,
+    /// Places of [`PARAMS`] in the parameters, if these were received.
+    places: Option<Places<{ PARAMS.len() }>>,
     extra: Extra<Self>,
 }
 
+impl PartialEq for Call {
+    fn eq(&self, other: &Self) -> bool {
+        self.method == other.method && self.params == other.params && self.extra == other.extra
+    }
+}
+
+/// Parameters that endpoints read themselves.
+pub(crate) const PARAMS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
+
 /// A result of any request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Body(pub(crate) JsonObject);
+pub(crate) struct Body {
+    pub(crate) object: JsonObject,
+    /// Place of the member that tells its kind.
+    pub(crate) kind: Places<1>,
+}
 
 impl mcp_exact_wire::private::Generated for Raw {}
 
@@ -61,6 +78,7 @@ impl Call {
         Self {
             method: method.into(),
             params,
+            places: None,
             extra: Extra::new(),
         }
     }
@@ -70,9 +88,19 @@ impl Call {
         self.params.as_ref()?.view().find(name)
     }
 
+    /// The parameters that endpoints read themselves, in the order of [`PARAMS`].
+    pub(crate) fn own_params(&self) -> [Option<JsonRef<'_>>; PARAMS.len()] {
+        match (&self.params, &self.places) {
+            (None, _) => Default::default(),
+            (Some(params), Some(places)) => places.values(params),
+            (Some(params), None) => params.view().find_each(PARAMS),
+        }
+    }
+
     /// The member of the parameters' `_meta`.
     pub(crate) fn meta(&self, name: &str) -> Option<JsonRef<'_>> {
-        self.param("_meta")?.object()?.find(name)
+        let [meta, ..] = self.own_params();
+        meta?.object()?.find(name)
     }
 
     /// Approximate memory that it takes, in bytes.
@@ -90,11 +118,14 @@ impl Call {
 impl Decode for Call {
     fn decode(r: &mut Reader<'_>) -> Read<Self> {
         let mut object = r.object(&CALL)?;
-        let (mut method, mut params) = (None, None);
+        let (mut method, mut params, mut places) = (None, None, None);
         while let Some(member) = object.next(r)? {
             match member {
                 0 => method = Some(r.string()?),
-                _ => params = Some(JsonObject::decode(r)?),
+                _ => {
+                    let (object, found) = JsonObject::decode_finding(r, PARAMS)?;
+                    (params, places) = (Some(object), Some(found));
+                }
             }
         }
         let Some(method) = method else {
@@ -103,6 +134,7 @@ impl Decode for Call {
         Ok(Self {
             method,
             params,
+            places,
             extra: object.extra(),
         })
     }
@@ -127,13 +159,14 @@ impl Validate for Call {
 
 impl DecodeResult for Body {
     fn decode_result(_: &str, r: &mut Reader<'_>) -> Read<Self> {
-        JsonObject::decode(r).map(Self)
+        let (object, kind) = JsonObject::decode_finding(r, [RESULT_TYPE])?;
+        Ok(Self { object, kind })
     }
 }
 
 impl Encode for Body {
     fn encode(&self, w: &mut Writer<'_>) {
-        self.0.encode(w);
+        self.object.encode(w);
     }
 }
 

@@ -3,10 +3,12 @@
 //! Plain data; a result is decoded only when the program asks.
 
 use mcp_exact_wire::{
-    Decode, DecodeError, Encode, EncodeParams, Json, JsonObject, Request, from_str,
+    Decode, DecodeError, Encode, EncodeParams, Json, JsonObject, JsonRef, Places, Request, from_str,
 };
 
 use crate::error::{PeerError, SendError};
+use crate::message::Body;
+use crate::rules::results::RESULT_TYPE;
 
 /// What became of something that the program has sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,11 +39,21 @@ pub enum Outcome {
 }
 
 /// A result as it stands in a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct RawResult {
     object: JsonObject,
     retries: u32,
+    /// Place of the member that tells its kind, if it was received.
+    kind: Option<Places<1>>,
 }
+
+impl PartialEq for RawResult {
+    fn eq(&self, other: &Self) -> bool {
+        self.object == other.object && self.retries == other.retries
+    }
+}
+
+impl Eq for RawResult {}
 
 impl RawResult {
     /// Returns the result as an untyped object.
@@ -58,6 +70,23 @@ impl RawResult {
     /// `basic/patterns/mrtr`). Such a result is never kept for another request.
     pub fn retries(&self) -> u32 {
         self.retries
+    }
+
+    /// A result that the peer has sent.
+    pub(crate) fn received(body: Body) -> Self {
+        Self {
+            object: body.object,
+            retries: 0,
+            kind: Some(body.kind),
+        }
+    }
+
+    /// The member that tells the kind of the result.
+    pub(crate) fn kind(&self) -> Option<JsonRef<'_>> {
+        match &self.kind {
+            Some(place) => place.value(&self.object, 0),
+            None => self.object.view().find(RESULT_TYPE),
+        }
     }
 
     pub(crate) fn with_retries(mut self, retries: u32) -> Self {
@@ -91,7 +120,11 @@ impl RawResult {
 
 impl From<JsonObject> for RawResult {
     fn from(object: JsonObject) -> Self {
-        Self { object, retries: 0 }
+        Self {
+            object,
+            retries: 0,
+            kind: None,
+        }
     }
 }
 

@@ -19,10 +19,10 @@ use crate::change::Progress;
 use crate::core::{Endpoint, Frame, NewRequest, PendingRequest};
 use crate::error::{PeerError, SendError};
 use crate::limits::Limit;
-use crate::message::{self, Call};
+use crate::message::{self, Call, PARAMS};
 use crate::meta;
 use crate::outcome::{Outcome, RawResult, Sent, encode_params};
-use crate::rules::{Target, TaskEffect, client_request};
+use crate::rules::{SentMembers, Target, TaskEffect, client_request};
 use crate::stream::{Binding, HttpHints, RequestKey};
 
 impl ClientEndpoint {
@@ -43,7 +43,10 @@ impl ClientEndpoint {
         self.core.advance(now);
         let session = self.session()?;
         let rules = session.rules(&self.settings);
-        rules.sending_request(method, params.as_ref())?;
+        let members = params.as_ref().map(SentMembers::of).unwrap_or_default();
+        rules.sending_request_with(method, params.as_ref(), &members)?;
+        let task = members.task.is_some() && session.spec.has_tasks();
+        let plain = members.is_plain;
         self.mirrored_headers(session.spec, method, params.as_ref())?;
         if self.core.pending.len() >= self.core.limits.pending {
             return Err(SendError::Limit(Limit::Pending));
@@ -52,14 +55,12 @@ impl ClientEndpoint {
             return Err(SendError::Limit(limit));
         }
         let key = self.core.new_key();
-        let task = params
-            .as_ref()
-            .and_then(|params| params.view().find("task"));
         let outbound = OutboundRequest {
             method: method.to_owned(),
             spec: session.spec,
-            task: task.is_some() && session.spec.has_tasks(),
+            task,
             params,
+            plain,
             retries: 0,
             input: options.input.as_ref().map(RequestInput::members),
             options,
@@ -305,8 +306,12 @@ fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) 
     let token = options.progress.then(|| Json::from(id));
     let level = options.log_level.filter(|_| sender.is_some());
     let level = level.map(|level| Json::string(level.name()));
-    let names = ["_meta", "inputResponses", "requestState"];
-    let present = params.map_or([None; 3], |params| params.find_each(names));
+    let names = PARAMS;
+    let params = params.unwrap_or_default();
+    let present = match outbound.plain {
+        true => [None; PARAMS.len()],
+        false => params.find_each(names),
+    };
     let own = present[0].and_then(JsonRef::object);
     let capabilities = options.capabilities.as_ref();
     let meta = match (sender, own, capabilities) {
@@ -331,7 +336,6 @@ fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) 
         (names[1], responses),
         (names[2], state),
     ];
-    let params = params.unwrap_or_default();
     let params = match present {
         [None, None, None] => params.with_new(more),
         _ => params.with(more),

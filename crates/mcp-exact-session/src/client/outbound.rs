@@ -18,6 +18,8 @@ pub(crate) struct OutboundRequest {
     pub(super) spec: &'static RevisionSpec,
     /// Parameters as the program has given them, for another try.
     pub(super) params: Option<JsonObject>,
+    /// Whether the parameters hold none of the members that the endpoint adds.
+    pub(super) plain: bool,
     pub(super) options: CallOptions,
     pub(super) retries: u32,
     /// What a retry adds to the parameters: `inputResponses` and `requestState`.

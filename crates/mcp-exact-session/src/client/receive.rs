@@ -270,9 +270,7 @@ impl ClientEndpoint {
         let result = result.with_retries(outbound.retries);
         let session = self.session_of(outbound.spec);
         let kind = match &session {
-            Some(session) => session
-                .rules(&self.settings)
-                .received_result(result.object()),
+            Some(session) => session.rules(&self.settings).received_result(result.kind()),
             None => Ok(ResultKind::Complete),
         };
         match (kind, session) {

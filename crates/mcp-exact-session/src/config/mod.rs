@@ -11,4 +11,5 @@ mod server;
 pub use client::{ClientConfig, ClientSettings};
 pub use identity::Identity;
 pub use offer::Offer;
+pub(crate) use server::ResultMembers;
 pub use server::{CacheHint, InputMode, ServerConfig, ServerSettings};

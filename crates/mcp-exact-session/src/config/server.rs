@@ -17,7 +17,7 @@ use crate::log::Level;
 use crate::message;
 use crate::meta;
 use crate::rules::results::{COMPLETE, RESULT_TYPE};
-use crate::rules::{Cached, capability, client_request};
+use crate::rules::{Cached, Rule, capability};
 use crate::seal::{CheckResult, Seal};
 
 /// How long results may be kept (from 2026-07-28 on: `server/utilities/caching`).
@@ -167,6 +167,43 @@ pub(crate) struct ResultDefaults {
     discover: JsonObject,
 }
 
+/// Members of a result that [`ResultDefaults`] sets.
+const MEMBERS: [&str; 4] = [RESULT_TYPE, "ttlMs", "cacheScope", "_meta"];
+
+/// Members of a result of the program, as far as they matter for the method that it answers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResultMembers<'a> {
+    pub(crate) kind: Option<JsonRef<'a>>,
+    /// Only for results with cache hints.
+    pub(crate) ttl: Option<JsonRef<'a>>,
+    /// Only for results with cache hints.
+    scope: Option<JsonRef<'a>>,
+    meta: Option<JsonRef<'a>>,
+    cached: Cached,
+}
+
+impl<'a> ResultMembers<'a> {
+    /// Looks for the members in a result that answers a request of this row; without a row the result has no cache hints.
+    pub(crate) fn of(result: &'a JsonObject, rule: Option<&Rule>) -> Self {
+        let cached = rule.map_or(Cached::Never, |rule| rule.cached);
+        let [name, .., meta] = MEMBERS;
+        let [kind, ttl, scope, meta] = match cached {
+            Cached::Never => {
+                let [kind, meta] = result.view().find_each([name, meta]);
+                [kind, None, None, meta]
+            }
+            Cached::Single | Cached::List => result.view().find_each(MEMBERS),
+        };
+        Self {
+            kind,
+            ttl,
+            scope,
+            meta,
+            cached,
+        }
+    }
+}
+
 impl ResultDefaults {
     fn of(config: &ServerConfig, spec: &'static RevisionSpec) -> Self {
         let scope = match config.cache.public {
@@ -198,15 +235,15 @@ impl ResultDefaults {
         &self.discover
     }
 
-    /// The message of a result with the defaults. Without a method the result has no cache hints.
+    /// The message of a result with the defaults.
     pub(crate) fn message(
         &self,
         id: &RequestId,
         result: &JsonObject,
-        method: Option<&str>,
+        members: &ResultMembers<'_>,
     ) -> Vec<u8> {
-        let names = [RESULT_TYPE, "ttlMs", "cacheScope", "_meta"];
-        let present = result.view().find_each(names);
+        let names = MEMBERS;
+        let present = [members.kind, members.ttl, members.scope, members.meta];
         let meta = match present[3].map(JsonRef::object) {
             None => Some(Cow::Borrowed(&self.meta)),
             Some(meta) => meta
@@ -216,8 +253,7 @@ impl ResultDefaults {
                     Cow::Owned(with.into())
                 }),
         };
-        let rule = method.and_then(|method| client_request(method, self.spec));
-        let cached = rule.map_or(Cached::Never, |rule| rule.cached);
+        let cached = members.cached;
         let missing = |at: usize, value| present[at].map_or(Some(value), |_: JsonRef<'_>| None);
         let ttl = (cached != Cached::Never).then_some(self.ttl.view());
         // All pages of a list carry the same scope, and the endpoint remembers none of them.

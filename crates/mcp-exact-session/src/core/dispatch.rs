@@ -14,7 +14,7 @@ use super::rate::RateDecision;
 use super::{Core, Frame, PendingRequest, Role};
 use crate::error::{PeerError, Violation};
 use crate::limits::Limit;
-use crate::message::{self, Body, Call, ParsedFrame, ParsedMessage, Raw, own_id};
+use crate::message::{self, Call, ParsedFrame, ParsedMessage, Raw, own_id};
 use crate::outcome::{Outcome, RawResult, Sent};
 use crate::oversized::OversizedHead;
 use crate::refusal::Refusal;
@@ -133,8 +133,8 @@ pub(crate) trait Endpoint: Sized {
                 }
             }
             Message::Result(ResultMessage { id, result, .. }) => {
-                let Body(object) = result;
-                self.dispatch_response(&id, Outcome::Result(RawResult::from(object)));
+                let result = RawResult::received(result);
+                self.dispatch_response(&id, Outcome::Result(result));
                 self.accept(at);
             }
             Message::Error(ErrorMessage { id, error, .. }) => {

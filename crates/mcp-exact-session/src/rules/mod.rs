@@ -17,6 +17,7 @@ use crate::error::SendError;
 use crate::extensions::{Extension, ExtensionPolicy, Extensions};
 use crate::filter::Filter;
 use crate::input_request;
+use crate::message::PARAMS;
 use crate::refusal::Refusal;
 
 pub(crate) use capability::{Missing, Need};
@@ -242,10 +243,10 @@ impl Rule {
 
 /// Row of a method, whatever the revision.
 fn row(kind: Kind, sender: Side, method: &str) -> Option<&'static Rule> {
-    let key = |rule: &Rule| (rule.kind, rule.sender == Side::Server, rule.method);
-    let wanted = (kind, sender == Side::Server, method);
-    let at = RULES.binary_search_by(|rule| key(rule).cmp(&wanted)).ok()?;
-    RULES.get(at)
+    // Most methods differ in length, so that this compares fewer texts than bisection.
+    let is_wanted =
+        |rule: &&Rule| rule.method == method && rule.kind == kind && rule.sender == sender;
+    RULES.iter().find(is_wanted)
 }
 
 /// Row of a method that a revision defines.
@@ -286,6 +287,28 @@ pub(crate) enum Target<'a> {
     Peer,
     /// To the stream of a request; with its filter if it is a subscription.
     Request(Option<&'a Filter>),
+}
+
+/// Members of the parameters of a request that is to be sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SentMembers<'a> {
+    meta: Option<JsonRef<'a>>,
+    pub(crate) task: Option<JsonRef<'a>>,
+    /// Whether none of [`PARAMS`] is there.
+    pub(crate) is_plain: bool,
+}
+
+impl<'a> SentMembers<'a> {
+    pub(crate) fn of(params: &'a JsonObject) -> Self {
+        let [name, responses, state] = PARAMS;
+        let [meta, responses, state, task] =
+            params.view().find_each([name, responses, state, "task"]);
+        Self {
+            meta,
+            task,
+            is_plain: meta.or(responses).or(state).is_none(),
+        }
+    }
 }
 
 /// Two peers that have negotiated a revision, from the view of the local one.
@@ -376,9 +399,22 @@ impl<'a> Rules<'a> {
         method: &str,
         params: Option<&JsonObject>,
     ) -> Result<(), SendError> {
-        let [meta, task] = params.map_or([None; 2], |params| {
-            params.view().find_each(["_meta", "task"])
-        });
+        let members = params
+            .map(|params| SentMembers::of(params))
+            .unwrap_or_default();
+        self.sending_request_with(method, params, &members)
+    }
+
+    /// The same with members of the parameters that were looked for before.
+    ///
+    /// # Errors
+    /// Why it cannot be sent.
+    pub(crate) fn sending_request_with(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+        &SentMembers { meta, task, .. }: &SentMembers<'_>,
+    ) -> Result<(), SendError> {
         if let Some(extension) = self.extension_of_request(method, self.local) {
             return match extension.is_declared(self.peer) {
                 true => own_token(method, meta),

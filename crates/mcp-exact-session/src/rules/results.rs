@@ -5,15 +5,14 @@
 use std::borrow::Cow;
 
 use mcp_exact_revisions::Lifecycle;
-use mcp_exact_wire::{JsonObject, JsonRef};
+use mcp_exact_wire::JsonRef;
 
 use super::{Rules, client_request};
 use crate::error::SendError;
 use crate::extensions::ExtensionPolicy;
+pub(crate) use crate::meta::RESULT_TYPE;
 use crate::refusal::Refusal;
 
-/// Name of the member that tells the kind.
-pub(crate) const RESULT_TYPE: &str = "resultType";
 pub(crate) const COMPLETE: &str = "complete";
 pub(crate) const INPUT_REQUIRED: &str = "input_required";
 
@@ -30,32 +29,32 @@ pub(crate) enum ResultKind {
 
 /// Text of `resultType`, unescaped; `None` if it is no string. Absent means `complete`: "Clients MUST treat an absent
 /// `resultType` as `complete`".
-fn named(result: &JsonObject) -> Option<Cow<'_, str>> {
-    match result.view().find(RESULT_TYPE) {
+fn named(kind: Option<JsonRef<'_>>) -> Option<Cow<'_, str>> {
+    match kind {
         None => Some(Cow::Borrowed(COMPLETE)),
         Some(value) => value.as_str(),
     }
 }
 
 impl Rules<'_> {
-    /// Returns the kind of a result that the local server wants to send.
+    /// Returns the kind of a result that the local server wants to send; `kind` is its member `resultType`.
     ///
     /// # Errors
     /// [`SendError::ResultType`] or [`SendError::Capability`]: the client could not use it.
     pub(crate) fn sending_result(
         &self,
         method: &str,
-        result: &JsonObject,
+        kind: Option<JsonRef<'_>>,
     ) -> Result<ResultKind, SendError> {
         if self.spec.lifecycle() == Lifecycle::Initialize {
             return Ok(ResultKind::Complete);
         }
-        let text = || result.view().find(RESULT_TYPE).map(JsonRef::text);
+        let text = || kind.map(JsonRef::text);
         let refused = |kind: &str| SendError::ResultType {
             method: method.to_owned(),
             kind: kind.to_owned(),
         };
-        let Some(kind) = named(result) else {
+        let Some(kind) = named(kind) else {
             return Err(refused(text().unwrap_or_default()));
         };
         match &*kind {
@@ -73,17 +72,16 @@ impl Rules<'_> {
         }
     }
 
-    /// Returns the kind of a result that the local client has received.
+    /// Returns the kind of a result that the local client has received; `kind` is its member `resultType`.
     ///
     /// # Errors
     /// "A `resultType` of any value unrecognized by the client MUST be considered invalid."
-    pub(crate) fn received_result(&self, result: &JsonObject) -> Result<ResultKind, Refusal> {
+    pub(crate) fn received_result(&self, kind: Option<JsonRef<'_>>) -> Result<ResultKind, Refusal> {
         if self.spec.lifecycle() == Lifecycle::Initialize {
             return Ok(ResultKind::Complete);
         }
-        let Some(kind) = named(result) else {
-            let value = result.view().find(RESULT_TYPE);
-            let text = value.map(JsonRef::text).unwrap_or_default();
+        let Some(kind) = named(kind) else {
+            let text = kind.map(JsonRef::text).unwrap_or_default();
             return Err(Refusal::UnknownResultType(text.to_owned()));
         };
         match &*kind {

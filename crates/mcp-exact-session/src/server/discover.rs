@@ -13,7 +13,7 @@ use super::handshake::unsupported;
 use super::incoming::{ClientContext, FrameContext};
 use super::receive::{Input, Received};
 use super::request_meta::RequestMeta;
-use crate::config::InputMode;
+use crate::config::{InputMode, ResultMembers};
 use crate::core::{Arrival, Endpoint};
 use crate::http::{check_names, check_params, check_version};
 use crate::message::Call;
@@ -173,9 +173,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// The answer to `server/discover`.
     fn discover(&self, received: &Received, spec: &RevisionSpec) -> Vec<u8> {
-        let method = Some(&*received.call.method);
+        let rule = rules::client_request(&received.call.method, spec);
         match self.settings.result_defaults(spec) {
-            Some(defaults) => defaults.message(&received.id, defaults.discover(), method),
+            Some(defaults) => {
+                let members = ResultMembers::of(defaults.discover(), rule);
+                defaults.message(&received.id, defaults.discover(), &members)
+            }
             None => Vec::new(),
         }
     }
@@ -186,10 +189,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         id: &RequestId,
         result: &JsonObject,
         spec: &RevisionSpec,
-        method: Option<&str>,
     ) -> Vec<u8> {
         match self.settings.result_defaults(spec) {
-            Some(defaults) => defaults.message(id, result, method),
+            Some(defaults) => defaults.message(id, result, &ResultMembers::of(result, None)),
             None => crate::message::result(id, result),
         }
     }

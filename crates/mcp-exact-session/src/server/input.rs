@@ -199,7 +199,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if let Some(state) = state {
             result.insert("requestState", Json::string(&state));
         }
-        let bytes = self.result_message(&request.id, &result, client.spec, None);
+        let bytes = self.result_message(&request.id, &result, client.spec);
         Ok(self.finish_request(to, bytes, Some(200)))
     }
 

@@ -162,7 +162,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             (RESULT_TYPE, Json::string(COMPLETE)),
             ("_meta", subscription_meta(&id).into()),
         ]);
-        let bytes = self.result_message(&id, &result, spec, None);
+        let bytes = self.result_message(&id, &result, spec);
         self.finish_request(key, bytes, Some(200));
     }
 }

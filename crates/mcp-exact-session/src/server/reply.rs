@@ -9,13 +9,14 @@ use mcp_exact_wire::{Integer, JsonObject, JsonRef};
 use super::ServerEndpoint;
 use super::incoming::Reply;
 use crate::Time;
+use crate::config::ResultMembers;
 use crate::core::Endpoint;
 use crate::elicitation;
 use crate::error::{PeerError, SendError, code};
 use crate::message;
 use crate::outcome::Sent;
 use crate::rules::results::ResultKind;
-use crate::rules::{Cached, Handler, client_request};
+use crate::rules::{Handler, client_request};
 use crate::stream::RequestKey;
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
@@ -65,16 +66,17 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 reason,
             })?;
         }
-        let rules = client.rules(&self.settings);
-        if rules.sending_result(method, result)? == ResultKind::InputRequired {
-            self.check_raw_input(to, result)?;
-        }
-        let bytes = match client.is_discover() {
-            true => {
-                check_ttl(method, result, client.spec)?;
-                self.result_message(&origin.id, result, client.spec, Some(method))
+        let bytes = match self.settings.result_defaults(client.spec) {
+            Some(defaults) => {
+                let members = ResultMembers::of(result, client_request(method, client.spec));
+                let rules = client.rules(&self.settings);
+                if rules.sending_result(method, members.kind)? == ResultKind::InputRequired {
+                    self.check_raw_input(to, result)?;
+                }
+                check_ttl(method, &members)?;
+                defaults.message(&origin.id, result, &members)
             }
-            false => message::result(&origin.id, result),
+            None => message::result(&origin.id, result),
         };
         self.record_subscription(to);
         Ok(self.finish_request(to, bytes, Some(200)))
@@ -106,31 +108,29 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let role = &request.role;
         let rule = client_request(&role.origin.call.method, role.client.spec);
-        let uri = role.origin.call.param("uri").and_then(JsonRef::as_str);
-        let (Some(rule), Some(uri)) = (rule, uri) else {
+        let handler = rule.map(|rule| rule.handler);
+        let Some(handler @ (Handler::Subscribe | Handler::Unsubscribe)) = handler else {
             return;
         };
-        match rule.handler {
+        let uri = role.origin.call.param("uri").and_then(JsonRef::as_str);
+        let Some(uri) = uri else {
+            return;
+        };
+        match handler {
             Handler::Subscribe => self.subscriptions.insert(uri.into_owned()),
-            Handler::Unsubscribe => self.subscriptions.remove(&uri),
-            _ => return,
+            _ => self.subscriptions.remove(&uri),
         }
         self.snapshot_due = true;
     }
 }
 
 /// A time to live must not be negative (2026-07-28, `server/utilities/caching`).
-fn check_ttl(
-    method: &str,
-    result: &JsonObject,
-    spec: &mcp_exact_revisions::RevisionSpec,
-) -> Result<(), SendError> {
-    let cached = client_request(method, spec).is_some_and(|rule| rule.cached != Cached::Never);
+fn check_ttl(method: &str, members: &ResultMembers<'_>) -> Result<(), SendError> {
     let fits = |ttl: JsonRef<'_>| {
         let ttl: Option<Integer> = ttl.decode_as().ok();
         ttl.is_some_and(|ttl| ttl.as_number().compare(0).is_ge())
     };
-    match result.view().find("ttlMs").filter(|_| cached) {
+    match members.ttl {
         Some(ttl) if !fits(ttl) => Err(SendError::Params {
             method: method.to_owned(),
             reason: "`ttlMs` has to be zero or more".to_owned(),

@@ -41,11 +41,7 @@ pub(super) struct RequestMeta<'a> {
 
 impl<'a> RequestMeta<'a> {
     pub(super) fn of(call: &'a Call) -> Self {
-        let Some(params) = &call.params else {
-            return Self::default();
-        };
-        let names = ["_meta", "inputResponses", "requestState"];
-        let [meta, responses, state] = params.view().find_each(names);
+        let [meta, responses, state] = call.own_params();
         let meta = meta.and_then(JsonRef::object).unwrap_or_default();
         let [version, capabilities, info, level, token] = meta.find_each(SENDER);
         Self {
