@@ -3,7 +3,7 @@
 
 use mcp_exact_session::http::{
     Posted, check_origin, classify, classify_get, content_type, get_headers, is_session_id,
-    post_headers, status_of,
+    post_headers,
 };
 use mcp_exact_tests_session::*;
 
@@ -357,7 +357,7 @@ fn http_status_by_error_in_this_era_and_200_in_sessions() {
         (-32603, 200),
         (7, 200),
     ] {
-        assert_eq!(status_of(&PeerError::new(code, "m")), status, "{code}");
+        assert_eq!(PeerError::new(code, "m").http_status(), status, "{code}");
         let mut posts = posts(NEW);
         let (_, key) = posts.serve(&call(NEW, 1, json!({})));
         posts
