@@ -56,6 +56,7 @@ pub(crate) enum Purpose {
 pub(crate) struct ClientRole;
 
 impl Role for ClientRole {
+    const ANSWERS_POSTS: bool = false;
     type Event = ClientEvent;
     type Purpose = Purpose;
     type Incoming = ();

@@ -199,10 +199,14 @@ pub(crate) trait Endpoint: Sized {
     }
 
     fn finish_post(&mut self, at: Arrival, status: u16) {
-        let streams = &mut self.core().streams;
-        if at.batch.is_none() && streams.is_post(at.stream) {
-            streams.push_status(at.stream, status);
+        if at.batch.is_none() && self.is_post_of_peer(at.stream) {
+            self.core().streams.push_status(at.stream, status);
         }
+    }
+
+    /// Returns true for a POST that the local peer answers.
+    fn is_post_of_peer(&self, stream: StreamId) -> bool {
+        Self::Role::ANSWERS_POSTS && self.core_ref().streams.is_post(stream)
     }
 
     /// A document that is no message: answered if its id can be read.
@@ -261,7 +265,7 @@ pub(crate) trait Endpoint: Sized {
         let requests: Vec<RequestId> = requests.cloned().collect();
         let at = Arrival::alone(stream);
         // A POST is answered once.
-        if requests.is_empty() || self.core_ref().streams.is_post(stream) {
+        if requests.is_empty() || self.is_post_of_peer(stream) {
             return self.refuse_unaddressed(at, &refusal);
         }
         self.core().violation(Violation::Batch(revision));

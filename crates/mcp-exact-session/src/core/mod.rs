@@ -32,6 +32,8 @@ use crate::usage::Usage;
 
 /// What a role adds to the core.
 pub(crate) trait Role: fmt::Debug {
+    /// Whether POSTs come from the peer. A client's POSTs are its own: their statuses are the server's to give.
+    const ANSWERS_POSTS: bool;
     /// What the local program is told.
     type Event: HeapSize + From<Violation> + fmt::Debug;
     /// What a request of the local peer is for.

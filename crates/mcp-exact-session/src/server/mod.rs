@@ -68,6 +68,7 @@ pub(crate) struct Incoming<C> {
 pub(crate) struct ServerRole<C>(PhantomData<C>);
 
 impl<C: std::fmt::Debug> Role for ServerRole<C> {
+    const ANSWERS_POSTS: bool = true;
     type Event = ServerEvent<C>;
     type Purpose = Purpose;
     type Incoming = Incoming<C>;
