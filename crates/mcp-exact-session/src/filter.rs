@@ -102,16 +102,16 @@ impl Filter {
         !flags && self.uris.is_empty() && self.more.is_empty()
     }
 
-    /// Adds what another filter asks for.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.tools |= other.tools;
-        self.prompts |= other.prompts;
-        self.resources |= other.resources;
-        for uri in &other.uris {
-            if !self.uris.contains(uri) {
-                self.uris.push(uri.clone());
-            }
+    /// Adds what other filters ask for, each resource once.
+    pub(crate) fn merge<'a>(&mut self, others: impl IntoIterator<Item = &'a Self>) {
+        for other in others {
+            self.tools |= other.tools;
+            self.prompts |= other.prompts;
+            self.resources |= other.resources;
+            self.uris.extend_from_slice(&other.uris);
         }
+        self.uris.sort_unstable();
+        self.uris.dedup();
     }
 }
 

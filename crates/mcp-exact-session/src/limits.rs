@@ -32,7 +32,7 @@ pub struct Limits {
     /// recognised; elicitations by URL, whose completion is delivered (2025-11-25); and, in a client, tasks, whose progress is
     /// delivered (2025-11-25).
     pub remembered_ids: usize,
-    /// Streams that a client opens at a server and that are open at the same time.
+    /// Streams that a client opens at a server and that are open, or have output that was not taken, at the same time.
     pub streams: usize,
     /// Messages that wait to be sent, and events that wait to be taken. Beyond it notifications are dropped and requests are
     /// refused.

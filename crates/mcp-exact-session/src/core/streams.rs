@@ -181,6 +181,11 @@ impl Streams {
         self.iter().count()
     }
 
+    /// Number of streams that are open, or have output that was not taken.
+    pub(crate) fn held(&self) -> usize {
+        self.table.len()
+    }
+
     /// Number of the next frame of a stream.
     pub(crate) fn sequence(&self, id: StreamId) -> u64 {
         self.table.get(&id).map_or(0, |stream| stream.sequence)
@@ -231,9 +236,12 @@ impl Streams {
         }
     }
 
-    /// Queues the end of a stream.
+    /// Queues the end of a stream. A detached stream without output is forgotten: there is nothing to resume.
     pub(crate) fn push_close(&mut self, id: StreamId) {
-        if self.is_open(id) {
+        let idle = |stream: &Stream| stream.detached && stream.queue.is_empty();
+        if self.table.get(&id).is_some_and(idle) {
+            self.remove(id);
+        } else if self.is_open(id) {
             self.enqueue(id, Output::Close);
             self.finish(id);
         }
@@ -254,8 +262,12 @@ impl Streams {
         self.deferred_bytes = 0;
     }
 
-    /// Queues the end of every open stream, behind what waits there.
+    /// Queues the end of every open stream, behind what waits there. Detached streams are forgotten: the session is over, and
+    /// nobody resumes them.
     pub(crate) fn close_all(&mut self) {
+        let detached = self.table.iter().filter(|(_, stream)| stream.detached);
+        let detached: Vec<StreamId> = detached.map(|(id, _)| *id).collect();
+        detached.into_iter().for_each(|id| self.remove(id));
         let ids: Vec<StreamId> = self.iter().map(|(id, _)| id).collect();
         for id in ids {
             self.push_close(id);
@@ -448,6 +460,11 @@ impl Streams {
             let own = stream.kind != StreamKind::Duplex && !stream.queue.is_empty();
             (own && stream.bytes >= limits.stream_bytes).then_some(Limit::StreamBytes)
         })
+    }
+
+    /// Returns true if refusals have used up the reserve.
+    pub(crate) fn is_reserve_exhausted(&self, limits: &Limits) -> bool {
+        self.reserved_bytes >= limits.reserved_bytes
     }
 
     /// Limit that all queues together have reached.

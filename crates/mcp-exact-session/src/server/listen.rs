@@ -97,11 +97,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             interests.uris = self.subscriptions.uris().map(str::to_owned).collect();
             interests = interests.honoured(&self.settings.capabilities, &self.settings.extensions);
         }
-        for (_, request) in self.core.in_flight.iter() {
-            if let Some(filter) = &request.role.subscription {
-                interests.merge(filter);
-            }
-        }
+        let requests = self.core.in_flight.iter();
+        interests.merge(requests.filter_map(|(_, request)| request.role.subscription.as_ref()));
         interests
     }
 

@@ -143,7 +143,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if core.binding == Binding::Duplex || kind == StreamKind::Duplex || (second && standalone) {
             return Err(SendError::NoStream);
         }
-        if core.streams.len() >= core.limits.streams {
+        if core.streams.held() >= core.limits.streams {
             return Err(SendError::Limit(Limit::Streams));
         }
         let stream = core.streams.open(kind);
@@ -217,19 +217,25 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Stream that answers what comes on `stream`. Over HTTP with SSE (2024-11-05, `basic/transports`) a POST is merely
-    /// accepted, and every message goes to the one stream of events; without it there is no session.
+    /// accepted, and every message goes to the one stream of events; without it there is no session, and while the client does
+    /// not read it the POST is refused.
     fn answer_stream(&mut self, stream: StreamId) -> Option<StreamId> {
         let streams = &mut self.core.streams;
         if self.core.binding != Binding::HttpSse || !streams.is_post(stream) {
             return Some(stream);
         }
-        let events = streams.standalone();
-        let status = match events {
-            Some(_) => 202,
-            None => crate::Refusal::NoEventStream.status(false),
+        // The client does not read: what would answer this message could only wait.
+        let exhausted = streams.is_reserve_exhausted(&self.core.limits);
+        let refusal = match streams.standalone() {
+            Some(_) if exhausted => crate::Refusal::Limit(Limit::ReservedBytes),
+            Some(events) => {
+                streams.push_status(stream, 202);
+                return Some(events);
+            }
+            None => crate::Refusal::NoEventStream,
         };
-        streams.push_status(stream, status);
-        events
+        streams.push_status(stream, refusal.status(false));
+        None
     }
 
     /// A stream has ended: nothing more comes on it or can be sent on it.

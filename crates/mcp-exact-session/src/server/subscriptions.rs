@@ -29,6 +29,8 @@ impl Subscriptions {
     pub(super) fn remove(&mut self, uri: &str) {
         if self.uris.remove(uri) {
             self.bytes -= uri.len();
+            let gone = |change: &Change| matches!(change, Change::Resource(known) if known == uri);
+            self.kept.retain(|change| !gone(change));
         }
     }
 
