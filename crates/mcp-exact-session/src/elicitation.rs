@@ -24,6 +24,8 @@ pub(crate) struct Elicitations {
     bytes_limit: usize,
     /// Whether the session began elsewhere and its ids are not known here.
     incomplete: bool,
+    /// Whether an id was added or removed since the ids were saved.
+    changed: bool,
 }
 
 impl Elicitations {
@@ -33,6 +35,7 @@ impl Elicitations {
             count_limit,
             bytes_limit,
             incomplete: false,
+            changed: false,
         }
     }
 
@@ -43,10 +46,17 @@ impl Elicitations {
         for id in ids.into_iter().flatten() {
             self.insert(id);
         }
+        self.changed = false;
     }
 
-    /// The ids; `None` if the session began elsewhere and not all are known.
-    pub(crate) fn known_ids(&self) -> Option<Vec<String>> {
+    /// Returns true if the ids differ from those that were saved.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The ids, which are saved now; `None` if the session began elsewhere and not all are known.
+    pub(crate) fn save_ids(&mut self) -> Option<Vec<String>> {
+        self.changed = false;
         (!self.incomplete).then(|| self.ids.iter().cloned().collect())
     }
 
@@ -78,6 +88,7 @@ impl Elicitations {
             self.ids.pop_front();
         }
         self.ids.push_back(id);
+        self.changed = true;
     }
 
     /// Returns true if a completion belongs to an elicitation of this session; once for each.
@@ -86,7 +97,10 @@ impl Elicitations {
             return false;
         };
         match self.ids.iter().position(|known| *known == id) {
-            Some(at) => self.ids.remove(at).is_some(),
+            Some(at) => {
+                self.changed = true;
+                self.ids.remove(at).is_some()
+            }
             None => self.incomplete,
         }
     }

@@ -416,6 +416,8 @@ impl ClientEndpoint {
             self.core.in_flight.take_cancelled(key);
         }
         self.core.batches.clear();
+        self.core.elicitations.restore(Some(Vec::new()));
+        self.tasks.clear();
         while let Some(request) = self.core.pending.take_any() {
             if let Purpose::Program(_) = request.purpose {
                 let event = ClientEvent::Completed(request.key, outcome.clone());

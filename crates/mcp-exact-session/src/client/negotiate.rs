@@ -90,7 +90,12 @@ impl ClientEndpoint {
         };
         if probed && self.first(Lifecycle::Initialize).is_some() {
             if let Some(progress) = self.state.take_progress() {
-                while self.core.pending.take_any().is_some() {}
+                // A server that has changed its revision may be probed while requests of the program wait.
+                while let Some(request) = self.core.pending.take_any() {
+                    if let Purpose::Program(_) = request.purpose {
+                        self.complete(request.key, Outcome::Lost);
+                    }
+                }
                 self.core.streams.clear();
                 // The next process is not probed, and not thought slow.
                 let progress = NegotiationProgress {

@@ -42,6 +42,11 @@ impl Tasks {
         self.open.len()
     }
 
+    /// Forgets all of them: the session is over.
+    pub(super) fn clear(&mut self) {
+        self.open.clear();
+    }
+
     /// Remembers the task that answers a request; does nothing if the result is another one.
     pub(super) fn created(
         &mut self,

@@ -60,7 +60,17 @@ impl Missing {
 
 /// What is missing at a path.
 pub(crate) fn missing_path(path: &[&str], declared: &JsonObject) -> Option<Missing> {
-    (!is_declared(declared, path)).then(|| Missing::of(path, code::METHOD_NOT_FOUND))
+    (!is_declared(declared, path)).then(|| missing_at(path))
+}
+
+/// The capability at a path, which is missing.
+pub(crate) fn missing_at(path: &[&str]) -> Missing {
+    Missing::of(path, code::METHOD_NOT_FOUND)
+}
+
+/// Returns true if a peer may declare the capability at a path towards a revision.
+pub(crate) fn may_declare(spec: &RevisionSpec, path: &[&str]) -> bool {
+    path.first().is_none_or(|name| is_defined(spec, name))
 }
 
 impl Need {

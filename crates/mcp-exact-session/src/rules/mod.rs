@@ -359,7 +359,7 @@ impl<'a> Rules<'a> {
                 false => Err(Refusal::UnknownMethod(method.to_owned())),
             };
         };
-        if let Some(missing) = self.missing(rule.receiver, params, self.own) {
+        if let Some(missing) = self.missing_here(rule, params) {
             return Err(missing.on_receiving(self.local));
         }
         check_received(rule, params, self.spec).map_err(Refusal::InvalidParams)?;
@@ -558,6 +558,17 @@ impl<'a> Rules<'a> {
     fn is_vendor(&self, listed: &[String], method: &str) -> bool {
         self.extensions.policy == ExtensionPolicy::AllowAll
             || listed.iter().any(|known| known == method)
+    }
+
+    /// What the local peer has not declared of what a request of the peer needs; it declares nothing that the revision does not
+    /// define, whatever its configuration says.
+    fn missing_here(&self, rule: &Rule, params: Option<&JsonObject>) -> Option<Missing> {
+        match rule.receiver {
+            Some(Need::Path(path)) if !capability::may_declare(self.spec, path) => {
+                Some(capability::missing_at(path))
+            }
+            need => self.missing(need, params, self.own),
+        }
     }
 
     fn missing(

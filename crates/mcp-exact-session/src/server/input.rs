@@ -50,7 +50,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if self.core.pending.len() + requests.len() > self.core.limits.pending {
             return Err(SendError::Limit(Limit::Pending));
         }
-        if !self.core.streams.is_open(stream) {
+        // A client that has ended its input answers nothing more.
+        let unanswerable = self.draining && !requests.is_empty();
+        if !self.core.streams.is_open(stream) || unanswerable {
             return Err(SendError::NoStream);
         }
         let names = requests.iter().map(|(name, _)| (name.clone(), None));

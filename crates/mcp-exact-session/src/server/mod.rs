@@ -396,6 +396,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             .keys_where(|r| r.role.subscription.is_some())
         {
             self.core.in_flight.take_cancelled(key);
+            let reason = None;
+            self.core.event(ServerEvent::Cancelled { key, reason });
         }
         self.end_pending(&Outcome::Lost);
         self.finish_draining();
@@ -424,6 +426,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             self.core.event(ServerEvent::Cancelled { key, reason });
         }
         self.core.batches.clear();
+        self.core.elicitations.restore(Some(Vec::new()));
         self.subscriptions = Subscriptions::default();
         self.end_pending(outcome);
         self.core.event(ServerEvent::Closed);

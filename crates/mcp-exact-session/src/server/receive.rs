@@ -117,6 +117,13 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         if self.core.in_flight.find(scope, &id).is_some() {
             return self.refuse(at, &id, &Refusal::IdInUse(id.clone()), !stateless);
         }
+        if stateless && at.batch.is_some() {
+            // The session has batches; the revision that the request states has none (`basic`, "Batching").
+            let revision = meta.required_version().ok();
+            let revision = revision.and_then(|id| mcp_exact_revisions::find(&id));
+            let refusal = Refusal::BatchUnsupported(revision.map(RevisionSpec::revision));
+            return self.refuse(at, &id, &refusal, false);
+        }
         if stateless {
             let admitted = self.admit_stateless(at, &call, &meta, cx);
             let received = Received {

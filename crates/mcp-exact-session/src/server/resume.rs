@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use mcp_exact_revisions::Lifecycle;
+
 use super::ServerEndpoint;
 use super::handshake::State;
 use crate::Time;
@@ -26,7 +28,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// resumes it. [`snapshot_due`](Self::snapshot_due) is [`SnapshotDue::Now`]: write a snapshot before anything is sent.
     ///
     /// # Errors
-    /// [`ConfigError`] if the configuration does not offer the revision of the session.
+    /// [`ConfigError`] if the configuration does not offer the revision of the session, or the revision has no sessions.
     pub fn resume(
         settings: Arc<ServerSettings>,
         binding: Binding,
@@ -36,6 +38,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let id = snapshot.info.revision.as_str();
         let unknown = || ConfigError::UnknownRevision(id.to_owned());
         let spec = settings.offer.find(id).ok_or_else(unknown)?;
+        if spec.lifecycle() != Lifecycle::Initialize {
+            let text = format!("`{id}` has no sessions; serve its requests by a new endpoint");
+            return Err(ConfigError::Snapshot(text));
+        }
         let state = State::operating(spec, snapshot.info, snapshot.principal, snapshot.ready);
         let mut endpoint = Self::with_state(settings, binding, state, snapshot.last_id, now);
         endpoint.level = snapshot.log_level;
@@ -70,7 +76,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if self.state.client().is_none() {
             return SnapshotDue::No;
         }
-        match (self.snapshot_due, self.requests_changed) {
+        let now = self.snapshot_due || self.core.elicitations.has_changed();
+        match (now, self.requests_changed) {
             (true, _) => SnapshotDue::Now,
             (false, true) => SnapshotDue::Soon,
             (false, false) => SnapshotDue::No,
@@ -88,7 +95,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.requests_changed = false;
         self.reserved_id = self.core.pending.last_id().saturating_add(RESERVED);
         self.reserved_stream = self.core.streams.last_id().saturating_add(RESERVED);
-        let elicitations = self.core.elicitations.known_ids();
+        let elicitations = self.core.elicitations.save_ids();
         let requests = self.core.in_flight.iter();
         let requests = requests.filter(|(_, request)| request.scope.is_none());
         let requests = requests.map(|(_, request)| SnapshotRequest {
