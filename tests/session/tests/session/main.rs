@@ -6,6 +6,7 @@ mod cancellation;
 mod capabilities;
 mod extensions;
 mod homes;
+mod hostile_peers;
 mod http;
 mod http_sse;
 mod ids;

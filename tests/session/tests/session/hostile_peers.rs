@@ -1,0 +1,361 @@
+//! Peers that do not read, go away in the middle, or use one entrance to get around the rules of another.
+//!
+//! Each test names what must hold; figures are small limits, so that a peer reaches them at once.
+
+use mcp_exact_tests_session::*;
+
+const LATEST: &str = "2025-11-25";
+
+/// A server over Streamable HTTP in the middle of a session.
+fn in_session(revision: &str, offered: &[&str]) -> ServerEndpoint<()> {
+    let settings = server_config(offered).build().expect("a configuration");
+    let mut server = ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO);
+    let capabilities = json!({ "roots": {}, "elicitation": { "form": {}, "url": {} } });
+    post(&mut server, &initialize(revision, capabilities));
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    post(&mut server, &ready);
+    out(&mut server);
+    events(&mut server);
+    server
+}
+
+fn post(server: &mut ServerEndpoint<()>, body: &Value) -> StreamId {
+    let stream = server.open(StreamKind::Post).expect("a stream");
+    let context = FrameContext::new(());
+    let received = server.receive(stream, body.to_string().as_bytes(), context, Time::ZERO);
+    received.expect("open");
+    stream
+}
+
+/// What leaves on the streams whose clients read.
+fn out(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, String)> {
+    let mut sent = Vec::new();
+    let mut bytes = Vec::new();
+    while let Some(transmit) = server.poll_transmit(&mut bytes) {
+        let text = String::from_utf8(std::mem::take(&mut bytes)).expect("UTF-8");
+        sent.push((transmit, text));
+    }
+    sent
+}
+
+fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
+    std::iter::from_fn(|| server.poll_event()).collect()
+}
+
+fn key(server: &mut ServerEndpoint<()>) -> RequestKey {
+    let requests = events(server).into_iter().filter_map(|event| match event {
+        ServerEvent::Request(request) => Some(request.key),
+        _ => None,
+    });
+    requests.last().expect("a request")
+}
+
+fn request(id: u64, method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+fn listen(id: u64, filter: Value) -> Value {
+    let params = json!({ "notifications": filter });
+    request_at(NEW, id, "subscriptions/listen", params, json!({}))
+}
+
+/// "The server MAY send JSON-RPC requests and notifications before sending the JSON-RPC response" (2025-11-25,
+/// `basic/transports`, "Sending Messages to the Server"): the stream of the client's own POST stays open.
+#[test]
+fn client_post_takes_notifications() {
+    for revision in SESSIONS.into_iter().chain([NEW]) {
+        let mut poster = Poster::new(revision);
+        let (key, on, _, sent) = poster.request("tools/call", json!({ "name": "x" }));
+        let log = json!({ "level": "info", "data": 1 });
+        let log = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": log });
+        poster.receive(on, &log);
+        // What breaks a rule is no reason either.
+        poster.receive(
+            on,
+            &json!({ "jsonrpc": "2.0", "method": "notifications/unknown" }),
+        );
+        poster.receive(on, &json!([]));
+        // Some revisions answer the empty batch, by a POST of its own.
+        assert_eq!(poster.client.poll_transmit_on(on), None, "{revision}");
+        poster.client.poll_transmit(&mut Vec::new());
+        let result = json!({ "content": [], "resultType": "complete" });
+        poster.receive(
+            on,
+            &json!({ "jsonrpc": "2.0", "id": sent["id"], "result": result }),
+        );
+        let ended = poster.events().into_iter().any(|event| {
+            matches!(event, ClientEvent::Completed(ended, Outcome::Result(_)) if ended == key)
+        });
+        assert!(ended, "{revision}");
+    }
+}
+
+/// Batches exist in 2025-03-26 alone (`basic`, "Batching"): a session of it carries no request of 2026-07-28 in one.
+#[test]
+fn batch_holds_no_stateless_request() {
+    let offered = ["2025-03-26", NEW];
+    let stateless = request_at(NEW, 1, "tools/list", json!({}), json!({}));
+    let mut server = in_session("2025-03-26", &offered);
+    post(
+        &mut server,
+        &json!([stateless, request(2, "ping", json!({}))]),
+    );
+    let [(_, text)] = &out(&mut server)[..] else {
+        panic!("one answer");
+    };
+    let answers: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(answers[0]["error"]["code"], code::INVALID_REQUEST);
+    assert_eq!(answers[1]["id"], 2);
+    let told = events(&mut server);
+    assert!(
+        matches!(told[..], [ServerEvent::Violation(Violation::Batch(_))]),
+        "{told:?}"
+    );
+    assert_eq!(server.usage(), Usage::default());
+}
+
+/// A client of HTTP with SSE that posts and does not read its events makes nothing grow: beyond the reserve its POSTs get 503.
+#[test]
+fn unread_events_refuse_posts() {
+    let mut config = server_config(&["2024-11-05"]);
+    config.limits.queued = 8;
+    config.limits.reserved_bytes = 1000;
+    let settings = config.build().expect("a configuration");
+    let mut server = ServerEndpoint::new(settings, Binding::HttpSse, Time::ZERO);
+    let stream = server.open(StreamKind::Standalone).expect("a stream");
+    let mut statuses = Vec::new();
+    for id in 0..1000 {
+        let on = post(&mut server, &request(id, "ping", json!({})));
+        while let Some((transmit, _)) = server.poll_transmit_on(on) {
+            if let Transmit::Status { status, .. } = transmit {
+                statuses.push(status);
+            }
+        }
+    }
+    statuses.dedup();
+    assert_eq!(statuses, [202, 503]);
+    assert!(server.queued_bytes_on(stream) < 2000);
+    out(&mut server);
+    post(&mut server, &request(1, "ping", json!({})));
+    let (accepted, _) = out(&mut server).swap_remove(0);
+    assert!(matches!(accepted, Transmit::Status { status: 202, .. }));
+}
+
+/// Answers that nobody reads count as streams: their number is limited, too.
+#[test]
+fn unread_answers_count_as_streams() {
+    let mut server = in_session(LATEST, &[LATEST]);
+    let limit = server.settings().limits.streams;
+    for id in 0..limit {
+        post(&mut server, &request(id as u64, "ping", json!({})));
+    }
+    let refused = server.open(StreamKind::Post);
+    assert_eq!(refused, Err(SendError::Limit(Limit::Streams)));
+    out(&mut server);
+    assert!(server.open(StreamKind::Post).is_ok());
+}
+
+/// Changes that wait for a stream are limited by what the client is subscribed to.
+#[test]
+fn unsubscribing_drops_waiting_changes() {
+    let mut server = in_session(LATEST, &[LATEST]);
+    for n in 0..3 {
+        let uri = format!("file:///{n}");
+        for method in ["resources/subscribe", "resources/unsubscribe"] {
+            post(&mut server, &request(n, method, json!({ "uri": uri })));
+            let key = key(&mut server);
+            let sent = server.reply(key, result(json!({})), Time::ZERO);
+            sent.expect("it waits");
+            out(&mut server);
+            server.publish(&Change::Resource(uri.clone()));
+        }
+    }
+    assert!(!format!("{server:?}").contains("file:///"));
+}
+
+/// What several subscriptions ask for is there once.
+#[test]
+fn interests_are_merged_once() {
+    let mut raw = RawServer::new(server_config(&[NEW]));
+    raw.send(&listen(
+        1,
+        json!({ "resourceSubscriptions": ["b", "a", "b"] }),
+    ));
+    raw.send(&listen(
+        2,
+        json!({ "resourceSubscriptions": ["a", "c"], "toolsListChanged": true }),
+    ));
+    let interests = raw.machine.interests();
+    assert_eq!(interests.uris, ["a", "b", "c"]);
+    assert!(interests.tools && !interests.prompts);
+}
+
+/// Every request ends once: also when the server refuses its own revision, is probed again, and goes away.
+#[test]
+fn restart_ends_requests_in_flight() {
+    let mut raw = RawClient::begun(client_config(&[NEW, LATEST]), NEW, json!({ "tools": {} }));
+    let keys = ["tools/list"; 2].map(|method| {
+        let sent = raw
+            .machine
+            .request(method, None, CallOptions::default(), Time::ZERO);
+        sent.expect("it leaves")
+    });
+    let refused = |id: &Value| {
+        let data = json!({ "supported": [LATEST], "requested": NEW });
+        let error = json!({ "code": code::UNSUPPORTED_VERSION, "message": "no", "data": data });
+        json!({ "jsonrpc": "2.0", "id": id, "error": error })
+    };
+    let calls = raw.drain();
+    let initialize = raw.send(&refused(&calls[0]["id"]));
+    assert_eq!(initialize[0]["method"], "initialize");
+    let probe = raw.send(&refused(&initialize[0]["id"]));
+    assert_eq!(probe[0]["method"], "server/discover");
+    raw.machine
+        .closed(StreamId::DUPLEX, Closed::Lost, Time::ZERO);
+    let ended = keys.map(|key| (key, Outcome::Lost));
+    assert_eq!(raw.outcomes(), ended);
+}
+
+/// A client that has ended its input answers no request of the server: the program learns it at once, and replies.
+#[test]
+fn draining_server_requires_no_input() {
+    let mut raw = RawServer::begun(server_config(&[LATEST]), LATEST, json!({ "roots": {} }));
+    raw.send(&request(1, "tools/call", json!({ "name": "x" })));
+    let key = raw.request().key;
+    raw.machine
+        .closed(StreamId::DUPLEX, Closed::Clean, Time::ZERO);
+    let reply = Reply::InputRequired {
+        requests: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
+        state: None,
+    };
+    let sent = raw.machine.reply(key, reply, Time::ZERO);
+    assert_eq!(sent, Err(SendError::NoStream));
+    let sent = raw
+        .machine
+        .reply(key, PeerError::internal("no"), Time::ZERO);
+    assert_eq!(sent, Ok(Sent::Queued));
+    assert_eq!(raw.drain().len(), 1);
+    assert!(raw.machine.is_closed());
+}
+
+/// A program that was told of a subscription is told of its end, while other requests go on.
+#[test]
+fn draining_ends_subscriptions_first() {
+    let mut raw = RawServer::new(server_config(&[NEW]));
+    raw.send(&listen(1, json!({ "toolsListChanged": true })));
+    raw.send(&request_at(NEW, 2, "tools/list", json!({}), json!({})));
+    raw.events();
+    raw.machine
+        .closed(StreamId::DUPLEX, Closed::Clean, Time::ZERO);
+    let told = raw.events();
+    assert!(
+        matches!(told[..], [ServerEvent::Cancelled { .. }]),
+        "{told:?}"
+    );
+    assert_eq!(raw.machine.usage().in_flight, 1);
+}
+
+/// A session that is over keeps no stream for a client that may come back, and nothing of it.
+#[test]
+fn shutdown_forgets_detached_streams() {
+    let mut server = in_session(LATEST, &[LATEST]);
+    let call = post(&mut server, &request(1, "tools/list", json!({})));
+    let standalone = server.open(StreamKind::Standalone).expect("a stream");
+    for stream in [call, standalone] {
+        assert_eq!(server.detached(stream, Time::ZERO), Detached::Kept);
+    }
+    server.shutdown(Time::ZERO);
+    events(&mut server);
+    let mut usage = server.usage();
+    usage.remembered_ids = 0;
+    assert_eq!(usage, Usage::default());
+}
+
+/// The end of a client's session is told to the server although a stream is being resumed.
+#[test]
+fn detached_client_still_ends_session() {
+    let mut poster = Poster::new(LATEST);
+    let standalone = poster.client.open_standalone();
+    poster.client.detached(standalone, Time::ZERO);
+    poster.client.shutdown(Time::ZERO);
+    let ended = poster.client.poll_transmit(&mut Vec::new());
+    assert_eq!(ended, Some(Transmit::EndSession));
+}
+
+/// A request that is cancelled while its stream is detached leaves nothing to resume.
+#[test]
+fn cancelled_detached_request_leaves_nothing() {
+    let mut server = in_session(LATEST, &[LATEST]);
+    let stream = post(&mut server, &request(1, "tools/list", json!({})));
+    server.detached(stream, Time::ZERO);
+    let params = json!({ "requestId": 1 });
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+    post(&mut server, &cancel);
+    out(&mut server);
+    assert_eq!(server.usage().queued, 0);
+    assert!(!server.attached(stream, Time::ZERO));
+}
+
+/// Completions name elicitations that the session knows (2025-11-25, `client/elicitation`): a process that resumes must know
+/// them. A session that is over knows none.
+#[test]
+fn elicitation_makes_snapshot_due() {
+    let mut server = in_session(LATEST, &[LATEST]);
+    post(
+        &mut server,
+        &request(1, "tools/call", json!({ "name": "x" })),
+    );
+    let key = key(&mut server);
+    server.snapshot().expect("a session");
+    assert_eq!(server.snapshot_due(), SnapshotDue::No);
+    let params = json!({ "mode": "url", "message": "m", "url": "https://example.com", "elicitationId": "e" });
+    let options = CallOptions::default();
+    let asked = server.request(
+        Scope::During(key),
+        "elicitation/create",
+        Some(object(params)),
+        options,
+        Time::ZERO,
+    );
+    asked.expect("it leaves");
+    assert_eq!(server.snapshot_due(), SnapshotDue::Now);
+    let snapshot = server.snapshot().expect("a session");
+    assert_eq!(snapshot.elicitations, Some(vec!["e".to_owned()]));
+    assert_eq!(server.snapshot_due(), SnapshotDue::No);
+    server.end_session(Time::ZERO);
+    assert_eq!(server.usage().elicitations, 0);
+}
+
+/// "Both parties MUST only use capabilities that were successfully negotiated" (2025-11-25, `basic/lifecycle`, "Operation"):
+/// what is never declared is not served, whatever the configuration says.
+#[test]
+fn undeclared_tasks_are_not_served() {
+    let mut config = server_config(&[LATEST]);
+    config.capabilities = object(json!({ "tasks": { "list": {}, "cancel": {} }, "tools": {} }));
+    let mut raw = RawServer::begun(config, LATEST, json!({}));
+    for (method, params) in [
+        ("tasks/list", json!({})),
+        ("tasks/get", json!({ "taskId": "t" })),
+        ("tasks/cancel", json!({ "taskId": "t" })),
+        ("tasks/result", json!({ "taskId": "t" })),
+    ] {
+        let answers = raw.send(&request(1, method, params));
+        assert_eq!(
+            answers[0]["error"]["code"],
+            code::METHOD_NOT_FOUND,
+            "{method}"
+        );
+    }
+    assert!(raw.events().is_empty());
+}
+
+/// 2026-07-28 has no sessions: nothing may be inferred from earlier requests (`basic`, "Statelessness").
+#[test]
+fn stateless_revision_has_no_snapshot() {
+    let settings = server_config(&[NEW, LATEST])
+        .build()
+        .expect("a configuration");
+    let snapshot = Snapshot::new(agreed_on(NEW, json!({})), 0);
+    let resumed = ServerEndpoint::<()>::resume(settings, Binding::Duplex, snapshot, Time::ZERO);
+    assert!(matches!(resumed, Err(ConfigError::Snapshot(_))));
+}
