@@ -1,52 +1,141 @@
 //! Canonical text of JSON values: equal values have equal texts, whatever their order of members, white space, escapes and
 //! spelling of numbers.
 //!
-//! Takes scanned JSON; gives text for keys and contexts, never for a peer. Nesting is limited where messages are parsed.
+//! Takes scanned JSON and reads it once, whatever its nesting, which is limited where messages are parsed. Gives text for keys and
+//! contexts, never for a peer.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
-use mcp_exact_wire::{Json, JsonObject, JsonRef, Kind, ObjectRef};
+use mcp_exact_wire::{Json, JsonObject, from_str};
 
-/// Appends the canonical text of an object without the members that `left_out` names.
-pub(crate) fn write_object(object: ObjectRef<'_>, left_out: &[&str], out: &mut String) {
-    let members: BTreeMap<_, _> = object
-        .iter()
-        .filter(|(name, _)| !left_out.contains(&&**name))
-        .collect();
-    out.push('{');
-    for (at, (name, value)) in members.into_iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        out.push_str(Json::string(&name).text());
-        out.push(':');
-        write(value, out);
-    }
-    out.push('}');
+/// Value whose members are sorted by their unescaped names.
+enum Node<'a> {
+    /// Literal, number or string, as its text spells it.
+    Scalar(&'a str),
+    Array(Vec<Node<'a>>),
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// Appends the canonical text of a value.
-fn write(value: JsonRef<'_>, out: &mut String) {
-    match value.kind() {
-        Kind::Object => write_object(value.object().unwrap_or_default(), &[], out),
-        Kind::Array => {
-            let items: Vec<Json> = value.decode_as().unwrap_or_default();
-            out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                write(item.view(), out);
+/// Reads text that was scanned before: it is one JSON value.
+struct Source<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Source<'a> {
+    fn peek(&mut self) -> u8 {
+        let rest = &self.text.as_bytes()[self.at..];
+        let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
+        self.at += blank.count();
+        self.text.as_bytes().get(self.at).copied().unwrap_or(b' ')
+    }
+
+    /// Returns true after a separator, false after the end of an object or array.
+    fn goes_on(&mut self) -> bool {
+        let byte = self.peek();
+        self.at += 1;
+        byte == b','
+    }
+
+    fn scalar(&mut self) -> &'a str {
+        let start = self.at;
+        let bytes = &self.text.as_bytes()[start..];
+        let mut escaped = false;
+        let end = match bytes.first() {
+            Some(b'"') => {
+                let close = bytes.iter().skip(1).position(|byte| {
+                    let ends = *byte == b'"' && !escaped;
+                    escaped = *byte == b'\\' && !escaped;
+                    ends
+                });
+                close.map(|inside| inside + 2)
             }
-            out.push(']');
+            _ => bytes.iter().position(|byte| b",:]} \t\r\n".contains(byte)),
+        };
+        self.at = end.map_or(self.text.len(), |end| start + end);
+        &self.text[start..self.at]
+    }
+
+    fn value(&mut self) -> Node<'a> {
+        match self.peek() {
+            b'[' => {
+                self.at += 1;
+                let mut items = Vec::new();
+                if self.peek() == b']' {
+                    self.at += 1;
+                    return Node::Array(items);
+                }
+                loop {
+                    items.push(self.value());
+                    if !self.goes_on() {
+                        return Node::Array(items);
+                    }
+                }
+            }
+            b'{' => {
+                self.at += 1;
+                let mut members = Vec::new();
+                if self.peek() == b'}' {
+                    self.at += 1;
+                    return Node::Object(members);
+                }
+                loop {
+                    self.peek();
+                    let name = unescaped(self.scalar());
+                    self.peek();
+                    self.at += 1;
+                    members.push((name, self.value()));
+                    if !self.goes_on() {
+                        members.sort_by(|(one, _), (other, _)| one.cmp(other));
+                        return Node::Object(members);
+                    }
+                }
+            }
+            _ => Node::Scalar(self.scalar()),
         }
-        Kind::String => match value.as_str() {
-            Some(text) => out.push_str(Json::string(&text).text()),
-            // A lone surrogate has no text: it equals only itself.
-            None => out.push_str(value.text()),
-        },
-        Kind::Number => write_number(value.text(), out),
-        Kind::Boolean | Kind::Null => out.push_str(value.text()),
+    }
+}
+
+/// The characters of a string; of one with a lone surrogate, which has none, its text.
+fn unescaped(string: &str) -> Cow<'_, str> {
+    let inside = string.get(1..string.len().saturating_sub(1));
+    match inside {
+        Some(inside) if !inside.contains('\\') => Cow::Borrowed(inside),
+        _ => from_str::<String>(string).map_or(Cow::Borrowed(string), Cow::Owned),
+    }
+}
+
+impl Node<'_> {
+    fn write(&self, out: &mut String) {
+        match self {
+            Self::Scalar(text) if text.starts_with('"') => {
+                out.push_str(Json::string(&unescaped(text)).text());
+            }
+            Self::Scalar(text @ ("true" | "false" | "null")) => out.push_str(text),
+            Self::Scalar(text) => write_number(text, out),
+            Self::Array(items) => {
+                out.push('[');
+                for (at, item) in items.iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    item.write(out);
+                }
+                out.push(']');
+            }
+            Self::Object(members) => {
+                out.push('{');
+                for (at, (name, value)) in members.iter().enumerate() {
+                    if at > 0 {
+                        out.push(',');
+                    }
+                    out.push_str(Json::string(name).text());
+                    out.push(':');
+                    value.write(out);
+                }
+                out.push('}');
+            }
+        }
     }
 }
 
@@ -79,11 +168,20 @@ fn write_number(text: &str, out: &mut String) {
     out.push_str(&format!("{sign}{trimmed}e{exponent}"));
 }
 
+/// Canonical text of a value.
+fn of_text(text: &str, left_out: &[&str]) -> String {
+    let mut node = Source { text, at: 0 }.value();
+    if let Node::Object(members) = &mut node {
+        members.retain(|(name, _)| !left_out.contains(&&**name));
+    }
+    let mut out = String::with_capacity(text.len());
+    node.write(&mut out);
+    out
+}
+
 /// Canonical text of an object without the members that `left_out` names.
 pub(crate) fn of_object(object: &JsonObject, left_out: &[&str]) -> String {
-    let mut out = String::with_capacity(object.text().len());
-    write_object(object.view(), left_out, &mut out);
-    out
+    of_text(object.text(), left_out)
 }
 
 #[cfg(test)]
@@ -100,6 +198,16 @@ mod tests {
         ];
         assert!(same.iter().all(|text| of(text) == of(same[0])));
         assert_eq!(of(r#"{"a":-0}"#), of(r#"{"a":0.00e7}"#));
+        let nested = format!("{}1{}", r#"{"a":[ "#.repeat(100), " ]}".repeat(100));
+        assert_eq!(of(&nested), nested.replace(' ', "").replace('1', "1e0"));
+        assert_eq!(
+            of(r#"{"a":[],"b":{},"c":[{}, []]}"#),
+            r#"{"a":[],"b":{},"c":[{},[]]}"#
+        );
+        assert_eq!(
+            of(r#"{"a\\":"\\\"","b":"\ud800"}"#),
+            r#"{"a\\":"\\\"","b":"\"\\ud800\""}"#
+        );
         for other in [r#"{"a":2}"#, r#"{"a":"1"}"#, r#"{"a":-1}"#, r#"{"a":10}"#] {
             assert_ne!(of(r#"{"a":1}"#), of(other), "{other}");
         }

@@ -33,7 +33,7 @@ use crate::outcome::Outcome;
 use crate::oversized;
 use crate::session_info::SessionInfo;
 use crate::snapshot::Snapshot;
-use crate::stream::{Binding, Closed, StreamId, StreamKind, Transmit};
+use crate::stream::{Binding, Closed, Detached, StreamId, StreamKind, Transmit};
 use crate::usage::Usage;
 use outbound::OutboundRequest;
 use session::{NegotiatedSession, State};
@@ -215,9 +215,20 @@ impl ClientEndpoint {
     }
 
     /// The connection of a stream is lost, and the transport tries to resume it: the requests on it go on waiting.
-    pub fn detached(&mut self, stream: StreamId, now: Time) {
+    ///
+    /// From 2026-07-28 on a stream cannot be resumed: its requests end with [`Outcome::Lost`].
+    pub fn detached(&mut self, stream: StreamId, now: Time) -> Detached {
         self.core.advance(now);
+        let discover = self
+            .state
+            .session()
+            .is_some_and(|session| session.is_discover());
+        if discover || !self.core.streams.is_open(stream) {
+            self.closed(stream, Closed::Lost, now);
+            return Detached::Closed;
+        }
         self.core.streams.detach(stream);
+        Detached::Kept
     }
 
     /// A detached stream has another connection; returns false if the stream is gone.

@@ -73,6 +73,8 @@ struct Stream {
     detached: bool,
     /// Whether nothing more is queued; what is queued is still written.
     finished: bool,
+    /// Whether it carries a request that belongs to no session.
+    stateless: bool,
     /// Output with its place in the order of all streams.
     queue: VecDeque<(u64, Output)>,
     bytes: usize,
@@ -118,6 +120,7 @@ impl Streams {
             kind,
             detached: false,
             finished: false,
+            stateless: false,
             queue: VecDeque::new(),
             bytes: 0,
             sequence: 0,
@@ -287,6 +290,26 @@ impl Streams {
             place: self.place,
             ..Self::default()
         };
+    }
+
+    /// Marks a stream as one whose request belongs to no session.
+    pub(crate) fn set_stateless(&mut self, id: StreamId) {
+        if let Some(stream) = self.table.get_mut(&id) {
+            stream.stateless = true;
+        }
+    }
+
+    pub(crate) fn is_stateless(&self, id: StreamId) -> bool {
+        self.table.get(&id).is_some_and(|stream| stream.stateless)
+    }
+
+    /// Forgets the oldest detached stream of a kind.
+    pub(crate) fn remove_oldest_detached(&mut self, kind: StreamKind) {
+        let fits = |stream: &Stream| stream.detached && stream.kind == kind;
+        let oldest = self.table.iter().find(|(_, stream)| fits(stream));
+        if let Some(id) = oldest.map(|(id, _)| *id) {
+            self.remove(id);
+        }
     }
 
     /// Marks the connection of a stream as lost; its output waits for another one.

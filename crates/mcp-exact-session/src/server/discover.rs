@@ -159,6 +159,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 responses,
             });
         }
+        // A seal adds to a state, and text encodings add a third: what is much larger was not sealed here.
+        if state.len() > 2 * self.core.limits.state_bytes + 4096 {
+            return Err(Refusal::InvalidState);
+        }
         let seal = self.settings.seal.as_ref().ok_or(Refusal::InvalidState)?;
         let opened = seal.open(&state, &state_context(call, cx));
         let payload = opened.and_then(|text| Payload::read(&text));

@@ -144,6 +144,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return Err(SendError::NoStream);
         }
         if core.streams.held() >= core.limits.streams {
+            // A client that opens a new stream after each lost connection leaves detached ones behind.
+            core.streams.remove_oldest_detached(StreamKind::Standalone);
+        }
+        if core.streams.held() >= core.limits.streams {
             return Err(SendError::Limit(Limit::Streams));
         }
         let stream = core.streams.open(kind);
@@ -282,6 +286,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let resumable = self.core.binding == Binding::StreamableHttp
             && self.state.client().is_some()
             && !stateless
+            && !self.core.streams.is_stateless(stream)
             && self.core.streams.contains(stream);
         if !resumable {
             self.closed(stream, Closed::Lost, now);

@@ -142,22 +142,27 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ///
     /// While a session over Streamable HTTP has no standalone stream, the change waits for the next one, each change once.
     pub fn publish(&mut self, change: &Change) -> usize {
-        let mut count = self.publish_to_subscriptions(change);
+        self.publish_to_subscriptions(change) + self.publish_to_session(change)
+    }
+
+    /// Announces a change to the client of the session; returns how many messages leave.
+    fn publish_to_session(&mut self, change: &Change) -> usize {
         let wanted = match change {
             Change::Resource(uri) => self.subscriptions.contains(uri),
             Change::Tools | Change::Prompts | Change::Resources => true,
         };
-        if wanted && self.state.is_operating() {
-            let method = rules::change_method(change.kind());
-            match self.notify(Scope::Peer, method, change.params()) {
-                Ok(Sent::Queued) => count += 1,
-                Err(SendError::NoStream) if self.may_announce(change) => {
-                    self.subscriptions.keep(change);
-                }
-                _ => {}
-            }
+        if !wanted || !self.state.is_operating() {
+            return 0;
         }
-        count
+        let method = rules::change_method(change.kind());
+        match self.notify(Scope::Peer, method, change.params()) {
+            Ok(Sent::Queued) => 1,
+            Err(SendError::NoStream) if self.may_announce(change) => {
+                self.subscriptions.keep(change);
+                0
+            }
+            _ => 0,
+        }
     }
 
     /// Returns true if the session's client may be told of a change.
@@ -181,7 +186,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         for change in self.subscriptions.take_kept() {
             // A subscription that has ended in the meantime is not told.
-            self.publish(&change);
+            self.publish_to_session(&change);
         }
     }
 

@@ -125,6 +125,9 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
             return self.refuse(at, &id, &refusal, false);
         }
         if stateless {
+            if scope.is_some() {
+                self.core.streams.set_stateless(at.stream);
+            }
             let admitted = self.admit_stateless(at, &call, &meta, cx);
             let received = Received {
                 at,
@@ -160,7 +163,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
             Some(Handler::Initialized) => return self.handle_initialized(&call),
             _ => self.count_notification()?,
         }
-        let (spec, handler) = self.admit_notification(&call, cx)?;
+        let (spec, handler) = self.admit_notification(at, &call, cx)?;
         match handler {
             Handler::Progress => self.handle_progress(call),
             _ => {
@@ -462,6 +465,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Revision and handler of a notification: of the session or, for what extensions add, of the lifecycle without one.
     fn admit_notification(
         &self,
+        at: Arrival,
         call: &Call,
         cx: &FrameContext<C>,
     ) -> Result<(&'static RevisionSpec, Handler), Refusal> {
@@ -469,7 +473,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let rules = client.rules(&self.settings);
             match rules.received_notification(&call.method) {
                 Ok(handler) => return Ok((client.spec, handler)),
-                Err(refusal) if !self.settings.speaks_discover => return Err(refusal),
+                // Only a session has batches.
+                Err(refusal) if !self.settings.speaks_discover || at.batch.is_some() => {
+                    return Err(refusal);
+                }
                 Err(refusal) => {
                     let stateless = self.stateless_notification(call, cx);
                     return stateless.map_err(|_| refusal);
