@@ -1,4 +1,65 @@
 //! Transports of the Model Context Protocol, client and server, for every revision.
+//!
+//! They move bytes between sockets or processes and the endpoints of [`mcp_exact_session`], own timers and random numbers, and
+//! decide nothing that an endpoint can decide. One handler serves the clients of all revisions and transports.
+//!
+//! # Server
+//!
+//! A [`ServerHandler`] is called with each event, and replies through a [`ServerHandle`], at once or later, from any thread:
+//!
+//! ```no_run
+//! # #[cfg(feature = "stdio")]
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//!
+//! use mcp_exact_session::{Identity, PeerError, ServerConfig, ServerEvent};
+//! use mcp_exact_transport::{RequestContext, ServerHandle, serve_stdio};
+//!
+//! let settings = ServerConfig::new(Identity::new("example", "1.0.0")).build()?;
+//! let handler = |server: &ServerHandle, event: ServerEvent<RequestContext>| {
+//!     if let ServerEvent::Request(request) = event {
+//!         let reply = PeerError::method_not_found(request.method());
+//!         let _ = server.reply(request.key, reply);
+//!     }
+//! };
+//! serve_stdio(settings, Arc::new(handler)).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | Transport | Server | Client | Feature |
+//! |---|---|---|---|
+//! | standard streams | [`serve_stdio`], without a runtime [`serve_blocking`] | [`ServerCommand`] | `stdio`, `blocking`, `process` |
+//! | Streamable HTTP, and HTTP+SSE of 2024-11-05 | [`http::server`] | [`http::client`] | `http-server`, `http-client` |
+//! | Unix sockets | [`UnixServer`] | [`connect_unix`] | `unix` |
+//! | in memory, any byte stream | [`serve`] | [`connect`] | `tokio` |
+//! | others | [`serve`] with a [`Transport`] | [`connect`] | `tokio` |
+//!
+//! # Client
+//!
+//! Connecting gives a [`ClientHandle`] at once and a task that drives the connection. [`ClientHandle::ready`] waits until a revision
+//! is negotiated; [`ClientHandle::request`] sends a request, whose future gives its outcome and cancels it when it is dropped.
+//! A [`ClientHandler`] is called with what the server asks and tells.
+//!
+//! # Safety by default
+//!
+//! - HTTP: `Host` and `Origin` have to be loopback names unless the options say otherwise; ids of sessions are 128 random bits; a
+//!   session belongs to the principal that began it; messages, headers, connections, sessions, queues and the event log are limited;
+//!   clients that send or read too slowly are cut off.
+//! - Standard streams: nothing but messages can be written to standard output once the transport has them; what the program prints
+//!   goes to standard error.
+//! - Child processes: a process group or job that does not outlive its driver.
+#![cfg_attr(
+    not(all(
+        feature = "blocking",
+        feature = "http-client",
+        feature = "http-server",
+        feature = "process",
+        feature = "stdio",
+        feature = "unix"
+    )),
+    allow(rustdoc::broken_intra_doc_links)
+)]
 
 #[cfg_attr(not(any(feature = "tokio", feature = "blocking")), allow(dead_code))]
 mod clock;

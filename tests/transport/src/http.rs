@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body_util::Full;
+use mcp_exact_transport::http::server::ResponseBody;
 use mcp_exact_transport::http::server::{
     HttpListener, HttpServerOptions, HttpService, ListenOptions,
 };
@@ -206,4 +209,37 @@ pub fn stateless_call(id: u32, tool: &str, text: &str) -> (Vec<(&'static str, St
         ("Mcp-Name", tool.to_owned()),
     ];
     (headers, body)
+}
+
+/// Calls a service without a socket.
+pub async fn respond(
+    service: &HttpService,
+    method: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> http::Response<ResponseBody> {
+    let mut request = http::Request::builder()
+        .method(method)
+        .uri("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let body = Full::<Bytes>::from(body.to_owned());
+    service
+        .respond(request.body(body).expect("a request"))
+        .await
+}
+
+/// Numbers that look random and are the same in every run.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = next.wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
 }

@@ -2,27 +2,12 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::Request;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use mcp_exact_tests_transport::echo::{self, STEPS};
-use mcp_exact_tests_transport::http::{INITIALIZE, call};
+use mcp_exact_tests_transport::http::{INITIALIZE, Random, call, respond};
 use mcp_exact_transport::event_log::MemoryEventLog;
 use mcp_exact_transport::http::server::{HttpServerOptions, HttpService, ResponseBody};
 use mcp_exact_transport::sse::{Decoded, Decoder};
-
-/// Numbers that look random and are the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
 
 struct Cutter {
     service: HttpService,
@@ -53,19 +38,7 @@ impl Cutter {
         headers: &[(&str, &str)],
         body: &str,
     ) -> http::Response<ResponseBody> {
-        let mut request = Request::builder()
-            .method(method)
-            .uri("/mcp")
-            .header("host", "localhost")
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream");
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let body = Full::<Bytes>::from(body.to_owned());
-        self.service
-            .respond(request.body(body).expect("a request"))
-            .await
+        respond(&self.service, method, headers, body).await
     }
 
     async fn begin(&self) -> String {

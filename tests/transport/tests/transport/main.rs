@@ -1,6 +1,7 @@
 //! Tests of the transports with real endpoints, sockets and processes.
 
 mod cuts;
+mod hardening;
 mod http;
 mod memory;
 mod proxy;

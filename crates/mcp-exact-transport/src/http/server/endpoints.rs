@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use mcp_exact_session::{ServerEvent, Time};
+use mcp_exact_session::{ServerEvent, StreamId, Time};
 
 use super::service::Inner;
 use crate::clock;
@@ -12,11 +12,12 @@ use crate::endpoint::{
     Dispatch, Outlets, RequestContext, ServerDispatch, ServerEndpoint, Shared, Signal,
 };
 
-/// Creates the shared endpoint of a session or of a request.
+/// Creates the shared endpoint of a session or of a request. A resumed one has output on `streams` already.
 pub(super) fn share(
     inner: &Arc<Inner>,
     endpoint: ServerEndpoint,
     session_id: Option<Arc<str>>,
+    streams: &[StreamId],
 ) -> Arc<Shared<ServerEndpoint>> {
     let timer = Arc::new_cyclic(|me| Timer {
         me: Weak::clone(me),
@@ -27,7 +28,10 @@ pub(super) fn share(
         program: ServerDispatch(Arc::clone(inner.handler())),
         inner: Arc::downgrade(inner),
     });
-    let outlets = Outlets::with_limit(inner.options().stream_bytes);
+    let mut outlets = Outlets::with_limit(inner.options().stream_bytes);
+    for stream in streams {
+        outlets.open(*stream);
+    }
     let signal = Arc::clone(&timer) as Arc<dyn Signal>;
     let shared = Shared::new(endpoint, (), Some(outlets), dispatch, signal, session_id);
     let _ = timer.shared.set(Arc::downgrade(&shared));

@@ -34,7 +34,7 @@ pub(super) fn open(
     let id = new_id().map_err(|_| failed("the system has no random numbers"))?;
     let settings = Arc::clone(inner.settings());
     let endpoint = ServerEndpoint::new(settings, Binding::HttpSse, clock::now());
-    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
+    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)), &[]);
     let opened = shared.call(|state, _| {
         let stream = state.endpoint.open(StreamKind::Standalone)?;
         if let Some(outlets) = &mut state.outlets {

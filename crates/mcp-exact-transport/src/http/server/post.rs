@@ -166,7 +166,7 @@ async fn stateless(
     body: &[u8],
     context: &FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let shared = super::endpoints::share(inner, new_endpoint(inner), None);
+    let shared = super::endpoints::share(inner, new_endpoint(inner), None, &[]);
     let stream = open_post(&shared)?;
     let attachment = Attachment::of_request(Arc::clone(&shared), stream);
     receive(&shared, stream, body, context)?;
@@ -224,7 +224,7 @@ async fn initialize(
     let no_id = |_| unavailable("the system has no random numbers; try again later");
     let id = new_id().map_err(no_id)?;
     let endpoint = new_endpoint(inner);
-    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
+    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)), &[]);
     let principal: Option<Principal> = context.principal.clone();
     let session = Session::new(id, shared, principal);
     let shared = session.shared();

@@ -42,17 +42,12 @@ pub(super) async fn find(
     let resumed = resume_server(inner.settings(), &record.snapshot).map_err(|_| unknown())?;
     let (endpoint, lost) = resumed;
     let id: Arc<str> = id.into();
-    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
-    let session = Session::new(Arc::clone(&id), Arc::clone(&shared), principal.cloned());
     // The requests that were in flight end with an error, which waits on their streams for whoever resumes them.
-    shared.call(|state, _| {
-        for stream in lost {
-            session.add(stream, false);
-            if let Some(outlets) = &mut state.outlets {
-                outlets.open(stream);
-            }
-        }
-    });
+    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)), &lost);
+    let session = Session::new(Arc::clone(&id), shared, principal.cloned());
+    for stream in lost {
+        session.add(stream, false);
+    }
     // Another request may have resumed it meanwhile.
     if let Some(session) = inner.sessions.find(&id, principal) {
         return Ok(session);

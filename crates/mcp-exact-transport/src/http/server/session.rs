@@ -26,6 +26,7 @@ struct State {
     /// Connections and requests that use the session.
     users: usize,
     last_used: Instant,
+    has_ended: bool,
 }
 
 struct Attached {
@@ -50,6 +51,7 @@ impl Session {
                 standalone: None,
                 users: 0,
                 last_used: Instant::now(),
+                has_ended: false,
             }),
         })
     }
@@ -110,9 +112,12 @@ impl Session {
         })
     }
 
-    /// Returns the turn of the connection that holds a stream.
+    /// Returns the turn of the connection that holds a stream; `None` for a stream that is over and after the end of the session.
     pub(super) fn turn(&self, number: u64) -> Option<u64> {
         let state = self.lock();
+        if state.has_ended {
+            return None;
+        }
         state.streams.get(&number).map(|attached| attached.turn)
     }
 
@@ -131,14 +136,18 @@ impl Session {
         InUse(Arc::clone(self))
     }
 
-    /// Returns true if nobody has used the session for this long.
+    /// Returns true if nobody has used the session for this long, or its program has closed it.
     fn is_idle(&self, for_long: Duration, now: Instant) -> bool {
+        let is_closed = self.shared.lock().endpoint.is_closed();
         let state = self.lock();
-        state.users == 0 && now.saturating_duration_since(state.last_used) >= for_long
+        let is_unused = now.saturating_duration_since(state.last_used) >= for_long;
+        state.users == 0 && (is_unused || is_closed)
     }
 
     /// Ends the session: its requests, its streams and their connections.
     pub(super) fn end(&self) {
+        // From now on nothing is recorded: what is kept of the session is removed.
+        self.lock().has_ended = true;
         self.shared.call(|state, now| {
             state.endpoint.shutdown(now);
         });

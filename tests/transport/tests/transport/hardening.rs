@@ -1,0 +1,187 @@
+//! What must hold whatever clients do: nothing leaks over many sessions, no request makes the service panic or hang, and sessions
+//! outlive their process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use mcp_exact_tests_transport::echo;
+use mcp_exact_tests_transport::http::{INITIALIZE, Random, call, respond, stateless_call};
+use mcp_exact_transport::event_log::{EventLog, MemoryEventLog};
+use mcp_exact_transport::http::server::{HttpServerOptions, HttpService};
+use mcp_exact_transport::sse::{Decoded, Decoder};
+use mcp_exact_transport::store::MemorySessionStore;
+
+fn service(options: HttpServerOptions) -> HttpService {
+    HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
+}
+
+async fn begin(service: &HttpService) -> String {
+    let response = respond(service, "POST", &[], INITIALIZE).await;
+    let id = response.headers()["mcp-session-id"]
+        .to_str()
+        .expect("ASCII")
+        .to_owned();
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let response = respond(service, "POST", &[("mcp-session-id", &id)], note).await;
+    assert_eq!(response.status(), 202);
+    id
+}
+
+#[tokio::test]
+async fn ten_thousand_sessions_leave_nothing() {
+    let log = Arc::new(MemoryEventLog::default());
+    let service = service(HttpServerOptions {
+        event_log: Some(Arc::clone(&log) as Arc<dyn EventLog>),
+        ..HttpServerOptions::default()
+    });
+    let metrics = tokio::runtime::Handle::current().metrics();
+    for round in 0..10_000 {
+        let id = begin(&service).await;
+        let session = [("mcp-session-id", id.as_str())];
+        let stream = respond(&service, "GET", &session, "").await;
+        let streamed = respond(&service, "POST", &session, &call(3, "steps", "")).await;
+        // Every other client leaves in the middle of its call.
+        if round % 2 == 0 {
+            streamed.into_body().collect().await.expect("a body");
+        } else {
+            drop(streamed);
+        }
+        drop(stream);
+        assert_eq!(
+            respond(&service, "DELETE", &session, "").await.status(),
+            204
+        );
+    }
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(service.sessions(), 0);
+    assert_eq!(log.bytes(), 0);
+    let tasks = metrics.num_alive_tasks();
+    assert!(
+        tasks <= 1,
+        "{tasks} tasks are left beside the one that looks for idle sessions"
+    );
+}
+
+/// Mutated requests get a status, in time.
+#[tokio::test]
+async fn arbitrary_requests_are_answered() {
+    let service = service(HttpServerOptions {
+        stream_after: Duration::from_millis(1),
+        sessions: 50,
+        ..HttpServerOptions::default()
+    });
+    let session = begin(&service).await;
+    let mut random = Random(7);
+    let (_, stateless) = stateless_call(1, "echo", "a");
+    let bodies = [
+        INITIALIZE.to_owned(),
+        call(2, "echo", "a"),
+        call(3, "count", ""),
+        stateless,
+    ];
+    let methods = ["POST", "POST", "POST", "GET", "DELETE", "OPTIONS", "HEAD"];
+    let headers = [
+        ("mcp-session-id", session.as_str()),
+        ("mcp-session-id", "unknown"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-protocol-version", "2025-11-25"),
+        ("mcp-protocol-version", "nonsense"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "echo"),
+        ("last-event-id", "1-0"),
+        ("last-event-id", "999999-1"),
+        ("last-event-id", "\u{e9}"),
+        ("origin", "http://localhost"),
+        ("origin", "http://evil.example"),
+        ("content-length", "7"),
+        ("accept", ""),
+    ];
+    for _ in 0..20_000 {
+        let pick = |random: &mut Random, limit: usize| {
+            usize::try_from(random.below(limit as u64)).expect("small")
+        };
+        let mut body = bodies[pick(&mut random, bodies.len())].clone().into_bytes();
+        for _ in 0..pick(&mut random, 4) {
+            let at = pick(&mut random, body.len());
+            body[at] = b"{}[]\",:0a\\\n"[pick(&mut random, 11)];
+        }
+        let body = String::from_utf8(body).expect("ASCII");
+        let method = methods[pick(&mut random, methods.len())];
+        let count = pick(&mut random, 5);
+        let chosen: Vec<_> = (0..count)
+            .map(|_| headers[pick(&mut random, headers.len())])
+            .collect();
+        let respond = respond(&service, method, &chosen, &body);
+        let response = tokio::time::timeout(Duration::from_secs(5), respond).await;
+        let status = response.expect("in time").status().as_u16();
+        assert_ne!(status, 500, "{method} {chosen:?} {body}");
+    }
+}
+
+/// A process that is restarted goes on with its sessions; what was in flight ends with an error on its stream.
+#[tokio::test]
+async fn sessions_outlive_their_process() {
+    let log: Arc<dyn EventLog> = Arc::new(MemoryEventLog::default());
+    let store = Arc::new(MemorySessionStore::default());
+    let start = || {
+        service(HttpServerOptions {
+            event_log: Some(Arc::clone(&log)),
+            session_store: Some(Arc::clone(&store) as _),
+            stream_after: Duration::from_millis(10),
+            ..HttpServerOptions::default()
+        })
+    };
+    let first = start();
+    let id = begin(&first).await;
+    let session = [("mcp-session-id", id.as_str())];
+    let in_flight = respond(&first, "POST", &session, &call(7, "never", "")).await;
+    let mut body = in_flight.into_body();
+    let bytes = body
+        .frame()
+        .await
+        .expect("a frame")
+        .expect("no error")
+        .into_data();
+    let mut decoder = Decoder::new(1 << 20);
+    decoder.push(&bytes.expect("data"));
+    let Some(Decoded::Event(priming)) = decoder.next_event() else {
+        panic!("no priming event");
+    };
+    // The process is gone: nothing of it is ended in order.
+    std::mem::forget(body);
+    let second = start();
+    let response = respond(&second, "POST", &session, &call(8, "echo", "again")).await;
+    assert_eq!(response.status(), 200);
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .expect("a body")
+        .to_bytes();
+    assert!(String::from_utf8_lossy(&body).contains("again"));
+    let resume = [
+        ("mcp-session-id", id.as_str()),
+        ("last-event-id", priming.id.as_str()),
+    ];
+    let response = respond(&second, "GET", &resume, "").await;
+    assert_eq!(response.status(), 200);
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .expect("a body")
+        .to_bytes();
+    let text = String::from_utf8_lossy(&body);
+    assert!(text.contains(r#""id":7,"error""#), "{text}");
+    assert_eq!(respond(&second, "DELETE", &session, "").await.status(), 204);
+    let third = start();
+    assert_eq!(
+        respond(&third, "POST", &session, &call(9, "echo", ""))
+            .await
+            .status(),
+        404
+    );
+}
