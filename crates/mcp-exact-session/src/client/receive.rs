@@ -70,13 +70,10 @@ impl Endpoint for ClientEndpoint {
     }
 
     fn dispatch_request(&mut self, at: Arrival, id: RequestId, call: Call, came_on: &StreamId) {
-        let session = self.state.session().map(Arc::clone);
-        if session
-            .as_ref()
-            .is_some_and(|session| session.is_discover())
-        {
+        if !self.may_answer() {
             return self.core.violation(Violation::Method(call.method));
         }
+        let session = self.state.session().map(Arc::clone);
         if self.core.in_flight.find(None, &id).is_some() {
             return self.refuse(at, &id, &Refusal::IdInUse(id.clone()), true);
         }
