@@ -304,6 +304,7 @@ impl ClientEndpoint {
         self.state = State::start();
         self.previous = None;
         self.ends_session = false;
+        self.endpoint_known = self.core.binding != Binding::HttpSse;
         let limits = &self.settings.limits;
         self.tasks = Tasks::new(limits.remembered_ids, limits.name_bytes);
         self.begin(cached);
