@@ -6,8 +6,8 @@
 use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, JsonObject, JsonRef, Members,
     Message, MessageError, Nullable, ObjectWith, Path, Places, Read, Reader, RequestId,
-    ResultMessage, Shape, Validate, Violations, WithId, Writer, decode_message, keys, line_into,
-    to_line,
+    ResultMessage, Shape, Validate, Violations, WithId, Writer, decode_message, from_slice, keys,
+    line_into, to_line,
 };
 
 use crate::error::PeerError;
@@ -382,6 +382,25 @@ pub(crate) fn error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
         error: error.object().clone(),
         extra: Extra::new(),
     }))
+}
+
+/// The frame of a batch of answers.
+pub(crate) fn batch(answers: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
+    let mut bytes = vec![b'['];
+    for answer in answers {
+        if bytes.len() > 1 {
+            bytes.push(b',');
+        }
+        bytes.extend_from_slice(&answer);
+    }
+    bytes.push(b']');
+    bytes
+}
+
+/// Id of an answer that the endpoint has written.
+pub(crate) fn id_of(answer: &[u8]) -> Option<RequestId> {
+    let answer: JsonObject = from_slice(answer).ok()?;
+    answer.view().find("id")?.decode_as().ok()
 }
 
 /// The text of a request, as the types of a revision read it.

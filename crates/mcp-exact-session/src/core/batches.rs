@@ -4,6 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use mcp_exact_wire::RequestId;
+
+use crate::message;
 use crate::stream::StreamId;
 
 /// Number of a batch.
@@ -20,6 +23,8 @@ struct Batch {
     answers: Vec<Vec<u8>>,
     /// Whether every answer so far was made by the endpoint.
     reserved: bool,
+    /// HTTP status if no message of the batch is answered.
+    status: u16,
 }
 
 /// Batch whose requests were all answered or cancelled.
@@ -30,6 +35,8 @@ pub(crate) struct FinishedBatch {
     pub(crate) bytes: Option<Vec<u8>>,
     /// Whether every answer was made by the endpoint.
     pub(crate) reserved: bool,
+    /// HTTP status if there are no answers.
+    pub(crate) status: u16,
 }
 
 /// All batches that are not finished.
@@ -59,6 +66,7 @@ impl Batches {
             dispatched: false,
             answers: Vec::new(),
             reserved: true,
+            status: 202,
         };
         self.open.insert(id, batch);
         id
@@ -76,6 +84,13 @@ impl Batches {
         if let Some(batch) = self.open.get_mut(&batch) {
             self.bytes += answer.len();
             batch.answers.push(answer);
+        }
+    }
+
+    /// A message of the batch that gets no answer was not taken: the HTTP status says so.
+    pub(crate) fn refuse(&mut self, batch: BatchId, status: u16) {
+        if let Some(batch) = self.open.get_mut(&batch) {
+            batch.status = batch.status.max(status);
         }
     }
 
@@ -99,6 +114,15 @@ impl Batches {
         self.finish(batch)
     }
 
+    /// Streams and ids of the requests whose answers wait for others.
+    pub(crate) fn answered_requests(&self) -> impl Iterator<Item = (StreamId, RequestId)> {
+        let answers = self.open.values().flat_map(|batch| {
+            let answers = batch.answers.iter();
+            answers.map(|answer| (batch.stream, answer))
+        });
+        answers.filter_map(|(stream, answer)| Some((stream, message::id_of(answer)?)))
+    }
+
     /// Returns true if a batch that came on the stream is not finished.
     pub(crate) fn is_open_on(&self, stream: StreamId) -> bool {
         self.open.values().any(|batch| batch.stream == stream)
@@ -116,19 +140,12 @@ impl Batches {
         }
         let batch = self.open.remove(&id)?;
         self.bytes -= batch.size();
-        let bytes = (!batch.answers.is_empty()).then(|| {
-            let mut bytes = Vec::with_capacity(batch.size() + batch.answers.len() + 1);
-            for (at, answer) in batch.answers.iter().enumerate() {
-                bytes.push(if at == 0 { b'[' } else { b',' });
-                bytes.extend_from_slice(answer);
-            }
-            bytes.push(b']');
-            bytes
-        });
+        let bytes = (!batch.answers.is_empty()).then(|| message::batch(batch.answers));
         Some(FinishedBatch {
             stream: batch.stream,
             bytes,
             reserved: batch.reserved,
+            status: batch.status,
         })
     }
 }

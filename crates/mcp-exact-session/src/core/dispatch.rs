@@ -198,9 +198,14 @@ pub(crate) trait Endpoint: Sized {
         self.finish_post(at, refusal.notification_status());
     }
 
+    /// Ends a POST that gets no message back; the POST of a batch, once the whole batch was dispatched.
     fn finish_post(&mut self, at: Arrival, status: u16) {
-        if at.batch.is_none() && self.is_post_of_peer(at.stream) {
-            self.core().streams.push_status(at.stream, status);
+        match at.batch {
+            Some(batch) => self.core().batches.refuse(batch, status),
+            None if self.is_post_of_peer(at.stream) => {
+                self.core().streams.push_status(at.stream, status);
+            }
+            None => {}
         }
     }
 
@@ -346,7 +351,7 @@ pub(crate) trait Endpoint: Sized {
                 frame.reserved = finished.reserved;
                 self.core().push(frame);
             }
-            None => self.finish_post(Arrival::alone(finished.stream), 202),
+            None => self.finish_post(Arrival::alone(finished.stream), finished.status),
         }
     }
 

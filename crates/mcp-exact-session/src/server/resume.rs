@@ -2,6 +2,7 @@
 //!
 //! Takes and gives [`Snapshot`]; where snapshots are kept is the transport's matter.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_exact_revisions::Lifecycle;
@@ -52,23 +53,34 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         endpoint.snapshot_version = snapshot.version;
         endpoint.snapshot_due = true;
         endpoint.core.streams.reserve(snapshot.last_stream);
-        for request in snapshot.requests {
-            endpoint.report_lost(&request);
+        if binding == Binding::StreamableHttp {
+            endpoint.report_lost(snapshot.requests);
         }
         Ok(endpoint)
     }
 
-    fn report_lost(&mut self, request: &SnapshotRequest) {
-        if self.core.binding != Binding::StreamableHttp {
-            return;
+    /// Answers requests that are lost. Several on one stream came in a batch, and are answered by one array (2025-03-26,
+    /// `basic`, "Batching").
+    fn report_lost(&mut self, requests: Vec<SnapshotRequest>) {
+        let mut streams: BTreeMap<u64, Vec<SnapshotRequest>> = BTreeMap::new();
+        for request in requests {
+            streams.entry(request.stream).or_default().push(request);
         }
-        let stream = StreamId(request.stream);
-        let streams = &mut self.core.streams;
-        streams.restore(stream, StreamKind::Post, request.sequence);
         let text = "the server was restarted and the request is lost; it may have been executed";
         let error = PeerError::internal(text);
-        let bytes = message::error(Some(&request.id), &error);
-        self.core.push(Frame::new(stream, bytes).last(true));
+        for (stream, requests) in streams {
+            let stream = StreamId(stream);
+            let sequence = requests.iter().map(|request| request.sequence).max();
+            let streams = &mut self.core.streams;
+            streams.restore(stream, StreamKind::Post, sequence.unwrap_or_default());
+            let answers = requests.iter();
+            let answers = answers.map(|request| message::error(Some(&request.id), &error));
+            let bytes = match requests.len() {
+                1 => answers.flatten().collect(),
+                _ => message::batch(answers),
+            };
+            self.core.push(Frame::new(stream, bytes).last(true));
+        }
     }
 
     /// Returns when a snapshot has to be written; [`SnapshotDue::No`] without a session.
@@ -96,12 +108,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.reserved_id = self.core.pending.last_id().saturating_add(RESERVED);
         self.reserved_stream = self.core.streams.last_id().saturating_add(RESERVED);
         let elicitations = self.core.elicitations.save_ids();
-        let requests = self.core.in_flight.iter();
-        let requests = requests.filter(|(_, request)| request.scope.is_none());
-        let requests = requests.map(|(_, request)| SnapshotRequest {
-            stream: request.stream.0,
-            id: request.id.clone(),
-            sequence: self.core.streams.sequence(request.stream) + RESERVED_FRAMES,
+        let in_flight = self.core.in_flight.iter();
+        let in_flight = in_flight.filter(|(_, request)| request.scope.is_none());
+        let open = in_flight.map(|(_, request)| (request.stream, request.id.clone()));
+        // Answers that wait for others of their batch are lost with the process.
+        let lost = open.chain(self.core.batches.answered_requests());
+        let requests = lost.map(|(stream, id)| SnapshotRequest {
+            stream: stream.0,
+            id,
+            sequence: self.core.streams.sequence(stream) + RESERVED_FRAMES,
         });
         Some(Snapshot {
             version: self.snapshot_version,
