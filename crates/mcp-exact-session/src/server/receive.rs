@@ -376,7 +376,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             }
             other => {
                 self.state = other;
-                Err(Refusal::NotAllowed(call.method.clone()))
+                let method = call.method.clone();
+                let early = self.state.client().is_none() && self.settings.speaks_initialize;
+                Err(match early {
+                    true => Refusal::NotInitialized(method),
+                    false => Refusal::NotAllowed(method),
+                })
             }
         }
     }
