@@ -202,6 +202,16 @@ impl<'a> ResultMembers<'a> {
             cached,
         }
     }
+
+    /// The same for a result that is not the final one: it has no cache hints.
+    pub(crate) fn uncached(self) -> Self {
+        Self {
+            ttl: None,
+            scope: None,
+            cached: Cached::Never,
+            ..self
+        }
+    }
 }
 
 impl ResultDefaults {

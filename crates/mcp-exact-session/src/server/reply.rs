@@ -70,9 +70,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Some(defaults) => {
                 let members = ResultMembers::of(result, client_request(method, client.spec));
                 let rules = client.rules(&self.settings);
-                if rules.sending_result(method, members.kind)? == ResultKind::InputRequired {
+                let kind = rules.sending_result(method, members.kind)?;
+                if kind == ResultKind::InputRequired {
                     self.check_raw_input(to, result)?;
                 }
+                let members = match kind {
+                    ResultKind::Complete => members,
+                    ResultKind::InputRequired | ResultKind::Extension => members.uncached(),
+                };
                 check_ttl(method, &members)?;
                 defaults.message(&origin.id, result, &members)
             }
