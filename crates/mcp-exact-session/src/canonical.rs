@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use mcp_exact_wire::{Json, JsonObject, from_str};
+use mcp_exact_wire::{Json, JsonObject, JsonRef, from_str};
 
 /// Value whose members are sorted by their unescaped names.
 enum Node<'a> {
@@ -177,6 +177,11 @@ fn of_text(text: &str, left_out: &[&str]) -> String {
     let mut out = String::with_capacity(text.len());
     node.write(&mut out);
     out
+}
+
+/// Returns true if two texts are the same value.
+pub(crate) fn equal(one: JsonRef<'_>, other: JsonRef<'_>) -> bool {
+    one.text() == other.text() || of_text(one.text(), &[]) == of_text(other.text(), &[])
 }
 
 /// Canonical text of an object without the members that `left_out` names.

@@ -9,6 +9,7 @@ use mcp_exact_wire::{EncodeParams, Json, JsonObject, JsonRef, Notification};
 use super::ServerEndpoint;
 use super::incoming::{ClientContext, Scope};
 use crate::builtin_notifications::{MESSAGE, PROGRESS, log_message, progress_params};
+use crate::canonical;
 use crate::change::{Change, Progress};
 use crate::core::Frame;
 use crate::error::SendError;
@@ -215,7 +216,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 let [named, done] = params.map_or([None; 2], |params| {
                     params.view().find_each(["progressToken", "progress"])
                 });
-                if named.map(JsonRef::text) != Some(token.text()) {
+                if !named.is_some_and(|named| canonical::equal(named, token.view())) {
                     return Err(unfit(PROGRESS, "the progress token of the request"));
                 }
                 let done: Option<f64> = done.and_then(as_f64);
