@@ -1,0 +1,388 @@
+//! What each way into and out of an endpoint does with one method in one revision.
+
+use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+use mcp_exact_wire::JsonObject;
+use serde_json::{Value, json};
+
+use super::peers::*;
+use crate::*;
+
+/// Entrances and what each one does, of one method in one revision.
+pub(super) type Cells = Vec<(String, String)>;
+
+pub(super) fn sent<T>(result: Result<T, SendError>, left: String) -> String {
+    match result {
+        Ok(_) if left == "nothing" => "deferred".to_owned(),
+        Ok(_) => "sent".to_owned(),
+        Err(error) => of_error(&error),
+    }
+}
+
+pub(super) fn request_by_client(spec: &RevisionSpec, method: &str) -> Cells {
+    let mut cells = Cells::new();
+    let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
+    let ours = |params: Value| {
+        let mut params = params;
+        params.as_object_mut().expect("an object").remove("_meta");
+        Some(object(params))
+    };
+    for (name, declared) in [("", Declared::Both), (" undeclared", Declared::ClientOnly)] {
+        let mut client = client(spec, declared);
+        let result = client.request(method, ours(params()), CallOptions::default(), Time::ZERO);
+        let left = of_client(&mut client);
+        add(&format!("request{name}"), sent(result, left));
+        let mut server = server(spec, declared);
+        to_server(
+            &mut server,
+            &message(spec, declared, Some(json!(1)), method, params()),
+        );
+        add(&format!("receive{name}"), of_server(&mut server));
+    }
+    let mut server = server_on(spec, Declared::Both, State::Fresh, Binding::Duplex);
+    to_server(
+        &mut server,
+        &message(spec, Declared::Both, Some(json!(1)), method, params()),
+    );
+    add("receive first", of_server(&mut server));
+    add("receive by POST", received_by_post(spec, method));
+    let mut client = client_on(spec, Declared::Both, State::Ready, Binding::StreamableHttp);
+    add("is_repeatable", client.is_repeatable(method).to_string());
+    let result = client.request(method, ours(params()), CallOptions::default(), Time::ZERO);
+    if let (Ok(_), Some(Transmit::Frame { http, .. })) =
+        (result, client.poll_transmit(&mut Vec::new()))
+    {
+        let named = |value: Option<String>| value.map_or("none", |_| "sent").to_owned();
+        add(
+            "Mcp-Method, Mcp-Name",
+            format!("{} {}", named(http.method), named(http.name)),
+        );
+    }
+    let mut config = server_capabilities();
+    config["tasks"] = json!({});
+    let mut as_task = params();
+    as_task["task"] = json!({});
+    let mut client = client_of(spec, config);
+    let result = client.request(method, ours(as_task), CallOptions::default(), Time::ZERO);
+    let left = of_client(&mut client);
+    add("request as task", sent(result, left));
+    for (name, reply) in replies() {
+        if let Some((mut server, key)) = during(spec, Declared::Both, method) {
+            let sent = match server.reply(key, reply, Time::ZERO) {
+                Ok(_) => of_server(&mut server),
+                Err(error) => of_error(&error),
+            };
+            add(name, sent);
+        }
+    }
+    cells
+}
+
+/// A client whose server has these capabilities.
+pub(super) fn client_of(spec: &RevisionSpec, capabilities: Value) -> ClientEndpoint {
+    let config = ClientConfig::new(Identity::new("c", "1"));
+    let settings = config.build().expect("a configuration");
+    let snapshot = Snapshot::new(info(spec, capabilities), 0);
+    ClientEndpoint::resume(settings, Binding::Duplex, snapshot, Time::ZERO).expect("offered")
+}
+
+/// A POST with every header but `Mcp-Name`.
+pub(super) fn received_by_post(spec: &RevisionSpec, method: &str) -> String {
+    let mut server = server_on(spec, Declared::Both, State::Ready, Binding::StreamableHttp);
+    let stream = server.open(StreamKind::Post).expect("a stream");
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let headers = vec![
+        header("MCP-Protocol-Version", spec.id()),
+        header("Mcp-Method", method),
+    ];
+    let context = FrameContext {
+        http: Some(HttpRequest { headers }),
+        ..FrameContext::new(())
+    };
+    let text = message(spec, Declared::Both, Some(json!(1)), method, params()).to_string();
+    server
+        .receive(stream, text.as_bytes(), context, Time::ZERO)
+        .expect("open");
+    of_server(&mut server)
+}
+
+pub(super) fn replies() -> Vec<(&'static str, Reply)> {
+    let raw = |value| Reply::from(RawResult::from(object(value)));
+    let embedded = json!({ "resultType": "input_required", "inputRequests": { "a": { "method": "roots/list" } } });
+    vec![
+        ("reply", raw(json!({}))),
+        ("reply of a made-up type", raw(json!({ "resultType": "x" }))),
+        ("reply of type input_required", raw(embedded)),
+        (
+            "reply InputRequired",
+            Reply::InputRequired {
+                requests: vec![("a".to_owned(), InputRequest::new("roots/list", None))],
+                state: None,
+            },
+        ),
+    ]
+}
+
+pub(super) fn request_by_server(spec: &RevisionSpec, method: &str) -> Cells {
+    let mut cells = Cells::new();
+    let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
+    for (name, declared) in [("", Declared::Both), (" undeclared", Declared::ServerOnly)] {
+        if let Some((mut server, key)) = during(spec, declared, "tools/call") {
+            let options = CallOptions::default();
+            let result = server.request(
+                Scope::During(key),
+                method,
+                Some(object(params())),
+                options,
+                Time::ZERO,
+            );
+            let left = of_server(&mut server);
+            add(&format!("request{name}"), sent(result, left));
+        }
+        let mut client = client(spec, declared);
+        to_client(
+            &mut client,
+            &server_message(Some(json!(1)), method, params()),
+        );
+        let received = of_client(&mut client);
+        add(&format!("receive{name}"), received);
+    }
+    let mut early = server_on(spec, Declared::Both, State::Negotiated, Binding::Duplex);
+    let result = early.request(
+        Scope::Peer,
+        method,
+        Some(object(params())),
+        CallOptions::default(),
+        Time::ZERO,
+    );
+    let left = of_server(&mut early);
+    add("request before initialized", sent(result, left));
+    let mut fresh = client_on(spec, Declared::Both, State::Fresh, Binding::Duplex);
+    to_client(
+        &mut fresh,
+        &server_message(Some(json!(1)), method, params()),
+    );
+    add("receive first", of_client(&mut fresh));
+    let mut as_task = params();
+    as_task["task"] = json!({});
+    let mut config = ServerConfig::new(Identity::new("s", "1"));
+    config.capabilities = object(server_capabilities());
+    let settings = config.build().expect("a configuration");
+    let mut capabilities = client_capabilities();
+    capabilities["tasks"] = json!({});
+    if spec.lifecycle() == Lifecycle::Initialize {
+        let snapshot = Snapshot::new(info(spec, capabilities), 0);
+        let server = ServerEndpoint::<()>::resume(settings, Binding::Duplex, snapshot, Time::ZERO);
+        let mut server = server.expect("offered");
+        let result = server.request(
+            Scope::Peer,
+            method,
+            Some(object(as_task)),
+            CallOptions::default(),
+            Time::ZERO,
+        );
+        let left = of_server(&mut server);
+        add("request as task", sent(result, left));
+    }
+    cells
+}
+
+pub(super) fn server_message(id: Option<Value>, method: &str, params: Value) -> Value {
+    let mut message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    if let Some(id) = id {
+        message["id"] = id;
+    }
+    message
+}
+
+pub(super) fn input_request(spec: &RevisionSpec, method: &str) -> Cells {
+    let mut cells = Cells::new();
+    let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
+    let embedded = || json!({ "resultType": "input_required", "inputRequests": { "a": { "method": method, "params": params() } } });
+    for (name, declared) in [("", Declared::Both), (" undeclared", Declared::ServerOnly)] {
+        let request = InputRequest::new(method, Some(object(params())));
+        let required = Reply::InputRequired {
+            requests: vec![("a".to_owned(), request)],
+            state: None,
+        };
+        let raw = Reply::from(RawResult::from(object(embedded())));
+        let discover = spec.lifecycle() == Lifecycle::Discover;
+        let replies = [
+            ("InputRequired", Some(required)),
+            ("raw", discover.then_some(raw)),
+        ];
+        for (how, reply) in replies {
+            if let (Some(reply), Some((mut server, key))) =
+                (reply, during(spec, declared, "tools/call"))
+            {
+                let result = server.reply(key, reply, Time::ZERO);
+                let left = of_server(&mut server);
+                add(&format!("reply {how}{name}"), sent(result, left));
+            }
+        }
+        if discover {
+            let mut client = client(spec, declared);
+            let asked = client.request("tools/call", None, CallOptions::default(), Time::ZERO);
+            if asked.is_err() {
+                continue;
+            }
+            of_client(&mut client);
+            to_client(
+                &mut client,
+                &json!({ "jsonrpc": "2.0", "id": 1, "result": embedded() }),
+            );
+            add(&format!("receive in a result{name}"), answered(&mut client));
+        } else {
+            let mut client = client(spec, declared);
+            to_client(
+                &mut client,
+                &server_message(Some(json!(1)), method, params()),
+            );
+            add(&format!("receive and answer{name}"), answered(&mut client));
+        }
+    }
+    cells
+}
+
+/// What a client does with a request of the server that its program answers.
+pub(super) fn answered(client: &mut ClientEndpoint) -> String {
+    match client.poll_event() {
+        Some(ClientEvent::Request { key, .. }) => {
+            let result = RawResult::from(JsonObject::new());
+            let answer = client.answer(key, Ok(result), Time::ZERO);
+            assert_eq!(answer, Ok(Sent::Queued));
+            format!("program, {}", of_client(client))
+        }
+        Some(ClientEvent::Completed(_, outcome)) => variant(&outcome),
+        Some(ClientEvent::Violation(violation)) => {
+            format!("violation {}, {}", variant(&violation), of_client(client))
+        }
+        None => of_client(client),
+        Some(other) => variant(&other),
+    }
+}
+
+pub(super) fn notification_by_client(spec: &RevisionSpec, method: &str) -> Cells {
+    let mut cells = Cells::new();
+    let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
+    for (name, declared) in [("", Declared::Both), (" undeclared", Declared::ServerOnly)] {
+        let mut client = client(spec, declared);
+        let result = client.notify(method, Some(object(params())));
+        let left = of_client(&mut client);
+        add(&format!("notify{name}"), sent(result, left));
+        let mut server = server(spec, declared);
+        to_server(&mut server, &server_message(None, method, params()));
+        add(&format!("receive{name}"), of_server(&mut server));
+    }
+    let mut fresh = server_on(spec, Declared::Both, State::Fresh, Binding::Duplex);
+    to_server(&mut fresh, &server_message(None, method, params()));
+    add("receive first", of_server(&mut fresh));
+    if spec.lifecycle() == Lifecycle::Initialize {
+        let mut early = server_on(spec, Declared::Both, State::Negotiated, Binding::Duplex);
+        to_server(&mut early, &server_message(None, method, params()));
+        add("receive before initialized", of_server(&mut early));
+    }
+    cells
+}
+
+pub(super) fn notification_by_server(spec: &RevisionSpec, method: &str) -> Cells {
+    let mut cells = Cells::new();
+    let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
+    let discover = spec.lifecycle() == Lifecycle::Discover;
+    let scopes = [
+        ("during a call", Some("tools/call")),
+        ("during a subscription", Some("subscriptions/listen")),
+        ("to the client", None),
+    ];
+    for (name, declared) in [
+        ("", Declared::Both),
+        (" undeclared", Declared::without(Side::Server)),
+    ] {
+        for (place, request) in scopes {
+            // Without `tools` nobody calls one; the methods of the endpoint itself are there.
+            let asked = match request {
+                None => Some((server(spec, declared), Scope::Peer)),
+                Some("tools/call") if declared != Declared::Both => None,
+                Some(request) => during(spec, declared, request)
+                    .map(|(server, key)| (server, Scope::During(key))),
+            };
+            if let Some((mut server, scope)) = asked {
+                let result = server.notify(scope, method, Some(object(params())));
+                let left = of_server(&mut server);
+                add(&format!("notify {place}{name}"), sent(result, left));
+            }
+        }
+        let mut client = client(spec, declared);
+        let options = CallOptions {
+            progress: true,
+            ..CallOptions::default()
+        };
+        let asks = if discover {
+            "subscriptions/listen"
+        } else {
+            "ping"
+        };
+        let asked = client.request(asks, Some(object(params())), options, Time::ZERO);
+        if asked.is_err() {
+            continue;
+        }
+        let mut tagged = params();
+        tagged["progressToken"] = json!(1);
+        tagged["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": 1 });
+        if discover && method != "notifications/subscriptions/acknowledged" {
+            to_client(
+                &mut client,
+                &server_message(
+                    None,
+                    "notifications/subscriptions/acknowledged",
+                    tagged.clone(),
+                ),
+            );
+        }
+        of_client(&mut client);
+        to_client(&mut client, &server_message(None, method, tagged));
+        add(&format!("receive{name}"), of_client(&mut client));
+    }
+    if !discover {
+        let mut early = server_on(spec, Declared::Both, State::Negotiated, Binding::Duplex);
+        let result = early.notify(Scope::Peer, method, Some(object(params())));
+        let left = of_server(&mut early);
+        add("notify before initialized", sent(result, left));
+    }
+    let mut fresh = client_on(spec, Declared::Both, State::Fresh, Binding::Duplex);
+    to_client(&mut fresh, &server_message(None, method, params()));
+    add("receive first", of_client(&mut fresh));
+    cells
+}
+
+/// How many messages a change becomes, and which.
+pub(super) fn published(spec: &RevisionSpec, kind: &str) -> Cells {
+    let change = match kind {
+        "tools" => Change::Tools,
+        "prompts" => Change::Prompts,
+        "resources" => Change::Resources,
+        _ => Change::Resource("a:b".to_owned()),
+    };
+    let discover = spec.lifecycle() == Lifecycle::Discover;
+    let subscribes = if discover {
+        "subscriptions/listen"
+    } else {
+        "resources/subscribe"
+    };
+    let mut cells = Cells::new();
+    for (name, declared) in [("", Declared::Both), (" undeclared", Declared::ClientOnly)] {
+        let mut idle = server(spec, declared);
+        idle.publish(&change);
+        cells.push((format!("publish{name}"), of_server(&mut idle)));
+        if let Some((mut server, key)) = during(spec, declared, subscribes) {
+            let accepted = server.reply(key, RawResult::from(JsonObject::new()), Time::ZERO);
+            assert!(accepted.is_ok() || discover);
+            of_server(&mut server);
+            server.publish(&change);
+            cells.push((
+                format!("publish to a subscriber{name}"),
+                of_server(&mut server),
+            ));
+        }
+    }
+    cells
+}
