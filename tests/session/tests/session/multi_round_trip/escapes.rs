@@ -1,0 +1,193 @@
+//! Escaped strings mean what they say (RFC 8259, section 7): nothing is compared by its raw text.
+
+use mcp_exact_tests_session::*;
+
+/// A text whose letters are escaped.
+fn escaped(text: &str) -> String {
+    let letters = text.chars().map(|c| format!("\\u{:04x}", u32::from(c)));
+    letters.collect()
+}
+
+/// `"mode":"\u0075rl"` is an elicitation by URL: without the capability it neither leaves nor is delivered.
+#[test]
+fn escaped_mode_needs_the_capability() {
+    let params = format!(
+        r#"{{"mode":"{}","message":"m","url":"https://example.com","elicitationId":"e"}}"#,
+        escaped("url")
+    );
+    // The server's own request, and its input request.
+    for capabilities in [
+        json!({ "elicitation": {} }),
+        json!({ "elicitation": { "form": {} } }),
+    ] {
+        let mut server = CheckedServer::ready(
+            server_config(&["2025-11-25"]),
+            "2025-11-25",
+            capabilities.clone(),
+        );
+        let parsed = || Some(params.parse().expect("an object"));
+        let sent = server.machine.request(
+            Scope::Peer,
+            "elicitation/create",
+            parsed(),
+            CallOptions::default(),
+            Time::ZERO,
+        );
+        assert!(
+            matches!(sent, Err(SendError::Capability { .. })),
+            "{sent:?}"
+        );
+        for revision in ["2025-11-25", NEW] {
+            let mut server =
+                CheckedServer::ready(server_config(&[revision]), revision, capabilities.clone());
+            let request = request_at(
+                revision,
+                1,
+                "tools/call",
+                json!({ "name": "x" }),
+                capabilities.clone(),
+            );
+            let key = server.serve(&request).key;
+            let asks = vec![(
+                "a".to_owned(),
+                InputRequest::new("elicitation/create", parsed()),
+            )];
+            let sent = server.machine.reply(
+                key,
+                Reply::InputRequired {
+                    requests: asks,
+                    state: None,
+                },
+                Time::ZERO,
+            );
+            assert!(
+                matches!(sent, Err(SendError::Capability { .. })),
+                "{revision}: {sent:?}"
+            );
+        }
+    }
+    // What a client receives: as a request, and within a result.
+    let mut config = client_config(&["2025-11-25"]);
+    config.capabilities = object(json!({ "elicitation": {} }));
+    let mut client = CheckedClient::ready(config.clone(), "2025-11-25", json!({ "tools": {} }));
+    let text =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{params}}}"#);
+    assert_eq!(client.send_text(&text)[0]["error"]["code"], -32602);
+    assert!(client.asks().is_empty());
+    config.offer = offer(&[NEW]);
+    let mut client = CheckedClient::ready(config, NEW, json!({ "tools": {} }));
+    let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"input_required","inputRequests":{{"a":{{"method":"elicitation/create","params":{params}}}}}}}}}"#,
+        sent["id"]
+    );
+    client.send_text(&text);
+    let outcomes = client.outcomes();
+    assert!(
+        matches!(&outcomes[..], [(done, Outcome::Error(_))] if *done == key),
+        "{outcomes:?}"
+    );
+}
+
+/// `resultType` is compared unescaped, in both directions and in its name, too.
+#[test]
+fn escaped_result_type_is_understood() {
+    for (kind, name) in [
+        (escaped("complete"), "resultType".to_owned()),
+        ("complete".to_owned(), escaped("resultType")),
+    ] {
+        let mut client = modern::client();
+        let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"{name}":"{kind}"}}}}"#,
+            sent["id"]
+        );
+        client.send_text(&text);
+        let outcomes = client.outcomes();
+        assert!(
+            matches!(&outcomes[..], [(done, Outcome::Result(_))] if *done == key),
+            "{outcomes:?}"
+        );
+    }
+    let required = escaped("input_required");
+    let mut client = modern::client();
+    let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"{required}","inputRequests":{{"a":{{"method":"{}"}}}}}}}}"#,
+        sent["id"],
+        escaped("roots/list")
+    );
+    client.send_text(&text);
+    assert_eq!(client.asks().len(), 1);
+    // A raw reply of the program.
+    let mut server = modern::server();
+    let key = server
+        .serve(&modern::request(1, "tools/list", json!({}), json!({})))
+        .key;
+    let raw: JsonObject = format!(r#"{{"resultType":"{required}","inputRequests":{{}}}}"#)
+        .parse()
+        .expect("an object");
+    let sent = server.machine.reply(key, RawResult::from(raw), Time::ZERO);
+    assert!(
+        matches!(sent, Err(SendError::ResultType { .. })),
+        "{sent:?}"
+    );
+}
+
+/// Methods, ids, tokens, levels and URIs are compared unescaped.
+#[test]
+fn escaped_names_are_understood() {
+    for revision in all() {
+        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+        let plain = request_at(
+            revision,
+            "i",
+            "tools/call",
+            json!({ "name": "x", "_meta": { "progressToken": "t" } }),
+            json!({}),
+        );
+        let text = plain.to_string();
+        let text = text.replace("\"tools/call\"", &format!("\"{}\"", escaped("tools/call")));
+        let text = text.replace("\"t\"", &format!("\"{}\"", escaped("t")));
+        assert!(server.send_text(&text).is_empty(), "{revision}");
+        let request = server.request();
+        assert_eq!(request.method(), "tools/call");
+        // The program reads the token and writes it as it likes.
+        let progress = object(json!({ "progressToken": "t", "progress": 1 }));
+        let sent = server.machine.notify(
+            Scope::During(request.key),
+            "notifications/progress",
+            Some(progress),
+        );
+        assert_eq!(sent, Ok(Sent::Queued), "{revision}");
+        server.drain();
+        let cancel = format!(
+            r#"{{"jsonrpc":"2.0","method":"{}","params":{{"requestId":"{}"}}}}"#,
+            escaped("notifications/cancelled"),
+            escaped("i")
+        );
+        server.send_text(&cancel);
+        assert!(
+            matches!(server.events()[..], [ServerEvent::Cancelled { .. }]),
+            "{revision}"
+        );
+    }
+    let mut server = CheckedServer::ready(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
+    let level = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{{"level":"{}"}}}}"#,
+        escaped("error")
+    );
+    server.send_text(&level);
+    assert!(
+        !server.machine.logs(Scope::Peer, Level::Warning)
+            && server.machine.logs(Scope::Peer, Level::Error)
+    );
+    let subscribe = format!(
+        r#"{{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{{"uri":"{}"}}}}"#,
+        escaped("a:b")
+    );
+    server.send_text(&subscribe);
+    let key = server.request().key;
+    server.reply(key, result(json!({})));
+    assert_eq!(server.machine.publish(&Change::Resource("a:b".into())), 1);
+}

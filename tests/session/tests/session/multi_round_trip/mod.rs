@@ -1,0 +1,7 @@
+//! Results and multi round-trip requests (2026-07-28: `basic`, "ResultType", `basic/patterns/mrtr`).
+
+mod escapes;
+mod handler_input;
+mod pass_through;
+mod results;
+mod state_binding;

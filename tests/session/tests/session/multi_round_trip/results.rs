@@ -1,0 +1,286 @@
+//! Which results a server's program may send, raw or typed (2026-07-28: `basic`, "ResultType"; `basic/patterns/mrtr`).
+
+use mcp_2026_07_28 as v2026;
+use mcp_exact_tests_session::*;
+
+fn try_reply(
+    server: &mut CheckedServer,
+    key: RequestKey,
+    reply: impl Into<Reply>,
+) -> Result<Sent, SendError> {
+    server.machine.reply(key, reply, Time::ZERO)
+}
+
+fn ask(method: &str) -> Value {
+    match method {
+        "roots/list" => json!({ "method": method }),
+        "elicitation/create" => {
+            json!({ "method": method, "params": { "message": "m", "requestedSchema": { "type": "object", "properties": {} } } })
+        }
+        _ => json!({ "method": method, "params": { "messages": [], "maxTokens": 1 } }),
+    }
+}
+
+fn required(requests: Value) -> Value {
+    json!({ "resultType": "input_required", "inputRequests": requests })
+}
+
+/// "The set of supported `ResultType` values MUST be created from the set defined in the core protocol and include any additional
+/// values of supported extensions that are advertised via capabilities": nothing else leaves, and the request still waits.
+#[test]
+fn unknown_result_types_never_leave() {
+    for (at, (method, params, body)) in modern::methods().into_iter().enumerate() {
+        for kind in [
+            json!("done"),
+            json!(""),
+            json!(5),
+            Value::Null,
+            json!("Complete"),
+            json!({}),
+        ] {
+            let mut server = modern::server();
+            let key = server
+                .serve(&modern::request(at, method, params.clone(), json!({})))
+                .key;
+            let mut bad = body.clone();
+            bad["resultType"] = kind.clone();
+            let refused = try_reply(&mut server, key, result(bad));
+            assert!(
+                matches!(refused, Err(SendError::ResultType { .. })),
+                "{method} {kind}: {refused:?}"
+            );
+            assert!(server.drain().is_empty());
+            let answers = server.reply(key, result(body.clone()));
+            assert_eq!(answers[0]["result"]["resultType"], "complete");
+        }
+    }
+}
+
+/// The same for a type of an extension that the client has not declared; with the declaration it leaves.
+#[test]
+fn extension_result_needs_the_declaration() {
+    let mut extension = Extension::new("com.example/later");
+    extension.result_types = vec!["later".to_owned()];
+    let mut config = server_config(&[NEW]);
+    config.extensions.negotiated = vec![extension];
+    config.extensions.result_types = vec!["own".to_owned()];
+    for (capabilities, passes) in [
+        (json!({}), false),
+        (json!({ "extensions": { "com.example/other": {} } }), false),
+        (json!({ "extensions": { "com.example/later": {} } }), true),
+    ] {
+        let mut server = CheckedServer::new(config.clone(), NEW);
+        let key = server
+            .serve(&modern::request(
+                1,
+                "tools/call",
+                json!({ "name": "x" }),
+                capabilities,
+            ))
+            .key;
+        let sent = try_reply(&mut server, key, result(json!({ "resultType": "later" })));
+        match passes {
+            true => assert_eq!(sent, Ok(Sent::Queued)),
+            false => assert!(
+                matches!(sent, Err(SendError::Capability { .. })),
+                "{sent:?}"
+            ),
+        }
+    }
+    // A vendor's own type passes without a declaration: the program has listed it.
+    let mut server = CheckedServer::new(config, NEW);
+    let key = server
+        .serve(&modern::request(
+            1,
+            "tools/call",
+            json!({ "name": "x" }),
+            json!({}),
+        ))
+        .key;
+    assert_eq!(
+        try_reply(&mut server, key, result(json!({ "resultType": "own" }))),
+        Ok(Sent::Queued)
+    );
+}
+
+/// "Supported Requests": only `tools/call`, `prompts/get` and `resources/read` may be answered with `input_required`, written raw,
+/// typed, or as `InputRequired`.
+#[test]
+fn input_required_answers_three_methods_only() {
+    let supported = ["tools/call", "prompts/get", "resources/read"];
+    for (method, params, _) in modern::methods() {
+        let capabilities = json!({ "roots": {} });
+        let request = modern::request(1, method, params, capabilities);
+        let typed = v2026::InputRequiredResult::new();
+        let mut typed = RawResult::of(&typed).expect("an object").into_object();
+        typed.insert("inputRequests", object(json!({ "a": ask("roots/list") })));
+        let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
+        let replies: [Reply; 3] = [
+            result(required(json!({ "a": ask("roots/list") }))).into(),
+            RawResult::from(typed).into(),
+            Reply::InputRequired {
+                requests: asks,
+                state: None,
+            },
+        ];
+        for reply in replies {
+            let mut server = modern::server();
+            let key = server.serve(&request).key;
+            let sent = try_reply(&mut server, key, reply);
+            match supported.contains(&method) {
+                true => {
+                    assert_eq!(sent, Ok(Sent::Queued), "{method}");
+                    let answers = server.drain();
+                    assert_eq!(answers[0]["result"]["resultType"], "input_required");
+                }
+                false => {
+                    assert!(
+                        matches!(
+                            sent,
+                            Err(SendError::ResultType { .. } | SendError::InputRequests(_))
+                        ),
+                        "{method}: {sent:?}"
+                    );
+                    assert!(server.drain().is_empty(), "{method}");
+                }
+            }
+        }
+    }
+}
+
+/// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its capabilities", also within a
+/// result that the program has written itself.
+#[test]
+fn raw_input_required_asks_for_declared_input_only() {
+    for (method, declared) in [
+        ("roots/list", json!({ "roots": {} })),
+        ("elicitation/create", json!({ "elicitation": {} })),
+        ("sampling/createMessage", json!({ "sampling": {} })),
+    ] {
+        for capabilities in [json!({}), declared.clone()] {
+            let mut server = modern::server();
+            let passes = capabilities == declared;
+            let key = server
+                .serve(&modern::request(
+                    1,
+                    "tools/call",
+                    json!({ "name": "x" }),
+                    capabilities,
+                ))
+                .key;
+            let sent = try_reply(
+                &mut server,
+                key,
+                result(required(json!({ "a": ask(method) }))),
+            );
+            match passes {
+                true => assert_eq!(sent, Ok(Sent::Queued), "{method}"),
+                false => assert!(
+                    matches!(sent, Err(SendError::Capability { .. })),
+                    "{method}: {sent:?}"
+                ),
+            }
+        }
+    }
+}
+
+/// "`inputRequests` values are request objects that MUST be one of ElicitRequest, CreateMessageRequest, or ListRootsRequest";
+/// "Servers MUST include at least one of `inputRequests` or `requestState`".
+#[test]
+fn raw_input_required_is_well_formed() {
+    for bad in [
+        json!({ "resultType": "input_required" }),
+        json!({ "resultType": "input_required", "inputRequests": {} }),
+        required(json!([])),
+        required(json!({ "a": 5 })),
+        required(json!({ "a": {} })),
+        required(json!({ "a": { "method": 5 } })),
+        required(json!({ "a": { "method": "roots/list", "params": [] } })),
+        required(json!({ "a": { "method": "tools/list" } })),
+        required(json!({ "a": { "method": "ping" } })),
+        required(json!({ "a": { "method": "elicitation/create" } })),
+        required(
+            json!({ "a": { "method": "elicitation/create", "params": { "message": "m", "mode": "url" } } }),
+        ),
+        json!({ "resultType": "input_required", "requestState": 5 }),
+        json!({ "resultType": "input_required", "requestState": "made up" }),
+    ] {
+        let mut server = modern::server();
+        let capabilities =
+            json!({ "roots": {}, "elicitation": { "form": {}, "url": {} }, "sampling": {} });
+        let key = server
+            .serve(&modern::request(
+                1,
+                "tools/call",
+                json!({ "name": "x" }),
+                capabilities,
+            ))
+            .key;
+        let sent = try_reply(&mut server, key, result(bad.clone()));
+        assert!(sent.is_err(), "{bad}");
+        assert!(server.drain().is_empty(), "{bad}");
+        server.reply(key, content());
+    }
+}
+
+/// Older revisions have no `resultType`: there it is a member like any other.
+#[test]
+fn result_type_means_nothing_in_older_revisions() {
+    for revision in handshake() {
+        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+        let key = server.serve(&call(revision, 1, json!({}))).key;
+        let answers = server.reply(key, result(json!({ "content": [], "resultType": "x" })));
+        assert_eq!(answers[0]["result"]["resultType"], "x");
+        let mut client = client_at(revision);
+        let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
+        client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "content": [], "resultType": "input_required" } }));
+        let outcomes = client.outcomes();
+        assert!(
+            matches!(&outcomes[..], [(done, Outcome::Result(_))] if *done == key),
+            "{outcomes:?}"
+        );
+    }
+}
+
+/// "A `resultType` of any value unrecognized by the client MUST be considered invalid": for results of every method.
+#[test]
+fn unknown_result_type_is_invalid_for_a_client() {
+    for (method, params, body) in modern::methods() {
+        for kind in [json!("done"), json!(5), Value::Null] {
+            let mut client = modern::client();
+            let (key, sent) = client.request(method, params.clone());
+            let mut bad = body.clone();
+            bad["resultType"] = kind;
+            modern::answer(&mut client, &sent, bad);
+            let outcomes = client.outcomes();
+            let [(done, Outcome::Error(error))] = &outcomes[..] else {
+                panic!("{outcomes:?}");
+            };
+            assert!(*done == key && error.is_local());
+        }
+    }
+}
+
+/// Real clients crash on an embedded request without `params`: `roots/list` carries an empty object.
+#[test]
+fn embedded_roots_list_has_params() {
+    let mut server = modern::server();
+    let key = server
+        .serve(&modern::request(
+            1,
+            "tools/call",
+            json!({ "name": "x" }),
+            json!({ "roots": {} }),
+        ))
+        .key;
+    let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
+    let answers = server.reply(
+        key,
+        Reply::InputRequired {
+            requests: asks,
+            state: None,
+        },
+    );
+    let embedded = json!({ "method": "roots/list", "params": {} });
+    assert_eq!(answers[0]["result"]["inputRequests"]["a"], embedded);
+}

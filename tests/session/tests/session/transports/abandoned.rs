@@ -1,0 +1,171 @@
+//! POSTs whose answer nobody waits for any more: the transport is told to close them (2026-07-28:
+//! `basic/patterns/cancellation`, "Transport-Specific Cancellation"; up to 2025-11-25: `basic/utilities/cancellation`).
+
+use std::time::Duration;
+
+use mcp_exact_tests_session::*;
+
+/// What leaves, frames as their messages.
+fn taken(client: &mut ClientEndpoint) -> Vec<(Transmit, Value)> {
+    let mut bytes = Vec::new();
+    let mut taken = Vec::new();
+    while let Some(transmit) = client.poll_transmit(&mut bytes) {
+        taken.push((transmit, serde_json::from_slice(&bytes).unwrap_or_default()));
+        bytes.clear();
+    }
+    taken
+}
+
+fn closes(taken: &[(Transmit, Value)], post: StreamId) -> usize {
+    let is_close =
+        |(transmit, _): &&(Transmit, Value)| *transmit == Transmit::Close { stream: post };
+    taken.iter().filter(is_close).count()
+}
+
+/// "Streamable HTTP: closing the SSE response stream is the cancellation signal"; "no `notifications/cancelled` message is
+/// required or expected". Up to 2025-11-25 "the client SHOULD explicitly send an MCP `CancelledNotification`".
+#[test]
+fn cancelled_call_closes_its_post() {
+    for revision in ["2025-03-26", "2025-06-18", "2025-11-25", NEW] {
+        for how in ["cancel", "time"] {
+            let mut poster = Poster::new(revision);
+            let (key, post, _, sent) = poster.request("tools/call", json!({ "name": "x" }));
+            match how {
+                "cancel" => poster.client.cancel(key, "enough", Time::ZERO),
+                _ => poster.client.handle_timeout(Time::from_millis(60_000)),
+            }
+            let taken = taken(&mut poster.client);
+            assert_eq!(closes(&taken, post), 1, "{revision} {how}: {taken:?}");
+            let messages: Vec<&Value> = taken
+                .iter()
+                .map(|(_, message)| message)
+                .filter(|m| !m.is_null())
+                .collect();
+            match revision {
+                NEW => assert!(messages.is_empty(), "{messages:?}"),
+                _ => {
+                    assert_eq!(messages.len(), 1, "{revision}: {messages:?}");
+                    assert_eq!(messages[0]["method"], "notifications/cancelled");
+                    assert_eq!(messages[0]["params"]["requestId"], sent["id"]);
+                }
+            }
+            let expected = if how == "cancel" {
+                Outcome::Cancelled
+            } else {
+                Outcome::TimedOut
+            };
+            let events = poster.events();
+            assert!(
+                matches!(&events[..], [ClientEvent::Completed(done, outcome)] if *done == key && *outcome == expected)
+            );
+            assert!(!poster.client.is_waiting_on(post));
+        }
+    }
+}
+
+/// A call that has not even left is withdrawn: no message of it is sent.
+#[test]
+fn cancelled_call_that_has_not_left_never_leaves() {
+    for revision in ["2025-06-18", NEW] {
+        let mut poster = Poster::new(revision);
+        let options = CallOptions::default();
+        let params = Some(object(json!({ "name": "x" })));
+        let key = poster
+            .client
+            .request("tools/call", params, options, Time::ZERO);
+        poster
+            .client
+            .cancel(key.expect("it is queued"), "enough", Time::ZERO);
+        let taken = taken(&mut poster.client);
+        assert!(
+            taken.iter().all(|(_, message)| message.is_null()),
+            "{taken:?}"
+        );
+    }
+}
+
+/// A probe that meets silence is given up, and its POST closed, before `initialize` is sent.
+#[test]
+fn silent_probe_closes_its_post() {
+    let mut config = client_config(&newest_first());
+    config.probe_timeout = Duration::from_secs(3);
+    let settings = config.build().expect("a configuration");
+    let mut client = ClientEndpoint::new(settings, Binding::StreamableHttp, None, Time::ZERO);
+    let first = taken(&mut client);
+    let Transmit::Frame { stream: probe, .. } = first[0].0 else {
+        panic!("{first:?}");
+    };
+    assert_eq!(first[0].1["method"], "server/discover");
+    client.handle_timeout(Time::from_millis(3000));
+    let next = taken(&mut client);
+    assert_eq!(closes(&next, probe), 1, "{next:?}");
+    let methods: Vec<_> = next
+        .iter()
+        .map(|(_, message)| &message["method"])
+        .filter(|m| !m.is_null())
+        .collect();
+    assert_eq!(methods, ["initialize"]);
+}
+
+/// "Receivers of cancellation notifications SHOULD not send a response": a server ends the POST of the cancelled request, which
+/// would hang otherwise; the POST of the notification is accepted.
+#[test]
+fn server_closes_the_post_of_a_cancelled_request() {
+    for revision in SESSIONS {
+        let mut posts = posts(revision);
+        let (post, key) = posts.serve(&call(revision, 1, json!({})));
+        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+        let other = posts.post(&[], &cancel);
+        let sent: Vec<Transmit> = posts
+            .out()
+            .into_iter()
+            .map(|(transmit, _)| transmit)
+            .collect();
+        assert!(
+            sent.contains(&Transmit::Close { stream: post }),
+            "{revision}: {sent:?}"
+        );
+        assert!(
+            sent.contains(&Transmit::Status {
+                stream: other,
+                status: 202
+            }),
+            "{revision}: {sent:?}"
+        );
+        assert_eq!(sent.len(), 2);
+        assert_eq!(
+            posts.machine.reply(key, content(), Time::ZERO),
+            Ok(Sent::Suppressed)
+        );
+        assert!(posts.out().is_empty());
+        assert_eq!(posts.machine.usage().streams, 0);
+    }
+}
+
+/// Ids of different callers collide: from 2026-07-28 on a `cancelled` that is posted gets 202 and does nothing. "The server MUST
+/// treat a client disconnect as cancellation of that request."
+#[test]
+fn posted_cancelled_touches_no_stateless_request() {
+    let mut posts = posts(NEW);
+    let (post, key) = posts.serve(&call(NEW, 1, json!({})));
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    let other = posts.post(&[("MCP-Protocol-Version", NEW)], &cancel);
+    assert_eq!(
+        posts.out()[0].0,
+        Transmit::Status {
+            stream: other,
+            status: 202
+        }
+    );
+    assert!(posts.machine.poll_event().is_none());
+    assert_eq!(posts.machine.detached(post, Time::ZERO), Detached::Closed);
+    let event = posts.machine.poll_event();
+    assert!(
+        matches!(event, Some(ServerEvent::Cancelled { key: cancelled, .. }) if cancelled == key)
+    );
+    assert_eq!(
+        posts.machine.reply(key, content(), Time::ZERO),
+        Ok(Sent::Suppressed)
+    );
+    assert!(posts.out().is_empty());
+}

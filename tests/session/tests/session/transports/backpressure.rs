@@ -1,0 +1,279 @@
+//! Peers that write faster than they read (`basic/transports`, "stdio"): an endpoint on a duplex stream always reads, and its
+//! memory stays bounded.
+
+use mcp_exact_session::frame::{Line, Lines};
+use mcp_exact_tests_session::*;
+
+/// Bytes that a pipe of the operating system holds.
+const PIPE: usize = 64 << 10;
+
+/// One direction between two endpoints: the frame that its sender writes, and at most [`PIPE`] bytes on their way.
+struct Pipe {
+    writing: Vec<u8>,
+    written: usize,
+    on_the_way: Vec<u8>,
+    reading: Lines,
+}
+
+impl Pipe {
+    fn new() -> Self {
+        Self {
+            writing: Vec::new(),
+            written: 0,
+            on_the_way: Vec::new(),
+            reading: Lines::new(Limits::default().message_bytes),
+        }
+    }
+
+    /// Writes what fits; returns true if anything did.
+    fn write(&mut self, mut poll: impl FnMut(&mut Vec<u8>) -> bool) -> bool {
+        let mut moved = false;
+        while self.on_the_way.len() < PIPE {
+            if self.written == self.writing.len() {
+                self.writing.clear();
+                self.written = 0;
+                if !poll(&mut self.writing) {
+                    break;
+                }
+                frame::end_line(&mut self.writing);
+            }
+            let room = PIPE - self.on_the_way.len();
+            let end = self.writing.len().min(self.written + room);
+            self.on_the_way
+                .extend_from_slice(&self.writing[self.written..end]);
+            self.written = end;
+            moved = true;
+        }
+        moved
+    }
+
+    /// Reads what is there, and gives whole frames; returns true if there was anything.
+    fn read(&mut self, mut take: impl FnMut(&[u8])) -> bool {
+        let moved = !self.on_the_way.is_empty();
+        self.reading.push(&self.on_the_way);
+        self.on_the_way.clear();
+        while let Some(line) = self.reading.next_line() {
+            match line {
+                Line::Frame(frame) => take(frame),
+                Line::Oversized(_) => panic!("within the limits"),
+            }
+        }
+        moved
+    }
+}
+
+/// Two endpoints of ours never block each other: 2 MiB calls against 3 MiB answers over pipes of 64 KiB, with default limits.
+/// "Every request ends once": with a result, or with an error that names the limit.
+#[test]
+fn large_calls_and_answers_never_deadlock() {
+    for revision in ["2025-11-25", NEW] {
+        let capabilities = json!({ "tools": {} });
+        let mut client = CheckedClient::ready(client_config(&[revision]), revision, capabilities);
+        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+        let argument = "c".repeat(2 << 20);
+        let answer = "s".repeat(3 << 20);
+        let (mut up, mut down) = (Pipe::new(), Pipe::new());
+        let (mut sent, mut ended, mut results) = (0, 0, 0);
+        let mut most = 0;
+        loop {
+            // The client's program sends as long as it may.
+            while sent < 24 {
+                let params = json!({ "name": "x", "arguments": { "a": argument } });
+                match client.try_request("tools/call", params) {
+                    Ok(_) => sent += 1,
+                    Err(SendError::Limit(_)) => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            // Both write before they read.
+            let mut moved = up.write(|out| client.machine.poll_transmit(out).is_some());
+            moved |= down.write(|out| server.machine.poll_transmit(out).is_some());
+            assert!(server.machine.wants_input() && client.machine.wants_input());
+            moved |= up.read(|line| {
+                let context = FrameContext::new(());
+                server
+                    .machine
+                    .receive(StreamId::DUPLEX, line, context, Time::ZERO)
+                    .expect("it reads");
+            });
+            while let Some(event) = server.machine.poll_event() {
+                if let ServerEvent::Request(request) = event {
+                    let result = result(json!({ "content": [{ "type": "text", "text": answer }] }));
+                    server
+                        .machine
+                        .reply(request.key, result, Time::ZERO)
+                        .expect("it waits");
+                }
+            }
+            moved |= down.read(|line| {
+                client
+                    .machine
+                    .receive(StreamId::DUPLEX, line, Time::ZERO)
+                    .expect("it reads")
+            });
+            while let Some(event) = client.machine.poll_event() {
+                match event {
+                    ClientEvent::Completed(_, Outcome::Result(_)) => {
+                        (ended, results) = (ended + 1, results + 1)
+                    }
+                    ClientEvent::Completed(_, Outcome::Error(error)) => {
+                        assert!(error.message().contains("limit"), "{error}");
+                        ended += 1;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            let usage = server.machine.usage();
+            most = most.max(usage.in_flight_bytes + usage.queued_bytes + usage.events_bytes);
+            if !moved && sent == 24 {
+                break;
+            }
+            assert!(moved, "{revision}: both wait: {sent} sent, {ended} ended");
+        }
+        assert_eq!((sent, ended), (24, 24), "{revision}");
+        assert!(results > 0, "{revision}");
+        let limits = Limits::default();
+        let answers = limits.in_flight * (4 << 20);
+        let bound =
+            limits.in_flight_bytes + 2 * limits.queued_bytes + limits.reserved_bytes + answers;
+        assert!(most <= bound, "{most}");
+    }
+}
+
+/// A peer that never reads is refused from the reserve and, when that is full, cut off: "memory stays bounded throughout".
+#[test]
+fn peer_that_never_reads_is_cut_off() {
+    for revision in all() {
+        let mut config = server_config(&[revision]);
+        config.limits.queued = 4;
+        config.limits.reserved_bytes = 2000;
+        let mut server = CheckedServer::ready(config, revision, json!({}));
+        let mut most = 0;
+        let mut count = 0;
+        while !server.machine.is_closed() {
+            count += 1;
+            assert!(count < 1000, "{revision}: it never ends");
+            assert!(server.machine.wants_input());
+            let message = request_at(revision, count, "nothing/known", json!({}), json!({}));
+            let text = message.to_string();
+            let context = FrameContext::new(());
+            server
+                .machine
+                .receive(StreamId::DUPLEX, text.as_bytes(), context, Time::ZERO)
+                .expect("it reads");
+            let usage = server.machine.usage();
+            most = most.max(usage.queued_bytes);
+            while server.machine.poll_event().is_some() {}
+        }
+        assert!(count > 8, "{revision}: the reserve answers some: {count}");
+        assert!(most < 4 * 500 + 2000, "{revision}: {most}");
+        // The transport is told to close, and nothing else is sent.
+        let mut bytes = Vec::new();
+        let stream = StreamId::DUPLEX;
+        assert_eq!(
+            server.machine.poll_transmit(&mut bytes),
+            Some(Transmit::Close { stream })
+        );
+        assert_eq!(server.machine.poll_transmit(&mut bytes), None);
+        let late = server
+            .machine
+            .receive(stream, b"{}", FrameContext::new(()), Time::ZERO);
+        assert_eq!(late, Err(ReceiveError::Closed));
+        let usage = server.machine.usage();
+        assert_eq!(
+            (usage.queued, usage.queued_bytes, usage.in_flight),
+            (0, 0, 0)
+        );
+    }
+}
+
+/// The same for a client, where servers send requests.
+#[test]
+fn server_that_never_reads_is_cut_off() {
+    for revision in handshake() {
+        let mut config = client_config(&[revision]);
+        config.limits.queued = 4;
+        config.limits.reserved_bytes = 2000;
+        let mut client = CheckedClient::ready(config, revision, json!({}));
+        let mut count = 0;
+        while !client.machine.is_closed() {
+            count += 1;
+            assert!(count < 1000, "{revision}: it never ends");
+            let ping = json!({ "jsonrpc": "2.0", "id": count, "method": "ping" }).to_string();
+            client
+                .machine
+                .receive(StreamId::DUPLEX, ping.as_bytes(), Time::ZERO)
+                .expect("it reads");
+        }
+        let events = client.events();
+        let limit = Violation::Limit(Limit::ReservedBytes);
+        assert!(
+            events
+                .iter()
+                .any(|event| matches!(event, ClientEvent::Violation(found) if *found == limit))
+        );
+        assert!(matches!(events.last(), Some(ClientEvent::Closed)));
+    }
+}
+
+/// Over HTTP a slow reader of one stream delays no other one.
+#[test]
+fn slow_stream_delays_no_other() {
+    for revision in ["2025-11-25", NEW] {
+        let mut config = server_config(&[revision]);
+        config.limits.stream_bytes = 1000;
+        let mut posts = Posts::new(config, revision, json!({}));
+        let wanted = json!({ "_meta": { "progressToken": "t" } });
+        let (slow, slow_key) = posts.serve(&call(revision, 1, wanted.clone()));
+        let (quick, quick_key) = posts.serve(&call(revision, 2, wanted));
+        let text = "x".repeat(400);
+        let progress = |done: f64| Progress::new(done).with_message(text.clone());
+        let sent: Vec<Sent> = (1..=4)
+            .map(|done| {
+                posts
+                    .machine
+                    .progress(slow_key, &progress(f64::from(done)))
+                    .expect("it increases")
+            })
+            .collect();
+        assert_eq!(
+            sent,
+            [Sent::Queued, Sent::Queued, Sent::Dropped, Sent::Dropped],
+            "{revision}"
+        );
+        assert_eq!(
+            posts.machine.progress(quick_key, &progress(1.0)),
+            Ok(Sent::Queued)
+        );
+        assert_eq!(
+            posts.machine.reply(quick_key, content(), Time::ZERO),
+            Ok(Sent::Queued)
+        );
+        assert!(posts.machine.queued_bytes_on(slow) >= 1000);
+        let writable: Vec<StreamId> = posts.machine.writable_streams().collect();
+        assert_eq!(writable, [slow, quick]);
+        let mut sequences = Vec::new();
+        while let Some((
+            Transmit::Frame {
+                stream,
+                sequence,
+                last,
+                ..
+            },
+            bytes,
+        )) = posts.machine.poll_transmit_on(quick)
+        {
+            assert!(stream == quick && !bytes.is_empty());
+            sequences.push((sequence, last));
+        }
+        assert_eq!(sequences, [(0, false), (1, true)]);
+        // An answer is never dropped, however full its stream is.
+        assert_eq!(
+            posts.machine.reply(slow_key, content(), Time::ZERO),
+            Ok(Sent::Queued)
+        );
+        let frames = posts.out();
+        assert_eq!(frames.len(), 3);
+        assert_eq!(posts.machine.usage().queued_bytes, 0);
+    }
+}

@@ -1,0 +1,156 @@
+//! Batches whose members end at different times (2025-03-26: `basic`, "Batching"; JSON-RPC 2.0, section 6).
+
+use mcp_exact_tests_session::*;
+
+const REVISION: &str = "2025-03-26";
+
+fn ping(id: u64) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })
+}
+
+fn tool(id: u64) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } })
+}
+
+fn requests(server: &mut ServerEndpoint<()>) -> Vec<RequestKey> {
+    let key = |event| match event {
+        ServerEvent::Request(request) => Some(request.key),
+        _ => None,
+    };
+    std::iter::from_fn(|| server.poll_event())
+        .filter_map(key)
+        .collect()
+}
+
+/// Answers that wait for a slow member of their batch are counted, and limit what is taken next: memory is bounded.
+#[test]
+fn waiting_batch_answers_are_counted() {
+    let mut config = server_config(&[REVISION]);
+    config.limits.queued_bytes = 10_000;
+    let mut server = CheckedServer::ready(config, REVISION, json!({}));
+    let text = "x".repeat(6000);
+    let mut slow = Vec::new();
+    let mut refused = 0;
+    for batch in 0..5 {
+        let members = json!([tool(2 * batch), tool(2 * batch + 1)]);
+        let answers = server.send(&members);
+        let keys = requests(&mut server.machine);
+        let [first, second] = keys[..] else {
+            // Both members are refused at once, in one array.
+            let answers = answers[0].as_array().expect("an array");
+            assert_eq!(answers.len(), 2);
+            assert!(
+                answers
+                    .iter()
+                    .all(|answer| answer["error"]["data"]["limit"] == "queued_bytes")
+            );
+            refused += 1;
+            continue;
+        };
+        let reply = result(json!({ "content": [{ "type": "text", "text": text }] }));
+        assert!(server.reply(first, reply).is_empty());
+        slow.push(second);
+        let usage = server.machine.usage();
+        assert_eq!(usage.batches, slow.len());
+        assert!(usage.batch_bytes >= slow.len() * text.len(), "{usage:?}");
+    }
+    assert_eq!((slow.len(), refused), (2, 3));
+    for key in slow {
+        let answers = server.reply(key, content());
+        assert_eq!(answers[0].as_array().map(Vec::len), Some(2));
+    }
+    let usage = server.machine.usage();
+    assert_eq!(
+        (usage.batches, usage.batch_bytes, usage.in_flight),
+        (0, 0, 0)
+    );
+}
+
+/// "The response objects being returned from a batch call MAY be returned in any order": one array, once, when the last member
+/// has ended; a cancelled member has no answer.
+#[test]
+fn batch_with_cancelled_member_is_answered_once() {
+    let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
+    assert!(server.send(&json!([tool(1), tool(2), ping(3)])).is_empty());
+    let keys = requests(&mut server.machine);
+    assert!(server.reply(keys[0], content()).is_empty());
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
+    let answers = server.send(&cancel);
+    let ids: Vec<&Value> = answers[0]
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|answer| &answer["id"])
+        .collect();
+    assert_eq!(ids, [&json!(3), &json!(1)]);
+    assert_eq!(
+        server.machine.reply(keys[1], content(), Time::ZERO),
+        Ok(Sent::Suppressed)
+    );
+    assert!(server.drain().is_empty());
+}
+
+/// The connection of a batch is gone: its members can still be replied to, and nothing leaves or stays.
+#[test]
+fn batch_on_a_closed_stream_sends_nothing() {
+    let mut posts = posts(REVISION);
+    let stream = posts.post(&[], &json!([tool(1), tool(2)]));
+    let keys = requests(&mut posts.machine);
+    assert_eq!(
+        posts.machine.reply(keys[0], content(), Time::ZERO),
+        Ok(Sent::Queued)
+    );
+    posts.machine.closed(stream, Closed::Lost, Time::ZERO);
+    posts
+        .machine
+        .reply(keys[1], content(), Time::ZERO)
+        .expect("a race");
+    assert!(posts.out().is_empty());
+    let usage = posts.machine.usage();
+    assert_eq!(
+        (
+            usage.batches,
+            usage.batch_bytes,
+            usage.queued,
+            usage.streams
+        ),
+        (0, 0, 0, 0)
+    );
+}
+
+/// A process that dies with a batch in flight: the resumed endpoint answers every member, on the one stream of the batch.
+#[test]
+fn batch_is_reported_lost_as_a_whole() {
+    let mut posts = posts(REVISION);
+    let stream = posts.post(&[], &json!([tool(1), tool(2)]));
+    let alone = posts.post(&[], &tool(3));
+    let snapshot = posts.machine.snapshot().expect("a session");
+    assert_eq!(snapshot.requests.len(), 3);
+    let settings = server_config(&[REVISION]).build().expect("a configuration");
+    let resumed =
+        ServerEndpoint::<()>::resume(settings, Binding::StreamableHttp, snapshot, Time::ZERO);
+    let mut resumed = resumed.expect("offered");
+    let mut bytes = Vec::new();
+    assert_eq!(resumed.poll_transmit(&mut bytes), None, "detached");
+    assert!(resumed.attached(stream, Time::ZERO) && resumed.attached(alone, Time::ZERO));
+    let (_, batch) = resumed.poll_transmit_on(stream).expect("the answers");
+    let batch: Value = serde_json::from_slice(&batch).expect("JSON");
+    let answers = batch.as_array().expect("an array");
+    let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [&json!(1), &json!(2)]);
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer["error"]["code"] == -32603)
+    );
+    let (transmit, single) = resumed.poll_transmit_on(alone).expect("the answer");
+    assert!(matches!(transmit, Transmit::Frame { last: true, .. }));
+    let single: Value = serde_json::from_slice(&single).expect("JSON");
+    assert_eq!(
+        (&single["id"], &single["error"]["code"]),
+        (&json!(3), &json!(-32603))
+    );
+    assert_eq!(resumed.poll_transmit_on(stream), None);
+    let usage = resumed.usage();
+    assert_eq!((usage.queued, usage.queued_bytes, usage.streams), (0, 0, 0));
+}

@@ -1,0 +1,255 @@
+//! What an endpoint tells the transport beside messages: the end of a session, the order of POSTs, headers (`basic/transports`,
+//! "Session Management"; `basic/lifecycle`, "Initialization").
+
+use std::sync::Arc;
+
+use mcp_exact_session::http::{
+    Mirrored, Posted, ToolHeaders, classify_delete, classify_get, mirrored,
+};
+use mcp_exact_tests_session::*;
+
+fn ends(client: &mut ClientEndpoint) -> usize {
+    let mut bytes = Vec::new();
+    let taken = std::iter::from_fn(|| client.poll_transmit(&mut bytes));
+    taken
+        .filter(|transmit| *transmit == Transmit::EndSession)
+        .count()
+}
+
+/// "Clients that no longer need a particular session SHOULD send an HTTP DELETE to the MCP endpoint": once, after everything else,
+/// and only where sessions have ids.
+#[test]
+fn shutdown_ends_the_session_by_delete() {
+    for revision in all() {
+        for binding in [Binding::StreamableHttp, Binding::Duplex] {
+            let settings = client_config(&[revision]).build().expect("a configuration");
+            let snapshot = Snapshot::new(agreed_on(revision, json!({ "tools": {} })), 0);
+            let mut client =
+                ClientEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered");
+            client
+                .request("tools/list", None, CallOptions::default(), Time::ZERO)
+                .expect("it leaves");
+            client.shutdown(Time::ZERO);
+            assert_eq!(client.poll_end_session(), None, "the request leaves first");
+            let expected =
+                usize::from(SESSIONS.contains(&revision) && binding == Binding::StreamableHttp);
+            assert_eq!(ends(&mut client), expected, "{revision} {binding:?}");
+            client.shutdown(Time::ZERO);
+            assert_eq!(ends(&mut client), 0);
+        }
+    }
+    // A session that the server has ended is not ended again.
+    let mut poster = Poster::new("2025-11-25");
+    poster.client.session_ended(Time::ZERO);
+    poster.client.shutdown(Time::ZERO);
+    assert_eq!(ends(&mut poster.client), 0);
+}
+
+/// The client "MUST send an `initialized` notification": real servers refuse requests that overtake it, so the transport waits for
+/// the answer to this POST and to no other.
+#[test]
+fn initialized_is_a_barrier() {
+    for revision in SESSIONS {
+        let settings = client_config(&[revision]).build().expect("a configuration");
+        let mut client = ClientEndpoint::new(settings, Binding::StreamableHttp, None, Time::ZERO);
+        let mut bytes = Vec::new();
+        let Some(Transmit::Frame { stream, http, .. }) = client.poll_transmit(&mut bytes) else {
+            panic!("`initialize`");
+        };
+        assert!(!http.barrier);
+        let result = json!({ "protocolVersion": revision, "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "1" } });
+        let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": result }).to_string();
+        client
+            .receive(stream, answer.as_bytes(), Time::ZERO)
+            .expect("open");
+        client
+            .request("tools/list", None, CallOptions::default(), Time::ZERO)
+            .expect("negotiated");
+        let mut barriers = Vec::new();
+        bytes.clear();
+        while let Some(Transmit::Frame { http, .. }) = client.poll_transmit(&mut bytes) {
+            let message: Value = serde_json::from_slice(&std::mem::take(&mut bytes)).expect("JSON");
+            barriers.push((message["method"].clone(), http.barrier));
+        }
+        assert_eq!(
+            barriers,
+            [
+                (json!("notifications/initialized"), true),
+                (json!("tools/list"), false)
+            ]
+        );
+    }
+}
+
+/// "The first event is `endpoint`" (2024-11-05): nothing leaves before, by any of the functions that give output.
+#[test]
+fn nothing_leaves_before_the_endpoint_is_known() {
+    let settings = client_config(&["2024-11-05"])
+        .build()
+        .expect("a configuration");
+    let mut client = ClientEndpoint::new(settings, Binding::HttpSse, None, Time::ZERO);
+    client.open_standalone();
+    let mut bytes = Vec::new();
+    assert_eq!(client.poll_transmit(&mut bytes), None);
+    assert_eq!(client.writable_streams().count(), 0);
+    for number in 0..4 {
+        let stream = StreamId::from_number(number);
+        assert_eq!(client.poll_transmit_on(stream), None);
+        assert_eq!(client.peek_transmit_on(stream), None);
+    }
+    client.endpoint_known();
+    let stream = client.writable_streams().next().expect("`initialize`");
+    assert!(client.peek_transmit_on(stream).is_some());
+    assert!(client.poll_transmit_on(stream).is_some());
+}
+
+/// "The server MAY respond to this request with HTTP 405 Method Not Allowed, indicating that the server does not allow clients to
+/// terminate sessions." From 2026-07-28 on there is nothing to end.
+#[test]
+fn delete_belongs_to_a_session_or_gets_405() {
+    let refused = |posted: Posted| match posted {
+        Posted::Refused(refusal) => refusal.status(false),
+        other => panic!("{other:?}"),
+    };
+    let session = [
+        ("Mcp-Session-Id", "s-1"),
+        ("MCP-Protocol-Version", "2025-11-25"),
+    ];
+    let both = offer(&newest_first());
+    for classify in [classify_delete, classify_get] {
+        assert_eq!(
+            classify(&http_request(&session), &both, true),
+            Posted::Session("s-1".to_owned())
+        );
+        assert_eq!(
+            refused(classify(&http_request(&session), &both, false)),
+            405
+        );
+        assert_eq!(classify(&http_request(&[]), &both, true), Posted::Unnamed);
+        assert_eq!(
+            refused(classify(
+                &http_request(&[("Mcp-Session-Id", "a b")]),
+                &both,
+                true
+            )),
+            400
+        );
+        assert_eq!(
+            refused(classify(
+                &http_request(&[("MCP-Protocol-Version", "1999-01-01")]),
+                &both,
+                true
+            )),
+            400
+        );
+        let new = [("Mcp-Session-Id", "s-1"), ("MCP-Protocol-Version", NEW)];
+        assert_eq!(refused(classify(&http_request(&new), &both, true)), 405);
+        for revision in [NEW, "2024-11-05"] {
+            assert_eq!(
+                refused(classify(
+                    &http_request(&[("Mcp-Session-Id", "s-1")]),
+                    &offer(&[revision]),
+                    true
+                )),
+                405
+            );
+        }
+    }
+    // The end of a session needs no open stream.
+    for revision in SESSIONS {
+        let mut posts = posts(revision);
+        posts.machine.end_session(Time::ZERO);
+        assert!(posts.machine.is_closed());
+        assert!(matches!(
+            posts.machine.poll_event(),
+            Some(ServerEvent::Closed)
+        ));
+        assert!(matches!(
+            posts.machine.open(StreamKind::Post),
+            Err(SendError::Closed)
+        ));
+    }
+}
+
+/// Tools of a server, with a parameter that is mirrored.
+#[derive(Debug)]
+struct Region;
+
+impl ToolHeaders for Region {
+    fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>> {
+        let schema = json!({ "type": "object", "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
+        let mirrored = mirrored(&object(schema)).expect("a good tool");
+        (name == "x").then(|| mirrored.into())
+    }
+}
+
+/// "Servers that process the request body MUST reject requests where the values specified in the headers do not match the
+/// corresponding values in the request body": the endpoint does, if it is told which parameters a tool mirrors.
+#[test]
+fn tool_headers_are_compared() {
+    let arguments = json!({ "arguments": { "region": "eu" } });
+    for (told, name, header, passes) in [
+        (true, "x", Some("eu"), true),
+        (true, "x", Some("=?base64?ZXU=?="), true),
+        (true, "x", Some("us"), false),
+        (true, "x", None, false),
+        (true, "unknown", None, true),
+        (false, "x", Some("us"), true),
+    ] {
+        let mut config = server_config(&[NEW]);
+        if told {
+            config.tool_headers = Some(Arc::new(Region));
+        }
+        let mut posts = Posts::new(config, NEW, json!({}));
+        let mut body = call(NEW, 1, arguments.clone());
+        body["params"]["name"] = json!(name);
+        let mut headers = vec![
+            ("MCP-Protocol-Version", NEW),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", name),
+        ];
+        headers.extend(header.map(|header| ("Mcp-Param-Region", header)));
+        if passes {
+            posts.post(&headers, &body);
+            assert!(
+                matches!(posts.machine.poll_event(), Some(ServerEvent::Request(_))),
+                "{name} {header:?}"
+            );
+        } else {
+            let (status, answer) = posts.answer(&headers, &body);
+            assert_eq!(
+                (status, &answer["error"]["code"]),
+                (400, &json!(-32020)),
+                "{name} {header:?}"
+            );
+        }
+    }
+}
+
+/// After a lost session lists and reads can be sent again; what may have had an effect cannot, nor can what nobody knows.
+#[test]
+fn repeatable_requests_have_no_effect() {
+    for revision in all() {
+        let client = client_at(revision);
+        for method in [
+            "tools/list",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+            "prompts/get",
+            "completion/complete",
+        ] {
+            assert!(client.machine.is_repeatable(method), "{revision} {method}");
+        }
+        for method in [
+            "tools/call",
+            "initialize",
+            "vendor/any",
+            "subscriptions/listen",
+            "tasks/cancel",
+        ] {
+            assert!(!client.machine.is_repeatable(method), "{revision} {method}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Transports (`basic/transports`; 2026-07-28: `basic/transports/stdio`, `basic/transports/streamable-http`): what leaves on
+//! which stream, with which status, and what the end of a stream or a session means.
+
+mod abandoned;
+mod backpressure;
+mod batches;
+mod hints;
+mod method_header;
+mod oversized;
+mod principals;
+mod refused_notifications;
+mod resumption;
+mod session_loss;
+mod snapshots;
+mod standalone;
+mod withdrawn;

@@ -1,0 +1,257 @@
+//! Messages above the size limit (`basic/transports`; JSON-RPC 2.0, section 5: every request has one response).
+
+use mcp_exact_session::frame::{Line, Lines, Oversized};
+use mcp_exact_tests_session::*;
+
+const LIMIT: usize = 10_000;
+
+fn long() -> String {
+    "x".repeat(LIMIT)
+}
+
+/// What the framing keeps of a message, as a transport gets it.
+fn oversized(text: &str, take: impl FnOnce(&Oversized<'_>)) {
+    let mut lines = Lines::new(LIMIT);
+    for part in text.as_bytes().chunks(1000) {
+        lines.push(part);
+        assert!(lines.next_line().is_none());
+    }
+    lines.push(b"\n");
+    match lines.next_line() {
+        Some(Line::Oversized(message)) => take(&message),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn server_at(revision: &str) -> CheckedServer {
+    let mut config = server_config(&[revision]);
+    config.limits.message_bytes = LIMIT;
+    CheckedServer::ready(config, revision, json!({ "roots": {} }))
+}
+
+fn client_at(revision: &str) -> CheckedClient {
+    let mut config = client_config(&[revision]);
+    config.limits.message_bytes = LIMIT;
+    CheckedClient::ready(config, revision, json!({ "tools": {} }))
+}
+
+fn to_server(server: &mut CheckedServer, text: &str) -> Vec<Value> {
+    oversized(text, |message| {
+        let context = FrameContext::new(());
+        let received =
+            server
+                .machine
+                .receive_oversized(StreamId::DUPLEX, message, context, Time::ZERO);
+        received.expect("open");
+    });
+    let mut bytes = Vec::new();
+    let mut taken = Vec::new();
+    while server.machine.poll_transmit(&mut bytes).is_some() {
+        taken.push(serde_json::from_slice(&std::mem::take(&mut bytes)).expect("JSON"));
+    }
+    taken
+}
+
+fn to_client(client: &mut CheckedClient, text: &str) -> Vec<Value> {
+    oversized(text, |message| {
+        let received = client
+            .machine
+            .receive_oversized(StreamId::DUPLEX, message, Time::ZERO);
+        received.expect("open");
+    });
+    let mut bytes = Vec::new();
+    let mut taken = Vec::new();
+    while client.machine.poll_transmit(&mut bytes).is_some() {
+        taken.push(serde_json::from_slice(&std::mem::take(&mut bytes)).expect("JSON"));
+    }
+    taken
+}
+
+/// "Requests ... the receiver MUST respond with a result or an error": an oversized request whose id is within reach is refused
+/// with an error that names the limit, wherever its id is.
+#[test]
+fn oversized_request_is_refused_by_id() {
+    for revision in all() {
+        let long = long();
+        for text in [
+            format!(
+                r#"{{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{{"x":"{long}"}}}}"#
+            ),
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"tools/call","params":{{"x":"{long}"}},"id":"a"}}"#
+            ),
+            format!(
+                r#"{{"method":"tools/call","params":{{"x":"{long}"}},"id":"a","jsonrpc":"2.0"}}"#
+            ),
+        ] {
+            let mut server = server_at(revision);
+            let answers = to_server(&mut server, &text);
+            assert_eq!(answers.len(), 1, "{revision}: {answers:?}");
+            assert_eq!(answers[0]["id"], "a");
+            assert_eq!(answers[0]["error"]["code"], -32603);
+            assert_eq!(answers[0]["error"]["data"]["limit"], "message_bytes");
+            check_message(revision, false, None, &answers[0]);
+            assert_eq!(server.violations(), [Violation::Limit(Limit::MessageBytes)]);
+            // The session goes on.
+            let list = request_at(revision, 2, "tools/list", json!({}), json!({}));
+            server.serve(&list);
+        }
+    }
+}
+
+/// An oversized result ends the call that waits for it at once; an oversized error, too.
+#[test]
+fn oversized_response_fails_its_call() {
+    for revision in all() {
+        for member in ["result", "error"] {
+            let mut client = client_at(revision);
+            let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
+            let (other, _) = client.request("tools/call", json!({ "name": "x" }));
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":{},"{member}":{{"x":"{}"}}}}"#,
+                sent["id"],
+                long()
+            );
+            assert!(to_client(&mut client, &text).is_empty());
+            let outcomes = client.outcomes();
+            let [(done, Outcome::Error(error))] = &outcomes[..] else {
+                panic!("{outcomes:?}");
+            };
+            assert!(*done == key && error.is_local(), "{error:?}");
+            assert!(error.message().contains("message_bytes"));
+            // The answer is late, whatever comes under its id; the other call still waits.
+            client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": {} }));
+            assert!(client.events().is_empty());
+            client.machine.cancel(other, "enough", Time::ZERO);
+            assert_eq!(client.outcomes(), [(other, Outcome::Cancelled)]);
+        }
+    }
+}
+
+/// Both directions: a request of the server to its client, and the client's answer to one.
+#[test]
+fn oversized_messages_end_server_requests() {
+    for revision in handshake() {
+        let mut client = client_at(revision);
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":9,"method":"roots/list","params":{{"x":"{}"}}}}"#,
+            long()
+        );
+        let answers = to_client(&mut client, &text);
+        assert_eq!(
+            (&answers[0]["id"], &answers[0]["error"]["code"]),
+            (&json!(9), &json!(-32603))
+        );
+
+        let mut server = server_at(revision);
+        let key = server.machine.request(
+            Scope::Peer,
+            "roots/list",
+            None,
+            CallOptions::default(),
+            Time::ZERO,
+        );
+        let key = key.expect("it leaves");
+        let id = server.drain()[0]["id"].clone();
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"roots":"{}"}}}}"#,
+            long()
+        );
+        assert!(to_server(&mut server, &text).is_empty());
+        let ends = |event: &ServerEvent<()>| matches!(event, ServerEvent::Completed(done, Outcome::Error(_)) if *done == key);
+        assert_eq!(
+            server.events().iter().filter(|event| ends(event)).count(),
+            1
+        );
+    }
+    // From 2026-07-28 on a client answers nothing, not even this.
+    let mut client = client_at(NEW);
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":9,"method":"roots/list","params":{{"x":"{}"}}}}"#,
+        long()
+    );
+    assert!(to_client(&mut client, &text).is_empty());
+}
+
+/// What cannot be addressed is answered without an id where the revision has such errors, and never guessed.
+#[test]
+fn oversized_message_without_id_is_reported() {
+    for revision in all() {
+        for text in [
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"x":"{}"}}}}"#,
+                long()
+            ),
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"a","params":{{"x":"{},\"id\":7}}"}}}}"#,
+                long()
+            ),
+            format!(
+                r#"[{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":"{}"}}}}]"#,
+                long()
+            ),
+        ] {
+            let mut server = server_at(revision);
+            let answers = to_server(&mut server, &text);
+            match errors_need_id(revision) {
+                true => assert!(answers.is_empty(), "{revision}: {answers:?}"),
+                false => assert_eq!(
+                    (answers.len(), answers[0].get("id")),
+                    (1, None),
+                    "{revision}"
+                ),
+            }
+            assert_eq!(server.violations(), [Violation::Limit(Limit::MessageBytes)]);
+        }
+    }
+}
+
+/// "If the server cannot accept the input, it MUST return an HTTP error status code": 413, once, for whatever was posted.
+#[test]
+fn oversized_post_gets_413() {
+    for revision in ["2025-03-26", "2025-06-18", "2025-11-25", NEW] {
+        for head in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","#,
+            r#"{"jsonrpc":"2.0","method":"notifications/x","#,
+        ] {
+            let mut posts = posts(revision);
+            let stream = posts.machine.open(StreamKind::Post).expect("a stream");
+            let message = Oversized {
+                head: head.as_bytes(),
+                tail: b"",
+            };
+            let received = posts.machine.receive_oversized(
+                stream,
+                &message,
+                FrameContext::new(()),
+                Time::ZERO,
+            );
+            received.expect("open");
+            let mut sent = posts.out();
+            assert_eq!(sent.len(), 1, "{revision}: {sent:?}");
+            match sent.remove(0).0 {
+                Transmit::Frame { http, last, .. } => {
+                    assert!(last && http.status == Some(413), "{http:?}")
+                }
+                Transmit::Status { status, .. } => assert_eq!(status, 413),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(posts.machine.usage().streams, 0);
+        }
+    }
+}
+
+/// The same limit counts for frames that a transport has not framed by lines.
+#[test]
+fn oversized_frame_is_refused_by_receive() {
+    for revision in all() {
+        let mut server = server_at(revision);
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{{"x":"{}"}}}}"#,
+            long()
+        );
+        let answers = server.send_text(&text);
+        assert_eq!(answers[0]["id"], "a", "{revision}");
+        assert_eq!(answers[0]["error"]["data"]["limit"], "message_bytes");
+    }
+}

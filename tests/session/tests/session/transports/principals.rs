@@ -1,0 +1,192 @@
+//! A session belongs to the principal of its `initialize` (security best practices, "Session Hijacking").
+
+use mcp_exact_tests_session::*;
+
+fn context(principal: Option<&str>) -> FrameContext<()> {
+    FrameContext {
+        principal: principal.map(|name| Principal(name.to_owned())),
+        ..FrameContext::new(())
+    }
+}
+
+/// A server over HTTP, in the session of a principal, before the first request.
+fn session_of(revision: &str, principal: Option<&str>) -> ServerEndpoint<()> {
+    let settings = server_config(&[revision]).build().expect("a configuration");
+    let mut server = ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO);
+    let capabilities = json!({ "elicitation": {}, "roots": { "listChanged": true } });
+    for message in [
+        initialize(revision, capabilities),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+    ] {
+        post(&mut server, principal, &message);
+    }
+    take(&mut server);
+    events(&mut server);
+    server
+}
+
+fn post(server: &mut ServerEndpoint<()>, principal: Option<&str>, message: &Value) -> StreamId {
+    let stream = server.open(StreamKind::Post).expect("a stream");
+    let text = message.to_string();
+    let received = server.receive(stream, text.as_bytes(), context(principal), Time::ZERO);
+    received.expect("open");
+    stream
+}
+
+fn take(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, Value)> {
+    let mut bytes = Vec::new();
+    let mut taken = Vec::new();
+    while let Some(transmit) = server.poll_transmit(&mut bytes) {
+        taken.push((transmit, serde_json::from_slice(&bytes).unwrap_or_default()));
+        bytes.clear();
+    }
+    taken
+}
+
+fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
+    std::iter::from_fn(|| server.poll_event()).collect()
+}
+
+fn status_of(transmit: &Transmit) -> Option<u16> {
+    match transmit {
+        Transmit::Status { status, .. } => Some(*status),
+        Transmit::Frame { http, .. } => http.status,
+        _ => None,
+    }
+}
+
+/// Every kind of message that could harm the first principal.
+fn messages(question: &Value) -> Vec<Value> {
+    let notification = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    vec![
+        json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": {} } }),
+        json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -1, "message": "no" } }),
+        notification("notifications/cancelled", json!({ "requestId": 1 })),
+        notification(
+            "notifications/progress",
+            json!({ "progressToken": question["id"], "progress": 1 }),
+        ),
+        notification("notifications/roots/list_changed", json!({})),
+        json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" }),
+        json!({ "jsonrpc": "2.0", "id": 7, "method": "ping" }),
+        json!({ "jsonrpc": "2.0", "id": 7, "method": "logging/setLevel", "params": { "level": "debug" } }),
+        initialize("2025-06-18", json!({})),
+        json!([{ "jsonrpc": "2.0", "id": 7, "method": "ping" }]),
+        json!("no message"),
+    ]
+}
+
+/// "MCP servers SHOULD bind session IDs to user-specific information", "MCP Servers MUST NOT use sessions for authentication":
+/// whoever knows the id of a session, and is another principal, gets 404 like somebody who made the id up.
+#[test]
+fn principal_is_bound_for_every_message() {
+    let others = [Some("bob"), None, Some("")];
+    for revision in ["2025-06-18", "2025-11-25"] {
+        for at in 0..messages(&Value::Null).len() {
+            for other in others {
+                let mut server = session_of(revision, Some("alice"));
+                let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });
+                post(&mut server, Some("alice"), &call);
+                let ServerEvent::Request(request) = server.poll_event().expect("a request") else {
+                    panic!("a request");
+                };
+                let asked = server.reply(request.key, questions(&["a"], None), Time::ZERO);
+                assert_eq!(asked, Ok(Sent::Queued));
+                let question = take(&mut server).remove(0).1;
+                let usage = server.usage();
+                let message = messages(&question).remove(at);
+                let stream = post(&mut server, other, &message);
+                let answers = take(&mut server);
+                assert_eq!(answers.len(), 1, "{message}: {answers:?}");
+                assert_eq!(status_of(&answers[0].0), Some(404), "{message}");
+                assert!(!answers[0].1.to_string().contains("alice"));
+                let heard = events(&mut server);
+                assert!(
+                    matches!(
+                        heard[..],
+                        [ServerEvent::Violation(Violation::ForeignPrincipal)]
+                    ),
+                    "{heard:?}"
+                );
+                server.closed(stream, Closed::Clean, Time::ZERO);
+                assert_eq!(server.usage(), usage, "{message}");
+                // The first principal goes on.
+                let answer = messages(&question).remove(0);
+                post(&mut server, Some("alice"), &answer);
+                assert!(
+                    matches!(&events(&mut server)[..], [ServerEvent::Request(again)] if again.key == request.key)
+                );
+            }
+        }
+    }
+}
+
+/// A session without a principal stays one: a principal that comes later is another one.
+#[test]
+fn principal_cannot_be_added_later() {
+    let mut server = session_of("2025-11-25", None);
+    let list = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
+    post(&mut server, Some("bob"), &list);
+    assert_eq!(status_of(&take(&mut server)[0].0), Some(404));
+    events(&mut server);
+    post(&mut server, None, &list);
+    assert!(matches!(events(&mut server)[..], [ServerEvent::Request(_)]));
+}
+
+/// An oversized message is a message, too.
+#[test]
+fn principal_is_bound_for_oversized_messages() {
+    let mut server = session_of("2025-11-25", Some("alice"));
+    let stream = server.open(StreamKind::Post).expect("a stream");
+    let message = frame::Oversized {
+        head: br#"{"jsonrpc":"2.0","id":3,"method":"tools/call""#,
+        tail: b"",
+    };
+    let received = server.receive_oversized(stream, &message, context(Some("bob")), Time::ZERO);
+    received.expect("open");
+    assert_eq!(status_of(&take(&mut server)[0].0), Some(404));
+}
+
+/// The principal survives the process.
+#[test]
+fn principal_is_bound_after_resume() {
+    let mut server = session_of("2025-11-25", Some("alice"));
+    let text = server.snapshot().expect("a session").to_string();
+    let settings = server_config(&["2025-11-25"])
+        .build()
+        .expect("a configuration");
+    let snapshot = text.parse().expect("a snapshot");
+    let resumed = ServerEndpoint::resume(settings, Binding::StreamableHttp, snapshot, Time::ZERO);
+    let mut resumed = resumed.expect("offered");
+    let list = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
+    post(&mut resumed, Some("bob"), &list);
+    assert_eq!(status_of(&take(&mut resumed)[0].0), Some(404));
+    events(&mut resumed);
+    post(&mut resumed, Some("alice"), &list);
+    assert!(matches!(
+        events(&mut resumed)[..],
+        [ServerEvent::Request(_)]
+    ));
+}
+
+/// From 2026-07-28 on each request stands for itself, and so does its principal: one endpoint serves several.
+#[test]
+fn principal_of_stateless_requests_is_theirs() {
+    let settings = server_config(&[NEW]).build().expect("a configuration");
+    let mut server: ServerEndpoint<()> = ServerEndpoint::new(settings, Binding::Duplex, Time::ZERO);
+    for (id, name) in [(1, Some("alice")), (2, Some("bob")), (3, None)] {
+        let message = request_at(NEW, id, "tools/list", json!({}), json!({})).to_string();
+        let received = server.receive(
+            StreamId::DUPLEX,
+            message.as_bytes(),
+            context(name),
+            Time::ZERO,
+        );
+        received.expect("open");
+        let Some(ServerEvent::Request(request)) = server.poll_event() else {
+            panic!("a request");
+        };
+        let principal = request.context().principal.as_ref();
+        assert_eq!(principal.map(|principal| &*principal.0), name);
+    }
+}

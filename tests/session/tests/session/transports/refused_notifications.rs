@@ -1,0 +1,137 @@
+//! Notifications that are not taken (`basic/transports`, "Sending Messages to the Server").
+
+use mcp_exact_tests_session::*;
+
+const ROOTS: &str = "notifications/roots/list_changed";
+
+fn notification(method: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "method": method })
+}
+
+fn fresh(config: ServerConfig) -> ServerEndpoint<()> {
+    let settings = config.build().expect("a configuration");
+    ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO)
+}
+
+/// The status of a POST.
+fn status(server: &mut ServerEndpoint<()>, message: &Value) -> u16 {
+    let stream = server.open(StreamKind::Post).expect("a stream");
+    let text = message.to_string();
+    let received = server.receive(stream, text.as_bytes(), FrameContext::new(()), Time::ZERO);
+    received.expect("open");
+    match server.poll_transmit_on(stream) {
+        Some((Transmit::Status { status, .. }, _)) => status,
+        Some((
+            Transmit::Frame {
+                http, last: true, ..
+            },
+            _,
+        )) => http.status.expect("a status"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn begun(config: ServerConfig, revision: &str) -> ServerEndpoint<()> {
+    let mut server = fresh(config);
+    let capabilities = json!({ "roots": { "listChanged": true } });
+    let stream = server.open(StreamKind::Post).expect("a stream");
+    let text = initialize(revision, capabilities).to_string();
+    let received = server.receive(stream, text.as_bytes(), FrameContext::new(()), Time::ZERO);
+    received.expect("open");
+    server.poll_transmit_on(stream).expect("a result");
+    assert_eq!(
+        status(&mut server, &notification("notifications/initialized")),
+        202
+    );
+    while server.poll_event().is_some() {}
+    server
+}
+
+/// "If the server cannot accept the input, it MUST return an HTTP error status code (e.g., 400 Bad Request)."
+#[test]
+fn http_notification_before_initialize_is_400() {
+    for revision in SESSIONS {
+        for method in [ROOTS, "notifications/initialized", "notifications/progress"] {
+            let mut server = fresh(server_config(&[revision]));
+            assert_eq!(
+                status(&mut server, &notification(method)),
+                400,
+                "{revision} {method}"
+            );
+        }
+    }
+}
+
+/// The same for what exceeds a limit: the client can send it again later.
+#[test]
+fn http_notification_over_a_limit_is_refused() {
+    for revision in SESSIONS {
+        let mut config = server_config(&[revision]);
+        config.limits.notifications_per_second = 1;
+        let mut server = begun(config, revision);
+        assert_eq!(status(&mut server, &notification(ROOTS)), 202);
+        assert_eq!(status(&mut server, &notification(ROOTS)), 429);
+        let events: Vec<_> = std::iter::from_fn(|| server.poll_event()).collect();
+        assert!(
+            matches!(
+                events[..],
+                [
+                    ServerEvent::Notification(_),
+                    ServerEvent::Violation(Violation::Limit(Limit::Notifications)),
+                ]
+            ),
+            "{events:?}"
+        );
+    }
+}
+
+/// The same in a batch: "If the input consists solely of (any number of) JSON-RPC responses or notifications" (2025-03-26).
+#[test]
+fn http_batch_of_refused_notifications_is_refused() {
+    let mut config = server_config(&["2025-03-26"]);
+    config.limits.notifications_per_second = 1;
+    let mut server = begun(config, "2025-03-26");
+    assert_eq!(status(&mut server, &json!([notification(ROOTS)])), 202);
+    assert_eq!(
+        status(
+            &mut server,
+            &json!([notification(ROOTS), notification(ROOTS)])
+        ),
+        429
+    );
+}
+
+/// What is understood and not wanted is accepted: a notification is never answered, and a client cannot do better.
+#[test]
+fn http_unknown_notification_is_202() {
+    for revision in SESSIONS {
+        let mut server = begun(server_config(&[revision]), revision);
+        for method in [
+            "notifications/unknown",
+            "notifications/message",
+            "tools/call",
+        ] {
+            assert_eq!(
+                status(&mut server, &notification(method)),
+                202,
+                "{revision} {method}"
+            );
+        }
+    }
+}
+
+/// On a duplex stream nothing answers a notification, and the program is told.
+#[test]
+fn std_dropped_notification_is_reported() {
+    for revision in handshake() {
+        let mut server = RawServer::new(server_config(&[revision]));
+        assert!(server.send(&notification(ROOTS)).is_empty());
+        assert_eq!(
+            server.violations(),
+            [Violation::BeforeInitialize(ROOTS.to_owned())]
+        );
+    }
+    let mut server = modern::server();
+    assert!(server.send(&notification(ROOTS)).is_empty());
+    assert_eq!(server.violations(), [Violation::Method(ROOTS.to_owned())]);
+}

@@ -1,0 +1,199 @@
+//! Streams whose connection is lost and that are resumed on another one (2025-03-26 to 2025-11-25: `basic/transports`,
+//! "Resumability and Redelivery"; 2026-07-28: `basic/patterns/cancellation`).
+
+use mcp_exact_tests_session::*;
+
+fn wanted() -> Value {
+    json!({ "_meta": { "progressToken": "t" } })
+}
+
+/// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": the request goes on, and its output waits for
+/// the next connection, in order.
+#[test]
+fn detached_stream_keeps_request_and_output() {
+    for revision in SESSIONS {
+        let mut posts = posts(revision);
+        let (stream, key) = posts.serve(&call(revision, 1, wanted()));
+        posts
+            .machine
+            .progress(key, &Progress::new(1.0))
+            .expect("it increases");
+        assert_eq!(posts.machine.detached(stream, Time::ZERO), Detached::Kept);
+        assert!(
+            posts.machine.poll_event().is_none(),
+            "{revision}: not cancelled"
+        );
+        posts
+            .machine
+            .progress(key, &Progress::new(2.0))
+            .expect("it increases");
+        assert_eq!(
+            posts.machine.reply(key, content(), Time::ZERO),
+            Ok(Sent::Queued)
+        );
+        assert!(posts.out().is_empty(), "no connection");
+        assert_eq!(posts.machine.writable_streams().count(), 0);
+        assert!(posts.machine.attached(stream, Time::ZERO));
+        assert_eq!(
+            posts.machine.writable_streams().collect::<Vec<_>>(),
+            [stream]
+        );
+        let sent = posts.out();
+        let done: Vec<&Value> = sent
+            .iter()
+            .map(|(_, message)| &message["params"]["progress"])
+            .collect();
+        assert_eq!(done, [&json!(1.0), &json!(2.0), &Value::Null], "{revision}");
+        assert!(matches!(sent[2].0, Transmit::Frame { last: true, .. }));
+        // It is gone with its last frame.
+        assert!(!posts.machine.attached(stream, Time::ZERO));
+        assert_eq!(posts.machine.usage().streams, 0);
+    }
+}
+
+/// What a detached stream holds is bounded like that of any other; the answer is never dropped.
+#[test]
+fn detached_output_is_bounded() {
+    let mut config = server_config(&["2025-11-25"]);
+    config.limits.stream_bytes = 1000;
+    let mut posts = Posts::new(config, "2025-11-25", json!({}));
+    let (stream, key) = posts.serve(&call("2025-11-25", 1, wanted()));
+    posts.machine.detached(stream, Time::ZERO);
+    let text = "x".repeat(300);
+    for done in 1..100 {
+        let progress = Progress::new(f64::from(done)).with_message(text.clone());
+        posts
+            .machine
+            .progress(key, &progress)
+            .expect("it increases");
+    }
+    assert!(posts.machine.queued_bytes_on(stream) < 2000);
+    assert_eq!(
+        posts.machine.reply(key, content(), Time::ZERO),
+        Ok(Sent::Queued)
+    );
+    posts.machine.attached(stream, Time::ZERO);
+    let sent = posts.out();
+    assert!(sent.len() < 8 && sent.last().is_some_and(|(_, message)| message["id"] == 1));
+}
+
+/// "The server MUST treat a client disconnect as cancellation of that request" (2026-07-28).
+#[test]
+fn detached_stateless_stream_cancels() {
+    let mut posts = posts(NEW);
+    let (stream, key) = posts.serve(&call(NEW, 1, wanted()));
+    posts
+        .machine
+        .progress(key, &Progress::new(1.0))
+        .expect("it increases");
+    assert_eq!(posts.machine.detached(stream, Time::ZERO), Detached::Closed);
+    assert!(
+        matches!(posts.machine.poll_event(), Some(ServerEvent::Cancelled { key: of, .. }) if of == key)
+    );
+    assert!(!posts.machine.attached(stream, Time::ZERO));
+    assert!(posts.out().is_empty());
+    // So does the end of a subscription's stream.
+    let listen = request_at(
+        NEW,
+        2,
+        "subscriptions/listen",
+        json!({ "notifications": { "toolsListChanged": true } }),
+        json!({}),
+    );
+    let (stream, _) = posts.serve(&listen);
+    assert_eq!(
+        (
+            posts.machine.usage().listening,
+            posts.machine.publish(&Change::Tools)
+        ),
+        (1, 1)
+    );
+    assert_eq!(posts.machine.detached(stream, Time::ZERO), Detached::Closed);
+    assert_eq!(
+        (
+            posts.machine.usage().listening,
+            posts.machine.publish(&Change::Tools)
+        ),
+        (0, 0)
+    );
+    assert!(posts.out().is_empty());
+}
+
+/// "Event IDs MUST be globally unique across all streams within that session": number of the stream and number of the frame. What
+/// is looked at stays, and is then taken as it was; a detached stream still gives its output to an event log.
+#[test]
+fn frames_are_numbered_by_stream() {
+    for revision in SESSIONS {
+        let mut posts = posts(revision);
+        let (first, first_key) = posts.serve(&call(revision, 1, wanted()));
+        let (second, second_key) = posts.serve(&call(revision, 2, wanted()));
+        for (key, done) in [(first_key, 1.0), (second_key, 1.0), (first_key, 2.0)] {
+            posts
+                .machine
+                .progress(key, &Progress::new(done))
+                .expect("it increases");
+        }
+        posts.machine.detached(first, Time::ZERO);
+        posts
+            .machine
+            .reply(first_key, content(), Time::ZERO)
+            .expect("it waits");
+        posts
+            .machine
+            .reply(second_key, content(), Time::ZERO)
+            .expect("it waits");
+        let mut seen = Vec::new();
+        for stream in [first, second] {
+            loop {
+                let looked = posts
+                    .machine
+                    .peek_transmit_on(stream)
+                    .map(|(transmit, bytes)| (transmit, bytes.to_vec()));
+                let taken = posts.machine.poll_transmit_on(stream);
+                assert_eq!(looked, taken);
+                let Some((
+                    Transmit::Frame {
+                        stream, sequence, ..
+                    },
+                    _,
+                )) = taken
+                else {
+                    break;
+                };
+                seen.push((stream.number(), sequence));
+            }
+        }
+        let numbers =
+            |stream: StreamId, frames: u64| (0..frames).map(move |at| (stream.number(), at));
+        let expected: Vec<_> = numbers(first, 3).chain(numbers(second, 2)).collect();
+        assert_eq!(seen, expected, "{revision}");
+        assert_eq!(StreamId::from_number(first.number()), first);
+    }
+}
+
+/// A client resumes a stream as long as a request waits on it, and loses its requests with it.
+#[test]
+fn client_knows_which_streams_to_resume() {
+    for revision in SESSIONS {
+        let mut poster = Poster::new(revision);
+        let (key, stream, ..) = poster.request("tools/call", json!({ "name": "x" }));
+        assert!(poster.client.is_waiting_on(stream));
+        poster.client.detached(stream, Time::ZERO);
+        assert!(poster.events().is_empty() && poster.client.is_waiting_on(stream));
+        assert!(poster.client.attached(stream, Time::ZERO));
+        poster.receive(
+            stream,
+            &json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": [] } }),
+        );
+        assert!(
+            matches!(&poster.events()[..], [ClientEvent::Completed(done, Outcome::Result(_))] if *done == key)
+        );
+        assert!(!poster.client.is_waiting_on(stream));
+        assert!(!poster.client.attached(stream, Time::ZERO));
+        let (key, stream, ..) = poster.request("tools/call", json!({ "name": "x" }));
+        poster.client.closed(stream, Closed::Clean, Time::ZERO);
+        assert!(
+            matches!(&poster.events()[..], [ClientEvent::Completed(done, Outcome::Lost)] if *done == key)
+        );
+    }
+}

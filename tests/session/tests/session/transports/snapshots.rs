@@ -1,0 +1,266 @@
+//! Sessions that outlive their process (`basic/transports`, "Session Management"): what a snapshot holds, when it is due, and what
+//! a resumed endpoint does.
+
+use mcp_exact_tests_session::*;
+
+const REVISION: &str = "2025-11-25";
+
+fn resumed(snapshot: Snapshot, binding: Binding) -> ServerEndpoint<()> {
+    let settings = server_config(&[REVISION]).build().expect("a configuration");
+    ServerEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
+}
+
+fn post(server: &mut ServerEndpoint<()>, message: &Value) -> StreamId {
+    let stream = server.open(StreamKind::Post).expect("a stream");
+    let text = message.to_string();
+    let received = server.receive(stream, text.as_bytes(), FrameContext::new(()), Time::ZERO);
+    received.expect("open");
+    stream
+}
+
+fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
+    std::iter::from_fn(|| server.poll_event()).collect()
+}
+
+/// What the client was promised survives: revision, capabilities, level, subscriptions; and the text of the snapshot is stable.
+#[test]
+fn snapshot_restores_what_was_promised() {
+    let capabilities = json!({ "roots": {}, "elicitation": { "url": {} } });
+    let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, capabilities);
+    server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": { "level": "error" } }));
+    let key = server.serve(&json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": { "uri": "a:b" } })).key;
+    server.reply(key, result(json!({})));
+    assert_eq!(server.machine.snapshot_due(), SnapshotDue::Now);
+    let text = server.machine.snapshot().expect("a session").to_string();
+    assert_eq!(server.machine.snapshot_due(), SnapshotDue::No);
+    let snapshot: Snapshot = text.parse().expect("a snapshot");
+    assert_eq!(snapshot.to_string(), text);
+    let mut again = resumed(snapshot, Binding::Duplex);
+    assert_eq!(
+        again.snapshot_due(),
+        SnapshotDue::Now,
+        "before anything is sent"
+    );
+    assert_eq!(again.session_info(), server.machine.session_info());
+    assert!(again.logs(Scope::Peer, Level::Error) && !again.logs(Scope::Peer, Level::Warning));
+    assert_eq!(again.publish(&Change::Resource("a:b".to_owned())), 1);
+    assert_eq!(again.publish(&Change::Resource("a:c".to_owned())), 0);
+    for damaged in [
+        "",
+        "{}",
+        "[]",
+        &text.replace("\"version\"", "\"v\""),
+        &text.replace("true", "5"),
+    ] {
+        assert!(damaged.parse::<Snapshot>().is_err(), "{damaged}");
+    }
+    let other = server_config(&["2025-06-18"])
+        .build()
+        .expect("a configuration");
+    let refused = ServerEndpoint::<()>::resume(
+        other,
+        Binding::Duplex,
+        text.parse().expect("a snapshot"),
+        Time::ZERO,
+    );
+    assert!(matches!(refused, Err(ConfigError::UnknownRevision(_))));
+}
+
+/// "Request ids MUST NOT have been previously used by the requestor within the same session": ids and streams go on behind those
+/// that the snapshot has reserved, however many left after it.
+#[test]
+fn resumed_ids_are_new() {
+    let mut server =
+        CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({ "roots": {} }));
+    let snapshot = server.machine.snapshot().expect("a session");
+    let mut used = std::collections::BTreeSet::new();
+    while server.machine.snapshot_due() != SnapshotDue::Now {
+        let asked = server.machine.request(
+            Scope::Peer,
+            "roots/list",
+            None,
+            CallOptions::default(),
+            Time::ZERO,
+        );
+        let Ok(key) = asked else {
+            panic!("{asked:?}");
+        };
+        // The one with which the snapshot becomes due must not leave before it is written.
+        if server.machine.snapshot_due() != SnapshotDue::Now {
+            assert!(used.insert(server.drain()[0]["id"].to_string()));
+        }
+        server.machine.cancel(key, "enough", Time::ZERO);
+        server.drain();
+    }
+    assert!(
+        used.len() > 100,
+        "not every message needs a snapshot: {}",
+        used.len()
+    );
+    let mut again = resumed(snapshot, Binding::Duplex);
+    again
+        .request(
+            Scope::Peer,
+            "roots/list",
+            None,
+            CallOptions::default(),
+            Time::ZERO,
+        )
+        .expect("it leaves");
+    let mut bytes = Vec::new();
+    again.poll_transmit(&mut bytes).expect("a request");
+    let message: Value = serde_json::from_slice(&bytes).expect("JSON");
+    assert!(!used.contains(&message["id"].to_string()));
+}
+
+/// "Every request ends once": a request that was in flight gets an error that says that it is lost, on its own stream, once the
+/// client resumes that; its event id is beyond those that may have been used.
+#[test]
+fn lost_requests_are_answered_by_an_error() {
+    let mut server = resumed(
+        Snapshot::new(agreed_on(REVISION, json!({})), 0),
+        Binding::StreamableHttp,
+    );
+    server.snapshot();
+    let call = json!({ "jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": { "name": "x", "_meta": { "progressToken": 1 } } });
+    let stream = post(&mut server, &call);
+    assert_eq!(server.snapshot_due(), SnapshotDue::Soon);
+    let Some(ServerEvent::Request(request)) = server.poll_event() else {
+        panic!("a request");
+    };
+    let answered = post(
+        &mut server,
+        &json!({ "jsonrpc": "2.0", "id": "b", "method": "tools/list" }),
+    );
+    let Some(ServerEvent::Request(other)) = server.poll_event() else {
+        panic!("a request");
+    };
+    server
+        .reply(other.key, tools(), Time::ZERO)
+        .expect("it waits");
+    let snapshot = server.snapshot().expect("a session");
+    assert_eq!(snapshot.requests.len(), 1);
+    let mut numbers = Vec::new();
+    for done in 1..5 {
+        server
+            .progress(request.key, &Progress::new(f64::from(done)))
+            .expect("it increases");
+        if let Some((Transmit::Frame { sequence, .. }, _)) = server.poll_transmit_on(stream) {
+            numbers.push(sequence);
+        }
+    }
+    assert_eq!(numbers, [0, 1, 2, 3]);
+
+    let mut again = resumed(snapshot, Binding::StreamableHttp);
+    assert_eq!(
+        again.writable_streams().count(),
+        0,
+        "the client has to come back first"
+    );
+    assert!(again.attached(stream, Time::ZERO) && !again.attached(answered, Time::ZERO));
+    let Some((
+        Transmit::Frame {
+            sequence,
+            last: true,
+            ..
+        },
+        bytes,
+    )) = again.poll_transmit_on(stream)
+    else {
+        panic!("an answer");
+    };
+    assert!(sequence > 3);
+    let message: Value = serde_json::from_slice(&bytes).expect("JSON");
+    assert_eq!(
+        (&message["id"], &message["error"]["code"]),
+        (&json!("a"), &json!(-32603))
+    );
+    check_message(REVISION, false, Some("tools/call"), &message);
+    assert!(events(&mut again).is_empty());
+    // The id is free again.
+    let next = post(&mut again, &call);
+    assert!(next.number() > answered.number());
+    assert!(matches!(events(&mut again)[..], [ServerEvent::Request(_)]));
+}
+
+/// A store that replaces a snapshot only by one of a higher version lets one of two processes go on, and stops the other one.
+#[test]
+fn one_of_two_processes_resumes() {
+    let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
+    let mut stored = server.machine.snapshot().expect("a session");
+    let (mut one, mut two) = (
+        resumed(stored.clone(), Binding::Duplex),
+        resumed(stored.clone(), Binding::Duplex),
+    );
+    let mut written = Vec::new();
+    for process in [&mut one, &mut two] {
+        let snapshot = process.snapshot().expect("a session");
+        let replaces = snapshot.version > stored.version;
+        if replaces {
+            stored = snapshot;
+        }
+        written.push(replaces);
+    }
+    assert_eq!(written, [true, false]);
+    // The process that was thought dead cannot write, either.
+    assert!(server.machine.snapshot().expect("a session").version <= stored.version);
+}
+
+/// A session whose `notifications/initialized` has not come goes on to wait for it.
+#[test]
+fn snapshot_before_initialized_waits_for_it() {
+    let mut server = RawServer::new(server_config(&[REVISION]));
+    assert_eq!(
+        (server.machine.snapshot_due(), server.machine.snapshot()),
+        (SnapshotDue::No, None)
+    );
+    server.send(&initialize(REVISION, json!({ "roots": {} })));
+    assert_eq!(server.machine.snapshot_due(), SnapshotDue::Now);
+    let snapshot = server.machine.snapshot().expect("a session");
+    assert!(!snapshot.ready);
+    let mut again = resumed(snapshot, Binding::Duplex);
+    again
+        .request(
+            Scope::Peer,
+            "roots/list",
+            None,
+            CallOptions::default(),
+            Time::ZERO,
+        )
+        .expect("it is deferred");
+    let mut bytes = Vec::new();
+    assert_eq!(again.poll_transmit(&mut bytes), None);
+    let text = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    again
+        .receive(StreamId::DUPLEX, text, FrameContext::new(()), Time::ZERO)
+        .expect("open");
+    assert!(again.poll_transmit(&mut bytes).is_some());
+}
+
+/// A client resumes, too: its ids go on, and it asks for no second handshake.
+#[test]
+fn client_resumes_without_a_handshake() {
+    for revision in all() {
+        let mut client = client_at(revision);
+        let (_, sent) = client.request("tools/list", Value::Null);
+        let info = client.machine.session_info().expect("negotiated").clone();
+        let snapshot = Snapshot::new(info, client.machine.last_id());
+        let text = snapshot.to_string();
+        let settings = client_config(&[revision]).build().expect("a configuration");
+        let parsed = text.parse().expect("a snapshot");
+        let again = ClientEndpoint::resume(settings, Binding::Duplex, parsed, Time::ZERO);
+        let mut again = again.expect("offered");
+        let mut bytes = Vec::new();
+        assert_eq!(again.poll_transmit(&mut bytes), None, "{revision}");
+        again
+            .request("tools/list", None, CallOptions::default(), Time::ZERO)
+            .expect("it leaves");
+        again.poll_transmit(&mut bytes).expect("a request");
+        let message: Value = serde_json::from_slice(&bytes).expect("JSON");
+        assert!(message["id"].as_u64() > sent["id"].as_u64(), "{revision}");
+        let other = client_config(&[if revision == NEW { "2025-11-25" } else { NEW }]);
+        let settings = other.build().expect("a configuration");
+        let refused = ClientEndpoint::resume(settings, Binding::Duplex, snapshot, Time::ZERO);
+        assert!(matches!(refused, Err(ConfigError::UnknownRevision(_))));
+    }
+}

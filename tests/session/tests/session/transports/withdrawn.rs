@@ -1,0 +1,175 @@
+//! Messages that are about a request which is cancelled, or belong on a stream that is closed: they never leave
+//! (`basic/utilities/cancellation`, "Behavior Requirements"; 2026-07-28: `basic/patterns/cancellation`).
+
+use mcp_exact_tests_session::*;
+
+fn cancel(id: u64) -> Value {
+    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
+}
+
+/// Queues a progress, a log and, where the revision has them, a request about the request; takes none of them.
+fn speak(server: &mut ServerEndpoint<()>, key: RequestKey) {
+    let during = Scope::During(key);
+    assert_eq!(server.progress(key, &Progress::new(1.0)), Ok(Sent::Queued));
+    assert_eq!(
+        server.log(during, Level::Error, None, json!("x")),
+        Ok(Sent::Queued)
+    );
+    let asked = server.request(
+        during,
+        "roots/list",
+        None,
+        CallOptions::default(),
+        Time::ZERO,
+    );
+    assert!(
+        matches!(asked, Ok(_) | Err(SendError::Method { .. })),
+        "{asked:?}"
+    );
+}
+
+fn wanted() -> Value {
+    json!({ "_meta": { "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" } })
+}
+
+/// "Receivers of cancellation notifications SHOULD stop processing the cancelled request", "not send a response", and "progress
+/// notifications MUST stop after completion": what is queued for the request is withdrawn, and its own requests end.
+#[test]
+fn queued_messages_of_a_cancelled_request_never_leave() {
+    for revision in all() {
+        let capabilities = json!({ "roots": {}, "elicitation": {} });
+        let mut server = CheckedServer::ready(server_config(&[revision]), revision, capabilities);
+        let key = server.serve(&call(revision, 1, wanted())).key;
+        let other = server.serve(&call(revision, 2, wanted())).key;
+        speak(&mut server.machine, key);
+        assert_eq!(
+            server.machine.progress(other, &Progress::new(1.0)),
+            Ok(Sent::Queued)
+        );
+        let left = server.send(&cancel(1));
+        let methods: Vec<&Value> = left.iter().map(|message| &message["method"]).collect();
+        assert_eq!(
+            methods,
+            ["notifications/progress"],
+            "{revision}: only that of the other request"
+        );
+        let asked = lifecycle(revision) == Some(Lifecycle::Initialize);
+        let ended = |event: &&ServerEvent<()>| {
+            matches!(event, ServerEvent::Completed(_, Outcome::Cancelled))
+        };
+        let events = server.events();
+        assert_eq!(
+            events.iter().filter(ended).count(),
+            usize::from(asked),
+            "{revision}: {events:?}"
+        );
+        assert_eq!(server.machine.usage().queued, 0);
+    }
+}
+
+/// The same over HTTP; there the POST is closed, and nothing precedes its end.
+#[test]
+fn queued_messages_on_a_cancelled_post_never_leave() {
+    for revision in SESSIONS {
+        let mut posts = posts(revision);
+        let (post, key) = posts.serve(&call(revision, 1, wanted()));
+        speak(&mut posts.machine, key);
+        let other = posts.post(&[], &cancel(1));
+        let sent: Vec<Transmit> = posts
+            .out()
+            .into_iter()
+            .map(|(transmit, _)| transmit)
+            .collect();
+        assert_eq!(sent.len(), 2, "{revision}: {sent:?}");
+        assert!(sent.contains(&Transmit::Close { stream: post }));
+        assert!(sent.contains(&Transmit::Status {
+            stream: other,
+            status: 202
+        }));
+    }
+    let mut posts = posts(NEW);
+    let (post, key) = posts.serve(&call(NEW, 1, wanted()));
+    speak(&mut posts.machine, key);
+    posts.machine.closed(post, Closed::Lost, Time::ZERO);
+    assert!(posts.out().is_empty());
+    assert_eq!(posts.machine.usage().queued_bytes, 0);
+}
+
+/// A request that waits for `notifications/initialized` belongs on its stream: if that has closed in the meantime, it ends and
+/// never leaves.
+#[test]
+fn deferred_request_of_a_closed_stream_never_leaves() {
+    for revision in SESSIONS {
+        let settings = server_config(&[revision]).build().expect("a configuration");
+        let mut server: ServerEndpoint<()> =
+            ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO);
+        let post = |server: &mut ServerEndpoint<()>, message: &Value| {
+            let stream = server.open(StreamKind::Post).expect("a stream");
+            let text = message.to_string();
+            let received =
+                server.receive(stream, text.as_bytes(), FrameContext::new(()), Time::ZERO);
+            received.expect("open");
+            stream
+        };
+        let first = post(&mut server, &initialize(revision, json!({ "roots": {} })));
+        server.poll_transmit_on(first).expect("a result");
+        // Requests may arrive before `initialized`: over HTTP they race it.
+        let stream = post(
+            &mut server,
+            &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }),
+        );
+        let key = std::iter::from_fn(|| server.poll_event()).find_map(|event| match event {
+            ServerEvent::Request(request) => Some(request.key),
+            _ => None,
+        });
+        let key = key.expect("a request");
+        let asked = server.request(
+            Scope::During(key),
+            "roots/list",
+            None,
+            CallOptions::default(),
+            Time::ZERO,
+        );
+        let asked = asked.expect("it is deferred");
+        assert_eq!(server.poll_transmit_on(stream), None);
+        server.closed(stream, Closed::Lost, Time::ZERO);
+        post(
+            &mut server,
+            &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        );
+        let mut bytes = Vec::new();
+        while let Some(transmit) = server.poll_transmit(&mut bytes) {
+            assert!(
+                matches!(transmit, Transmit::Status { status: 202, .. }),
+                "{transmit:?}"
+            );
+        }
+        let lost = |event: &ServerEvent<()>| matches!(event, ServerEvent::Completed(done, Outcome::Lost) if *done == asked);
+        assert_eq!(
+            std::iter::from_fn(|| server.poll_event())
+                .filter(lost)
+                .count(),
+            1
+        );
+    }
+}
+
+/// If the stream is still open, the request leaves once the client is ready.
+#[test]
+fn deferred_request_leaves_with_initialized() {
+    for revision in handshake() {
+        let mut server = RawServer::new(server_config(&[revision]));
+        server.send(&initialize(revision, json!({ "roots": {} })));
+        let asked = server.machine.request(
+            Scope::Peer,
+            "roots/list",
+            None,
+            CallOptions::default(),
+            Time::ZERO,
+        );
+        asked.expect("it is deferred");
+        assert!(server.drain().is_empty(), "{revision}");
+        let sent = server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        assert_eq!(sent[0]["method"], "roots/list", "{revision}");
+    }
+}

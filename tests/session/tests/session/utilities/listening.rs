@@ -1,0 +1,131 @@
+//! Subscriptions from the view of a client (2026-07-28: `basic/patterns/subscriptions`, `basic/patterns/cancellation`,
+//! "Timeouts"; `basic/versioning`, "Protocol Version Negotiation").
+
+use mcp_exact_tests_session::*;
+
+const TAG: &str = "io.modelcontextprotocol/subscriptionId";
+
+fn tagged(id: &Value, method: &str, more: Value) -> Value {
+    let mut params = more;
+    params["_meta"] = json!({ TAG: id });
+    json!({ "jsonrpc": "2.0", "method": method, "params": params })
+}
+
+/// A subscription that is acknowledged: its key and its request.
+fn listen(client: &mut RawClient) -> (RequestKey, Value) {
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let (key, sent) = client.request("subscriptions/listen", filter.clone());
+    client.send(&tagged(
+        &sent["id"],
+        "notifications/subscriptions/acknowledged",
+        filter,
+    ));
+    assert!(matches!(client.events()[..], [ClientEvent::Subscribed(of, _)] if of == key));
+    (key, sent)
+}
+
+/// A subscription lasts until one of the peers ends it: "implementations MAY choose to reset the timeout clock when receiving a
+/// progress notification", but there is none.
+#[test]
+fn progress_brings_no_timeout_back() {
+    let mut client = modern::client();
+    let (key, sent) = listen(&mut client);
+    assert_eq!(client.machine.poll_timeout(), None);
+    let progress = json!({ "progressToken": sent["id"], "progress": 1 });
+    client
+        .send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress }));
+    client.events();
+    assert_eq!(client.machine.poll_timeout(), None);
+    client.machine.handle_timeout(Time::from_millis(10_000_000));
+    assert!(client.outcomes().is_empty() && client.drain().is_empty());
+    client.machine.cancel(key, "enough", Time::ZERO);
+    assert_eq!(client.outcomes(), [(key, Outcome::Cancelled)]);
+}
+
+/// Without an acknowledgement it ends in time, like every request.
+#[test]
+fn unacknowledged_subscription_times_out() {
+    let mut client = modern::client();
+    let (key, _) = client.request("subscriptions/listen", json!({ "notifications": {} }));
+    client.machine.handle_timeout(Time::from_millis(60_000));
+    assert_eq!(client.outcomes(), [(key, Outcome::TimedOut)]);
+}
+
+/// A server that stops to speak the revision says so in one answer; the subscription of the old revision goes on, and so do its
+/// notifications while another revision is negotiated.
+#[test]
+fn notifications_pass_during_renegotiation() {
+    let config = client_config(&[NEW, "2025-11-25"]);
+    let capabilities = json!({ "tools": { "listChanged": true } });
+    let mut client = RawClient::begun(config, NEW, capabilities);
+    client.drain();
+    let (subscription, listened) = listen(&mut client);
+    let (_, sent) = client.request("tools/list", json!({}));
+    let data = json!({ "supported": ["2025-11-25"], "requested": NEW });
+    let error = json!({ "code": -32022, "message": "Unsupported protocol version", "data": data });
+    let next = client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "error": error }));
+    assert_eq!(next[0]["method"], "initialize");
+    let changed = tagged(
+        &listened["id"],
+        "notifications/tools/list_changed",
+        json!({}),
+    );
+    client.send(&changed);
+    let events = client.events();
+    let heard = |event: &ClientEvent| matches!(event, ClientEvent::Changed { subscription: Some(of), change: Change::Tools, .. } if *of == subscription);
+    assert!(matches!(&events[..], [event] if heard(event)), "{events:?}");
+    let result = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "1" } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": next[0]["id"], "result": result }));
+    client.send(&changed);
+    assert_eq!(
+        client.events().iter().filter(|event| heard(event)).count(),
+        1
+    );
+}
+
+/// "Clients do not send JSON-RPC responses" (`basic/transports/stdio`): a client that speaks nothing older sends none while it
+/// probes, either.
+#[test]
+fn probing_client_writes_no_responses() {
+    let questions = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "roots/list" }),
+        json!({ "jsonrpc": "2.0", "id": 3, "method": "nothing" }),
+        json!({ "jsonrpc": "2.0", "id": null, "method": "ping" }),
+        json!([{ "jsonrpc": "2.0", "id": 4, "method": "ping" }]),
+        json!({ "jsonrpc": "2.0", "id": 5 }),
+        json!(7),
+    ];
+    for binding in [Binding::Duplex, Binding::StreamableHttp] {
+        let settings = client_config(&[NEW]).build().expect("a configuration");
+        let mut client = ClientEndpoint::new(settings, binding, None, Time::ZERO);
+        let mut bytes = Vec::new();
+        client.poll_transmit(&mut bytes).expect("a probe");
+        let stream = match binding {
+            Binding::Duplex => StreamId::DUPLEX,
+            _ => client.open_standalone(),
+        };
+        for question in &questions {
+            let text = question.to_string();
+            client
+                .receive(stream, text.as_bytes(), Time::ZERO)
+                .expect("open");
+            client.receive(stream, b"{", Time::ZERO).expect("open");
+            bytes.clear();
+            assert_eq!(client.poll_transmit(&mut bytes), None, "{question}");
+        }
+    }
+    // One that speaks both answers: the server may be an old one that pings.
+    let settings = client_config(&newest_first())
+        .build()
+        .expect("a configuration");
+    let mut client = ClientEndpoint::new(settings, Binding::Duplex, None, Time::ZERO);
+    let mut bytes = Vec::new();
+    client.poll_transmit(&mut bytes).expect("a probe");
+    bytes.clear();
+    let ping = questions[0].to_string();
+    client
+        .receive(StreamId::DUPLEX, ping.as_bytes(), Time::ZERO)
+        .expect("open");
+    assert!(client.poll_transmit(&mut bytes).is_some());
+}

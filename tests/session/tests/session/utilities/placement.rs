@@ -1,0 +1,391 @@
+//! Where a server's notifications belong from 2026-07-28 on, through the raw, the typed and the special functions
+//! (`server/utilities/logging`, `basic/patterns/progress`, `basic/patterns/cancellation`, `basic/patterns/subscriptions`).
+
+use mcp_2026_07_28 as v2026;
+use mcp_exact_tests_session::*;
+
+const LISTS: [(&str, &str, Change); 3] = [
+    (
+        "notifications/tools/list_changed",
+        "toolsListChanged",
+        Change::Tools,
+    ),
+    (
+        "notifications/prompts/list_changed",
+        "promptsListChanged",
+        Change::Prompts,
+    ),
+    (
+        "notifications/resources/list_changed",
+        "resourcesListChanged",
+        Change::Resources,
+    ),
+];
+
+fn call(meta: Value) -> Value {
+    modern::request(
+        "c",
+        "tools/call",
+        json!({ "name": "x", "_meta": meta }),
+        json!({}),
+    )
+}
+
+fn listen(filter: Value, meta: Value) -> Value {
+    let params = json!({ "notifications": filter, "_meta": meta });
+    modern::request("l", "subscriptions/listen", params, json!({}))
+}
+
+/// A server with a subscription of this filter.
+fn listening(filter: Value, meta: Value) -> (CheckedServer, Scope) {
+    let mut server = modern::server();
+    server.send(&listen(filter, meta));
+    let events = server.events();
+    let [ServerEvent::Subscribed { key, .. }] = events[..] else {
+        panic!("{events:?}");
+    };
+    (server, Scope::During(key))
+}
+
+fn log(level: &str) -> Option<JsonObject> {
+    Some(object(json!({ "level": level, "data": 1 })))
+}
+
+/// "The server MUST NOT emit `notifications/message` for a request that does not include this field"; "at or above the requested
+/// level": by `log`, raw and typed.
+#[test]
+fn log_needs_the_level_of_its_request() {
+    for (wanted, passes) in [
+        (None, [false, false]),
+        (Some("debug"), [true, true]),
+        (Some("warning"), [false, true]),
+        (Some("emergency"), [false, false]),
+    ] {
+        let meta = wanted.map_or(
+            json!({}),
+            |level| json!({ "io.modelcontextprotocol/logLevel": level }),
+        );
+        for (level, typed_level, passes) in [
+            ("info", v2026::LoggingLevel::Info, passes[0]),
+            ("error", v2026::LoggingLevel::Error, passes[1]),
+        ] {
+            let mut server = modern::server();
+            let key = server.serve(&call(meta.clone())).key;
+            let scope = Scope::During(key);
+            let parsed: Level = level.parse().expect("a level");
+            let typed = v2026::LoggingMessageNotificationParams::new(
+                mcp_exact_session::Json::from(1_u64),
+                typed_level,
+            );
+            let expected = Ok(if passes {
+                Sent::Queued
+            } else {
+                Sent::Suppressed
+            });
+            assert_eq!(server.machine.log(scope, parsed, None, json!(1)), expected);
+            assert_eq!(
+                server
+                    .machine
+                    .notify(scope, "notifications/message", log(level)),
+                expected
+            );
+            assert_eq!(
+                server
+                    .machine
+                    .notify_typed::<v2026::LoggingMessageNotification>(scope, &typed),
+                expected
+            );
+            assert_eq!(server.machine.logs(scope, parsed), passes);
+            assert_eq!(
+                server.drain().len(),
+                if passes { 3 } else { 0 },
+                "{wanted:?} {level}"
+            );
+        }
+    }
+}
+
+/// "`notifications/message` is request-scoped: the server MUST NOT deliver it on a `subscriptions/listen` stream"; progress of a
+/// subscription would go there, too.
+#[test]
+fn nothing_of_requests_leaves_on_a_listen_stream() {
+    let meta = json!({ "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" });
+    let (mut server, scope) = listening(json!({ "toolsListChanged": true }), meta);
+    let Scope::During(key) = scope else {
+        panic!("a request");
+    };
+    let progress = object(json!({ "progressToken": "t", "progress": 1 }));
+    let refused = [
+        server.machine.log(scope, Level::Emergency, None, json!(1)),
+        server
+            .machine
+            .notify(scope, "notifications/message", log("error")),
+        server.machine.progress(key, &Progress::new(1.0)),
+        server
+            .machine
+            .notify(scope, "notifications/progress", Some(progress)),
+    ];
+    for sent in refused {
+        assert!(matches!(sent, Err(SendError::Placement { .. })), "{sent:?}");
+    }
+    assert!(server.drain().is_empty());
+}
+
+/// "Progress notifications MUST only reference tokens that were provided in an active request"; "the `progress` value MUST increase
+/// with each notification": raw ones, too, in every revision.
+#[test]
+fn raw_progress_has_the_token_of_its_request() {
+    for revision in all() {
+        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+        let params = json!({ "name": "x", "_meta": { "progressToken": "t" } });
+        let key = server
+            .serve(&request_at(revision, 1, "tools/call", params, json!({})))
+            .key;
+        let silent = server
+            .serve(&request_at(
+                revision,
+                2,
+                "tools/call",
+                json!({ "name": "x" }),
+                json!({}),
+            ))
+            .key;
+        let mut notify = |key, params: Value| {
+            server.machine.notify(
+                Scope::During(key),
+                "notifications/progress",
+                Some(object(params)),
+            )
+        };
+        for bad in [
+            json!({ "progressToken": "u", "progress": 1 }),
+            json!({ "progressToken": 1, "progress": 1 }),
+            json!({ "progress": 1 }),
+            json!({ "progressToken": "t" }),
+            json!({ "progressToken": "t", "progress": "1" }),
+            json!({}),
+        ] {
+            let sent = notify(key, bad.clone());
+            assert!(
+                matches!(sent, Err(SendError::Params { .. })),
+                "{revision} {bad}: {sent:?}"
+            );
+        }
+        assert_eq!(
+            notify(key, json!({ "progressToken": "t", "progress": 2 })),
+            Ok(Sent::Queued)
+        );
+        for late in [1, 2] {
+            let sent = notify(key, json!({ "progressToken": "t", "progress": late }));
+            assert_eq!(sent, Err(SendError::Progress), "{revision}");
+        }
+        assert_eq!(
+            notify(silent, json!({ "progressToken": "t", "progress": 1 })),
+            Ok(Sent::Suppressed)
+        );
+        assert_eq!(
+            server.machine.progress(key, &Progress::new(2.0)),
+            Err(SendError::Progress)
+        );
+        let peer = server.machine.notify(
+            Scope::Peer,
+            "notifications/progress",
+            Some(object(json!({ "progressToken": "t", "progress": 3 }))),
+        );
+        assert!(peer.is_err(), "{revision}: {peer:?}");
+        assert_eq!(server.drain().len(), 1);
+        server.reply(key, content());
+        let after = server.machine.notify(
+            Scope::During(key),
+            "notifications/progress",
+            Some(object(json!({ "progressToken": "t", "progress": 9 }))),
+        );
+        assert_eq!(after, Err(SendError::UnknownRequest));
+    }
+}
+
+/// "Servers MUST NOT send `notifications/cancelled` for any other purpose" than the end of a subscription, and the acknowledgement
+/// is sent once: both are the endpoint's, in every revision.
+#[test]
+fn reserved_notifications_are_not_the_programs() {
+    for revision in all() {
+        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+        let key = server
+            .serve(&request_at(
+                revision,
+                1,
+                "tools/call",
+                json!({ "name": "x" }),
+                json!({}),
+            ))
+            .key;
+        for scope in [Scope::During(key), Scope::Peer] {
+            let params = || Some(object(json!({ "requestId": 1 })));
+            let sent = server
+                .machine
+                .notify(scope, "notifications/cancelled", params());
+            assert!(
+                matches!(sent, Err(SendError::Reserved { .. } | SendError::NotReady)),
+                "{revision}: {sent:?}"
+            );
+            let sent =
+                server
+                    .machine
+                    .notify(scope, "notifications/subscriptions/acknowledged", params());
+            assert!(
+                matches!(
+                    sent,
+                    Err(SendError::Reserved { .. }
+                        | SendError::Method { .. }
+                        | SendError::NotReady)
+                ),
+                "{revision}: {sent:?}"
+            );
+        }
+        assert!(server.drain().is_empty());
+        let mut client = client_at(revision);
+        for method in ["notifications/cancelled", "notifications/initialized"] {
+            let sent = client.machine.notify(method, None);
+            assert!(
+                matches!(
+                    sent,
+                    Err(SendError::Reserved { .. } | SendError::Method { .. })
+                ),
+                "{revision}: {sent:?}"
+            );
+        }
+        assert!(client.drain().is_empty());
+    }
+}
+
+/// "The server MUST NOT send notification types the client has not explicitly requested": neither by `publish` nor raw nor typed, on
+/// a stream of another filter, on the stream of a call, or to nobody.
+#[test]
+fn changes_go_to_listeners_that_ask() {
+    for (method, member, change) in LISTS {
+        let (mut wants, scope) = listening(json!({ member: true }), json!({}));
+        assert_eq!(wants.machine.publish(&change), 1);
+        assert_eq!(wants.machine.notify(scope, method, None), Ok(Sent::Queued));
+        for message in wants.drain() {
+            assert_eq!(message["method"], method);
+            assert_eq!(
+                message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+                "l"
+            );
+        }
+        for (_, other, _) in LISTS.iter().filter(|(_, other, _)| *other != member) {
+            let (mut server, scope) = listening(json!({ *other: true, member: false }), json!({}));
+            assert_eq!(server.machine.publish(&change), 0);
+            let sent = server.machine.notify(scope, method, None);
+            assert!(
+                matches!(sent, Err(SendError::Placement { .. })),
+                "{method}: {sent:?}"
+            );
+            assert!(server.drain().is_empty());
+        }
+        let (mut server, _) = listening(json!({ member: true }), json!({}));
+        let key = server.serve(&call(json!({}))).key;
+        let sent = server.machine.notify(Scope::During(key), method, None);
+        assert!(
+            matches!(sent, Err(SendError::Placement { .. })),
+            "{method}: {sent:?}"
+        );
+        assert!(server.machine.notify(Scope::Peer, method, None).is_err());
+        assert!(server.drain().is_empty());
+    }
+    let (mut server, scope) = listening(json!({ "toolsListChanged": true }), json!({}));
+    let sent = server
+        .machine
+        .notify_typed::<v2026::PromptListChangedNotification>(scope, &Default::default());
+    assert!(matches!(sent, Err(SendError::Placement { .. })), "{sent:?}");
+    let sent = server
+        .machine
+        .notify_typed::<v2026::ToolListChangedNotification>(scope, &Default::default());
+    assert_eq!(sent, Ok(Sent::Queued));
+}
+
+/// The same for the resources of `resourceSubscriptions`: those alone.
+#[test]
+fn updates_go_to_subscribers_of_the_resource() {
+    let (mut server, scope) = listening(json!({ "resourceSubscriptions": ["a:b"] }), json!({}));
+    let mut notify = |params: Value| {
+        server.machine.notify(
+            scope,
+            "notifications/resources/updated",
+            Some(object(params)),
+        )
+    };
+    assert_eq!(notify(json!({ "uri": "a:b" })), Ok(Sent::Queued));
+    for other in [json!({ "uri": "a:c" }), json!({ "uri": 5 }), json!({})] {
+        let sent = notify(other.clone());
+        assert!(
+            matches!(sent, Err(SendError::Placement { .. })),
+            "{other}: {sent:?}"
+        );
+    }
+    assert_eq!(
+        server.machine.publish(&Change::Resource("a:c".to_owned())),
+        0
+    );
+    assert_eq!(server.drain().len(), 1);
+}
+
+/// A change that the server has not declared is announced to nobody, whatever the filter asks for.
+#[test]
+fn undeclared_changes_are_not_announced() {
+    let mut config = server_config(&[NEW]);
+    config.capabilities =
+        object(json!({ "tools": {}, "prompts": { "listChanged": false }, "resources": {} }));
+    let mut server = CheckedServer::new(config, NEW);
+    let filter = json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true });
+    let ack = server.send(&listen(filter, json!({})));
+    assert_eq!(ack[0]["params"]["notifications"], json!({}));
+    let events = server.events();
+    let [ServerEvent::Subscribed { key, .. }] = events[..] else {
+        panic!("{events:?}");
+    };
+    for (method, _, change) in LISTS {
+        assert_eq!(server.machine.publish(&change), 0);
+        let sent = server.machine.notify(Scope::During(key), method, None);
+        assert!(
+            matches!(sent, Err(SendError::Capability { .. })),
+            "{sent:?}"
+        );
+    }
+    assert!(server.drain().is_empty());
+}
+
+/// One `publish` serves many endpoints: the registry names those whose clients want to know.
+#[test]
+fn registry_names_whoever_wants_a_change() {
+    let mut registry = Subscribers::new();
+    let (listener, _) = listening(
+        json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] }),
+        json!({}),
+    );
+    registry.set("listener", listener.machine.interests());
+    let session = CheckedServer::ready(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
+    registry.set("session", session.machine.interests());
+    let mut idle = modern::server();
+    idle.serve(&call(json!({})));
+    registry.set("idle", idle.machine.interests());
+    let concerned = |registry: &Subscribers<&'static str>, change: &Change| {
+        registry.concerned(change).copied().collect::<Vec<_>>()
+    };
+    assert_eq!(
+        concerned(&registry, &Change::Tools),
+        ["listener", "session"]
+    );
+    assert_eq!(concerned(&registry, &Change::Prompts), ["session"]);
+    assert_eq!(
+        concerned(&registry, &Change::Resource("a:b".into())),
+        ["listener"]
+    );
+    assert!(listener.machine.interests().wants(&Change::Tools));
+    assert!(!listener.machine.interests().wants(&Change::Prompts));
+    let mut ended = session;
+    ended.machine.shutdown(Time::ZERO);
+    registry.set("session", ended.machine.interests());
+    assert_eq!(concerned(&registry, &Change::Prompts), Vec::<&str>::new());
+    assert_eq!(registry.len(), 1);
+}
