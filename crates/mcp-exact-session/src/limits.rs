@@ -8,8 +8,9 @@ use std::time::Duration;
 /// Limits of one endpoint. A message that exceeds one is refused with an error that names it; see [`Limit`].
 ///
 /// Memory of an endpoint stays below `in_flight_bytes` (requests of the peer) + `queued_bytes` (output) + `reserved_bytes`
-/// (refusals) + `queued_bytes` (events) + `subscription_bytes` + one message, and the answers of the local program to requests
-/// that were admitted while there was room: at most `in_flight` of them.
+/// (refusals) + `queued_bytes` (events) + `subscription_bytes` + one message, and what the local program adds itself: its answers
+/// to requests that were admitted while there was room, at most `in_flight` of them, and, from 2026-07-28 on, the parameters of its
+/// own requests, which are kept for another try until each has ended, at most `pending` of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one message or batch, and of the body of an HTTP status that a client reads.
