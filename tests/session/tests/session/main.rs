@@ -36,6 +36,7 @@ mod requirements_versions;
 mod rounds;
 mod rpc;
 mod server_requests;
+mod snapshots;
 mod subscriptions;
 mod transports;
 mod utilities;

@@ -1,0 +1,38 @@
+//! Allocator that counts the bytes that are in use, for the whole test program.
+//!
+//! Takes every allocation of the program and hands it on to the system's allocator. The program runs one test, so that nothing
+//! else is counted.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Counting;
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[allow(
+    unsafe_code,
+    reason = "an allocator cannot be written without unsafe code"
+)]
+// SAFETY: every function hands its arguments on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Returns the bytes that the program has allocated and not freed.
+pub(crate) fn in_use() -> usize {
+    IN_USE.load(Ordering::Relaxed)
+}

@@ -1,0 +1,131 @@
+//! Two endpoints over pipes of any size: never a deadlock, memory below what the limits promise, every request ends once, and
+//! nothing is held afterwards.
+//!
+//! Seeded, so that a failure comes again. `MCP_EXACT_SEEDS` sets the number of runs, which nightly tests raise. A program of its
+//! own, because it counts what is allocated.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "counts belong into the output of a test run"
+)]
+
+mod driver;
+mod heap;
+mod network;
+
+use std::collections::BTreeMap;
+
+use mcp_exact_tests_session::*;
+use mcp_exact_tests_support::Rng;
+use network::{Network, Report, Setup};
+
+/// Runs without `MCP_EXACT_SEEDS`.
+const SEEDS: u64 = 80;
+
+/// The default limits, with every number of bytes divided by `scale`, and every number of things as far as it can be.
+fn scaled(scale: usize) -> Limits {
+    let limits = Limits::default();
+    let few = |number: usize| (number / scale).max(16);
+    Limits {
+        message_bytes: limits.message_bytes / scale,
+        in_flight: few(limits.in_flight),
+        in_flight_bytes: limits.in_flight_bytes / scale,
+        pending: few(limits.pending),
+        queued: few(limits.queued),
+        queued_bytes: limits.queued_bytes / scale,
+        stream_bytes: limits.stream_bytes / scale,
+        // As many refusals fit as there may be requests.
+        reserved_bytes: (limits.reserved_bytes / scale).max(16 << 10),
+        ..limits
+    }
+}
+
+fn setup(seed: u64) -> Setup {
+    let mut rng = Rng::new(seed ^ 0x5eed);
+    let revisions = all();
+    let scale = match rng.below(40) {
+        0 => 1,
+        1..=8 => 16,
+        9..=20 => 256,
+        _ => 4096,
+    };
+    // Small pipes carry small messages, so that a run ends.
+    let smallest = match scale {
+        1 => 14,
+        16 => 11,
+        256 => 6,
+        _ => 0,
+    };
+    Setup {
+        seed,
+        revision: *rng.pick(&revisions),
+        limits: scaled(scale),
+        pipe: (1 << (smallest + rng.below(21 - smallest))) + rng.below(3),
+        steps: if scale == 1 { 60 } else { 400 },
+        burst: if scale == 1 { 1 } else { 1 << rng.below(6) },
+        stops: rng.chance(50),
+    }
+}
+
+fn add(sum: &mut BTreeMap<&'static str, usize>, counts: &BTreeMap<&'static str, usize>) {
+    for (kind, count) in counts {
+        *sum.entry(kind).or_default() += count;
+    }
+}
+
+/// "two endpoints, any mix of sizes up to the limits, pipes of 1 byte to 1 MiB, and peers that stop reading or writing at any
+/// point": never a deadlock, and no more memory than [`Limits`] documents.
+#[test]
+fn endpoints_over_pipes_never_deadlock() {
+    let seeds = std::env::var("MCP_EXACT_SEEDS").ok();
+    let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().expect("a number of runs"));
+    let mut sum = Report::default();
+    let mut exhausted = 0;
+    for seed in 0..seeds {
+        let setup = setup(seed);
+        println!(
+            "{seed}: {} pipe {} stops {}",
+            setup.revision, setup.pipe, setup.stops
+        );
+        let stops = setup.stops;
+        let report = Network::new(setup).run();
+        assert!(stops || !report.exhausted, "both peers have read");
+        add(&mut sum.client, &report.client);
+        add(&mut sum.server, &report.server);
+        exhausted += usize::from(report.exhausted);
+        sum.full += report.full;
+        sum.peak = sum.peak.max(report.peak);
+        sum.allocated = sum.allocated.max(report.allocated);
+    }
+    println!("client: {:?}, server: {:?}", sum.client, sum.server);
+    println!(
+        "output was full {} times; peers that did not read: {exhausted}; most of the bound: {} %, of what is explained: {} %",
+        sum.full, sum.peak, sum.allocated
+    );
+    assert!(sum.full > 100, "the limits are reached: {}", sum.full);
+    for kind in ["result", "error", "local error", "timeout", "cancelled"] {
+        assert!(sum.client.contains_key(kind), "{kind}: {:?}", sum.client);
+    }
+    for kind in ["result", "timeout"] {
+        assert!(sum.server.contains_key(kind), "{kind}: {:?}", sum.server);
+    }
+}
+
+/// The calls and answers of the default limits over pipes of 64 KiB that once made two endpoints wait for each other.
+#[test]
+#[ignore = "counts allocations, which a test beside it would disturb: part of `cargo xtask nightly`"]
+fn large_calls_and_answers_pass() {
+    for (seed, revision) in all().into_iter().enumerate() {
+        let report = Network::new(Setup {
+            seed: seed as u64,
+            revision,
+            limits: Limits::default(),
+            pipe: 64 << 10,
+            steps: 300,
+            burst: 2,
+            stops: false,
+        })
+        .run();
+        assert!(!report.exhausted);
+    }
+}

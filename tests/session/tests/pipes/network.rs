@@ -1,0 +1,438 @@
+//! Two endpoints with pipes between them, and programs that send messages of every size: what the property is checked on.
+//!
+//! Takes random choices; counts what ends and what is held. Panics if a request ends twice, if an endpoint holds more than its
+//! limits promise, and if nothing moves although somebody waits.
+
+use std::collections::BTreeMap;
+
+use mcp_exact_tests_session::*;
+use mcp_exact_tests_support::Rng;
+
+use crate::driver::{Driver, Pipe, READ};
+use crate::heap;
+
+/// Memory that neither a limit nor a message counts: tables, queues, configurations, capacities that are not used.
+const TABLES: usize = 512 << 10;
+
+/// How requests of one side have ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    /// Requests that have not ended, with the bytes of their parameters.
+    open: BTreeMap<RequestKey, usize>,
+    /// Parameters of the open ones.
+    bytes: usize,
+    pub(crate) counts: BTreeMap<&'static str, usize>,
+}
+
+impl Ends {
+    fn begin(&mut self, key: RequestKey, bytes: usize) {
+        self.bytes += bytes;
+        assert_eq!(self.open.insert(key, bytes), None, "a key is used twice");
+    }
+
+    fn end(&mut self, key: RequestKey, outcome: &Outcome) {
+        let bytes = self.open.remove(&key);
+        self.bytes -= bytes.expect("a request ends once, and only if it was sent");
+        let kind = match outcome {
+            Outcome::Result(_) => "result",
+            Outcome::Error(error) if error.is_local() => "local error",
+            Outcome::Error(_) => "error",
+            Outcome::TimedOut => "timeout",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Lost => "lost",
+            Outcome::Closed => "closed",
+        };
+        *self.counts.entry(kind).or_default() += 1;
+    }
+}
+
+/// How a run is set up.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    pub(crate) seed: u64,
+    pub(crate) revision: &'static str,
+    pub(crate) limits: Limits,
+    pub(crate) pipe: usize,
+    pub(crate) steps: usize,
+    /// Most calls at once.
+    pub(crate) burst: usize,
+    /// Whether peers stop reading or writing.
+    pub(crate) stops: bool,
+}
+
+/// What a run has shown.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) client: BTreeMap<&'static str, usize>,
+    pub(crate) server: BTreeMap<&'static str, usize>,
+    /// Looks at which the output of an endpoint was full.
+    pub(crate) full: usize,
+    /// Whether an endpoint has closed because its peer does not read.
+    pub(crate) exhausted: bool,
+    /// Largest share of its documented bound that an endpoint has held, in percent.
+    pub(crate) peak: usize,
+    /// Largest share of what usage and programs explain that was allocated, in percent.
+    pub(crate) allocated: usize,
+}
+
+/// Client, server, their programs and the pipes between them.
+pub(crate) struct Network {
+    setup: Setup,
+    rng: Rng,
+    client: ClientEndpoint,
+    server: ServerEndpoint<()>,
+    now: Time,
+    drivers: [Driver; 2],
+    /// To the server, and to the client.
+    pipes: [Pipe; 2],
+    calls: Ends,
+    server_calls: Ends,
+    /// Requests that the server's program has not answered, and those of the server that the client's has not.
+    waiting: Vec<RequestKey>,
+    asked: Vec<ServerRequestKey>,
+    /// Largest answer and largest message of a program so far.
+    largest: usize,
+    text: String,
+    base: usize,
+    report: Report,
+}
+
+impl Network {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let base = heap::in_use();
+        let mut config = client_config(&[setup.revision]);
+        config.limits = setup.limits.clone();
+        let client = client(config);
+        let mut config = server_config(&[setup.revision]);
+        config.limits = setup.limits.clone();
+        let server = server(config);
+        let (message, pipe) = (setup.limits.message_bytes, setup.pipe);
+        Self {
+            rng: Rng::new(setup.seed),
+            client,
+            server,
+            now: Time::ZERO,
+            drivers: [Driver::new(message), Driver::new(message)],
+            pipes: [Pipe::new(pipe), Pipe::new(pipe)],
+            calls: Ends::default(),
+            server_calls: Ends::default(),
+            waiting: Vec::new(),
+            asked: Vec::new(),
+            largest: 0,
+            text: "x".repeat(message + message / 4),
+            base,
+            report: Report::default(),
+            setup,
+        }
+    }
+
+    /// Lets everything happen, then waits for the end, and checks that nothing is left.
+    pub(crate) fn run(mut self) -> Report {
+        self.settle();
+        for _ in 0..self.setup.steps {
+            self.act();
+            self.check();
+        }
+        self.settle();
+        if self
+            .drivers
+            .iter()
+            .all(|driver| driver.reads && driver.writes)
+        {
+            self.check_nothing_waits();
+        }
+        self.end_by_timeouts();
+        self.finish()
+    }
+
+    fn act(&mut self) {
+        match self.rng.below(20) {
+            0..=3 => (0..=self.rng.below(self.setup.burst)).for_each(|_| self.call()),
+            4 | 5 => self.reply(),
+            6 => self.announce(),
+            7 => self.ask(),
+            8 => self.answer(),
+            9 => self.cancel(),
+            10 if self.setup.stops && self.rng.chance(10) => self.stop(),
+            choice => {
+                let most = 1 + self.rng.below(2 * READ);
+                self.pump(choice % 4, most);
+            }
+        }
+        if self.rng.chance(70) {
+            self.take_events();
+        }
+    }
+
+    /// Bytes of a message: mostly short, up to a quarter above the limit.
+    fn size(&mut self) -> usize {
+        let most = self.text.len();
+        let size = match self.rng.below(10) {
+            0..=4 => self.rng.below(200),
+            5..=7 => self.rng.below(1 + most / 16),
+            8 => self.rng.below(1 + most / 2),
+            _ => self.rng.below(1 + most),
+        };
+        let size = size.min(most);
+        self.largest = self.largest.max(size + 1024);
+        size
+    }
+
+    fn params(&mut self, before: &str, after: &str) -> JsonObject {
+        let size = self.size();
+        let text = format!("{before}{}{after}", &self.text[..size]);
+        text.parse().expect("an object")
+    }
+
+    fn call(&mut self) {
+        let params = self.params(r#"{"name":"x","arguments":{"text":""#, r#""}}"#);
+        let bytes = params.text().len();
+        let options = CallOptions {
+            progress: self.rng.chance(30),
+            ..CallOptions::default()
+        };
+        let sent = self
+            .client
+            .request("tools/call", Some(params), options, self.now);
+        match sent {
+            Ok(key) => self.calls.begin(key, bytes),
+            Err(SendError::Limit(_) | SendError::Closed | SendError::NotReady) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn ask(&mut self) {
+        let before =
+            r#"{"maxTokens":1,"messages":[{"role":"user","content":{"type":"text","text":""#;
+        let params = self.params(before, r#""}}]}"#);
+        let bytes = params.text().len();
+        let options = CallOptions::default();
+        let method = "sampling/createMessage";
+        let sent = self
+            .server
+            .request(Scope::Peer, method, Some(params), options, self.now);
+        if let Ok(key) = sent {
+            self.server_calls.begin(key, bytes);
+        }
+    }
+
+    fn reply(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let key = self.waiting.swap_remove(self.rng.below(self.waiting.len()));
+        let result = self.params(r#"{"content":[{"type":"text","text":""#, r#""}]}"#);
+        let replied = self.server.reply(key, RawResult::from(result), self.now);
+        assert!(
+            matches!(replied, Ok(_) | Err(SendError::UnknownRequest)),
+            "{replied:?}"
+        );
+    }
+
+    fn answer(&mut self) {
+        if let Some(key) = self.asked.pop() {
+            let before = r#"{"role":"assistant","model":"m","content":{"type":"text","text":""#;
+            let result = self.params(before, r#""}}"#);
+            let _ = self
+                .client
+                .answer(key, Ok(RawResult::from(result)), self.now);
+        }
+    }
+
+    fn announce(&mut self) {
+        let size = self.size();
+        let data = Json::string(&self.text[..size]);
+        let scope = match self.waiting.last() {
+            Some(key) => Scope::During(*key),
+            None => Scope::Peer,
+        };
+        let _ = self.server.log(scope, Level::Error, None, data);
+        if let Some(key) = self.waiting.first() {
+            let done = self.rng.fraction() * 100.0;
+            let _ = self.server.progress(*key, &Progress::new(done));
+        }
+    }
+
+    fn cancel(&mut self) {
+        let keys: Vec<RequestKey> = self.calls.open.keys().copied().collect();
+        if !keys.is_empty() {
+            let key = *self.rng.pick(&keys);
+            self.client.cancel(key, "enough", self.now);
+        }
+    }
+
+    fn stop(&mut self) {
+        let driver = self.rng.below(2);
+        let driver = &mut self.drivers[driver];
+        match self.rng.below(4) {
+            0 => driver.reads = false,
+            1 => driver.writes = false,
+            _ => (driver.reads, driver.writes) = (true, true),
+        }
+    }
+
+    /// Moves bytes at one of the four ends of the pipes.
+    fn pump(&mut self, end: usize, most: usize) -> bool {
+        let ([client, server], [up, down]) = (&mut self.drivers, &mut self.pipes);
+        match end {
+            0 => client.write(&mut self.client, up, most),
+            1 => server.read(&mut self.server, up, most, self.now),
+            2 => server.write(&mut self.server, down, most),
+            _ => client.read(&mut self.client, down, most, self.now),
+        }
+    }
+
+    fn take_events(&mut self) -> bool {
+        let mut moved = false;
+        while let Some(event) = self.client.poll_event() {
+            moved = true;
+            match event {
+                ClientEvent::Completed(key, outcome) => self.calls.end(key, &outcome),
+                ClientEvent::Request { key, .. } => self.asked.push(key),
+                ClientEvent::RequestCancelled(key) => self.asked.retain(|asked| *asked != key),
+                ClientEvent::Violation(Violation::Limit(Limit::ReservedBytes)) => {
+                    self.report.exhausted = true;
+                }
+                _ => {}
+            }
+        }
+        while let Some(event) = self.server.poll_event() {
+            moved = true;
+            match event {
+                ServerEvent::Request(request) => self.waiting.push(request.key),
+                ServerEvent::Cancelled { key, .. } => self.waiting.retain(|waits| *waits != key),
+                ServerEvent::Completed(key, outcome) => self.server_calls.end(key, &outcome),
+                ServerEvent::Violation(Violation::Limit(Limit::ReservedBytes)) => {
+                    self.report.exhausted = true;
+                }
+                _ => {}
+            }
+        }
+        moved
+    }
+
+    /// Lets programs and pipes do what they can, until nothing moves.
+    fn settle(&mut self) {
+        loop {
+            let mut moved = self.take_events();
+            for end in 0..4 {
+                moved |= self.pump(end, 2 * READ);
+                moved |= self.take_events();
+            }
+            moved |= !self.waiting.is_empty() || !self.asked.is_empty();
+            self.reply();
+            self.answer();
+            self.check();
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// Nothing moves any more although both peers read and write: then nobody waits.
+    fn check_nothing_waits(&self) {
+        if self.report.exhausted {
+            return;
+        }
+        let state = (self.client.usage(), self.server.usage());
+        assert!(self.calls.open.is_empty(), "deadlock: {state:?}");
+        assert!(self.server_calls.open.is_empty(), "deadlock: {state:?}");
+        assert_eq!(state.1.in_flight, 0, "deadlock: {state:?}");
+        let late = ["timeout", "lost", "closed"];
+        let counts = [&self.calls.counts, &self.server_calls.counts];
+        for counts in counts.into_iter().filter(|_| !self.setup.stops) {
+            assert!(
+                late.iter().all(|kind| !counts.contains_key(kind)),
+                "{counts:?}"
+            );
+        }
+    }
+
+    /// What peers that have stopped leave behind ends by timeouts.
+    fn end_by_timeouts(&mut self) {
+        for _ in 0..10_000 {
+            let next = [self.client.poll_timeout(), self.server.poll_timeout()];
+            let Some(next) = next.into_iter().flatten().min() else {
+                break;
+            };
+            self.now = next;
+            self.client.handle_timeout(next);
+            self.server.handle_timeout(next);
+            self.settle();
+        }
+        let open = (self.calls.open.len(), self.server_calls.open.len());
+        assert_eq!(open, (0, 0), "every request ends");
+    }
+
+    /// Ends the session; nothing is held afterwards.
+    fn finish(mut self) -> Report {
+        self.client.shutdown(self.now);
+        self.server.shutdown(self.now);
+        self.take_events();
+        let mut out = Vec::new();
+        while self.client.poll_transmit(&mut out).is_some() {}
+        out.clear();
+        while self.server.poll_transmit(&mut out).is_some() {}
+        for usage in [self.client.usage(), self.server.usage()] {
+            let held = Usage::default();
+            let kept = (
+                usage.remembered_ids,
+                usage.elicitations,
+                usage.tasks,
+                usage.tools,
+            );
+            assert!(kept.0 <= self.setup.limits.remembered_ids, "{kept:?}");
+            let mut left = usage;
+            left.remembered_ids = 0;
+            assert_eq!(left, held, "usage returns to zero");
+        }
+        self.report.client = self.calls.counts;
+        self.report.server = self.server_calls.counts;
+        self.report
+    }
+
+    /// What each endpoint holds is below the bound of [`Limits`], and what is allocated is what they say that they hold.
+    fn check(&mut self) {
+        let limits = &self.setup.limits;
+        let answers = limits.in_flight * self.largest;
+        let bound = limits.in_flight_bytes
+            + limits.queued_bytes
+            + limits.reserved_bytes
+            + limits.queued_bytes
+            + limits.subscription_bytes
+            + limits.message_bytes.max(self.largest)
+            + answers;
+        let mut explained = 0;
+        for usage in [self.client.usage(), self.server.usage()] {
+            let held = held(&usage);
+            assert!(held <= bound, "{held} of {bound}: {usage:?}");
+            self.report.peak = self.report.peak.max(held * 100 / bound);
+            let is_full =
+                usage.queued_bytes >= limits.queued_bytes || usage.queued >= limits.queued;
+            self.report.full += usize::from(is_full);
+            explained += held;
+        }
+        // Parameters that are kept for another try, and are the local program's.
+        explained += self.calls.bytes + self.server_calls.bytes;
+        // The pipes, and for each process a frame that leaves and lines that come, with the capacity that growing them leaves.
+        let frame = self.largest.max(limits.message_bytes) + READ;
+        explained += 2 * self.setup.pipe + self.text.len() + 6 * frame + TABLES;
+        let allocated = heap::in_use().saturating_sub(self.base);
+        let share = allocated * 100 / explained;
+        assert!(
+            allocated <= explained,
+            "{allocated} bytes are allocated, {explained} are explained: {:?} {:?}",
+            self.client.usage(),
+            self.server.usage()
+        );
+        self.report.allocated = self.report.allocated.max(share);
+    }
+}
+
+fn held(usage: &Usage) -> usize {
+    usage.in_flight_bytes
+        + usage.queued_bytes
+        + usage.events_bytes
+        + usage.batch_bytes
+        + usage.subscription_bytes
+}

@@ -1,0 +1,347 @@
+//! A server process that is killed at random points and resumed from the latest snapshot that was written: no id is used twice,
+//! what was promised is kept, lost requests are reported, and of two processes one resumes. Seeded.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "counts belong into the output of a test run"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mcp_exact_tests_session::*;
+use mcp_exact_tests_support::Rng;
+
+/// Store of one session: it takes a snapshot only if its version is higher than that of the stored one.
+#[derive(Debug)]
+struct Store {
+    version: u64,
+    text: String,
+}
+
+impl Store {
+    fn write(&mut self, snapshot: &Snapshot) -> bool {
+        let newer = snapshot.version > self.version;
+        if newer {
+            self.version = snapshot.version;
+            self.text = snapshot.to_string();
+        }
+        newer
+    }
+
+    fn resume(&self, settings: &Arc<ServerSettings>) -> ServerEndpoint<()> {
+        let snapshot = self.text.parse().expect("a snapshot");
+        let (settings, binding) = (Arc::clone(settings), Binding::StreamableHttp);
+        ServerEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
+    }
+}
+
+/// What the client has seen of one of its requests.
+#[derive(Debug, Default)]
+struct Seen {
+    results: usize,
+    /// Answers that say that the server was restarted.
+    lost: usize,
+}
+
+/// Event of the transport's log, which outlives the process, as a snapshot demands: recorded before the snapshot, and sent
+/// after it.
+#[derive(Debug)]
+struct Event {
+    stream: StreamId,
+    sequence: u64,
+    message: Value,
+}
+
+/// A session whose server is killed again and again.
+struct KilledServer {
+    rng: Rng,
+    settings: Arc<ServerSettings>,
+    server: ServerEndpoint<()>,
+    store: Store,
+    /// Whether snapshots are written when they are due soon, too.
+    eager: bool,
+    /// Kills in 1,000 acts, and most requests of the server at once: with few kills, the ids that a snapshot has reserved are used up.
+    deaths: usize,
+    asks: usize,
+    log: Vec<Event>,
+    /// Requests that the program has not answered, and whether they subscribe.
+    waiting: Vec<(RequestKey, bool)>,
+    last_id: u64,
+    seen: BTreeMap<u64, Seen>,
+    /// Requests that a written snapshot holds, by their ids.
+    known: BTreeSet<u64>,
+    /// Resources of subscriptions, by the ids of the requests; and those that the client was promised.
+    uris: BTreeMap<u64, String>,
+    promised: BTreeSet<String>,
+    server_ids: BTreeSet<u64>,
+    events: BTreeSet<(StreamId, u64)>,
+    streams: BTreeSet<StreamId>,
+    kills: usize,
+    reported: usize,
+}
+
+impl KilledServer {
+    fn new(seed: u64, revision: &str, eager: bool) -> Self {
+        let settings = server_config(&[revision]).build().expect("a configuration");
+        let info = agreed_on(revision, json!({ "roots": {}, "sampling": {} }));
+        let snapshot = Snapshot::new(info, 0);
+        let mut store = Store {
+            version: 0,
+            text: snapshot.to_string(),
+        };
+        let mut server = store.resume(&settings);
+        let first = server.snapshot().expect("a session");
+        assert!(store.write(&first));
+        Self {
+            rng: Rng::new(seed),
+            settings,
+            server,
+            store,
+            eager,
+            deaths: [40, 5, 1][usize::try_from(seed % 3).unwrap_or(0)],
+            asks: [1, 12][usize::try_from(seed / 3 % 2).unwrap_or(0)],
+            log: Vec::new(),
+            waiting: Vec::new(),
+            last_id: 0,
+            seen: BTreeMap::new(),
+            known: BTreeSet::new(),
+            uris: BTreeMap::new(),
+            promised: BTreeSet::new(),
+            server_ids: BTreeSet::new(),
+            events: BTreeSet::new(),
+            streams: BTreeSet::new(),
+            kills: 0,
+            reported: 0,
+        }
+    }
+
+    /// One thing that the client, the program or the transport does; then the process may be killed.
+    fn act(&mut self) {
+        match self.rng.below(6) {
+            0 | 1 => self.post_request(),
+            2 => self.reply(),
+            3 => (0..=self.rng.below(self.asks)).for_each(|_| self.ask()),
+            4 => self.post_answer(),
+            _ => {
+                self.record();
+                if self.rng.chance(90) && self.write() {
+                    self.send();
+                }
+            }
+        }
+        if self.rng.below(1000) < self.deaths {
+            self.kill();
+        }
+    }
+
+    fn post(&mut self, message: &Value) {
+        let stream = self.server.open(StreamKind::Post).expect("room");
+        let text = message.to_string();
+        let with = FrameContext::new(());
+        let received = self
+            .server
+            .receive(stream, text.as_bytes(), with, Time::ZERO);
+        received.expect("open");
+        while let Some(event) = self.server.poll_event() {
+            if let ServerEvent::Request(request) = event {
+                let subscribes = request.method() == "resources/subscribe";
+                self.waiting.push((request.key, subscribes));
+            }
+        }
+    }
+
+    fn post_request(&mut self) {
+        self.last_id += 1;
+        let id = self.last_id;
+        let message = match self.rng.below(4) {
+            0 => {
+                let uri = format!("file:///{id}");
+                self.uris.insert(id, uri.clone());
+                json!({ "jsonrpc": "2.0", "id": id, "method": "resources/subscribe", "params": { "uri": uri } })
+            }
+            _ => {
+                json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } })
+            }
+        };
+        self.seen.insert(id, Seen::default());
+        self.post(&message);
+    }
+
+    fn post_answer(&mut self) {
+        if let Some(id) = self.server_ids.last().copied() {
+            self.post(&json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": [] } }));
+        }
+    }
+
+    fn reply(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let (key, subscribes) = self.waiting.swap_remove(self.rng.below(self.waiting.len()));
+        let body = match subscribes {
+            true => json!({}),
+            false => json!({ "content": [] }),
+        };
+        self.server
+            .reply(key, result(body), Time::ZERO)
+            .expect("it waits");
+    }
+
+    fn ask(&mut self) {
+        if let Some((key, _)) = self.waiting.last() {
+            let (scope, options) = (Scope::During(*key), CallOptions::default());
+            let sent = self
+                .server
+                .request(scope, "roots/list", None, options, Time::ZERO);
+            assert!(matches!(sent, Ok(_) | Err(SendError::Limit(_))), "{sent:?}");
+            self.drop_completed();
+        }
+    }
+
+    fn drop_completed(&mut self) {
+        while self.server.poll_event().is_some() {}
+    }
+
+    /// Moves the output of every stream into the event log.
+    fn record(&mut self) {
+        let streams: Vec<StreamId> = self.server.writable_streams().collect();
+        for stream in streams {
+            self.record_stream(stream);
+        }
+    }
+
+    fn record_stream(&mut self, stream: StreamId) {
+        while let Some((transmit, bytes)) = self.server.poll_transmit_on(stream) {
+            if let Transmit::Frame { sequence, .. } = transmit {
+                self.log.push(Event {
+                    stream,
+                    sequence,
+                    message: serde_json::from_slice(&bytes).expect("JSON"),
+                });
+            }
+        }
+    }
+
+    /// Writes a snapshot if one is due; returns true if messages may leave.
+    fn write(&mut self) -> bool {
+        let due = self.server.snapshot_due();
+        if due == SnapshotDue::Now || (self.eager && due == SnapshotDue::Soon) {
+            let snapshot = self.server.snapshot().expect("a session");
+            assert!(self.store.write(&snapshot), "only this process writes");
+            let ids = snapshot.requests.iter().map(|request| &request.id);
+            let ids = ids.filter_map(|id| id.to_string().parse().ok());
+            self.known = ids.collect();
+        }
+        self.server.snapshot_due() != SnapshotDue::Now
+    }
+
+    /// Sends what the log holds to the client.
+    fn send(&mut self) {
+        for event in std::mem::take(&mut self.log) {
+            let id = (event.stream, event.sequence);
+            assert!(
+                self.events.insert(id),
+                "an event id is used twice: {event:?}"
+            );
+            self.streams.insert(event.stream);
+            self.see(&event.message);
+        }
+    }
+
+    fn see(&mut self, message: &Value) {
+        let id = message["id"].as_u64().expect("a number");
+        if message["method"].is_string() {
+            assert!(self.server_ids.insert(id), "an id is used twice: {message}");
+            return;
+        }
+        let seen = self.seen.get_mut(&id).expect("the client has sent it");
+        match message["error"].is_object() {
+            true => {
+                let text = message["error"]["message"].as_str().unwrap_or_default();
+                assert!(text.contains("the request is lost"), "{message}");
+                seen.lost += 1;
+            }
+            false => {
+                seen.results += 1;
+                self.promised.extend(self.uris.get(&id).cloned());
+            }
+        }
+    }
+
+    /// Kills the process, and resumes the session in another one.
+    fn kill(&mut self) {
+        self.kills += 1;
+        // The log outlives the process, and what it holds may leave as long as the snapshot allows it. An event that was
+        // recorded and never allowed to leave is dropped with the process.
+        if self.server.snapshot_due() == SnapshotDue::Now {
+            self.log.clear();
+        }
+        self.waiting.clear();
+        self.server = self.store.resume(&self.settings);
+        let mut rival = self.store.resume(&self.settings);
+        assert_eq!(self.server.snapshot_due(), SnapshotDue::Now);
+        let known = std::mem::take(&mut self.known);
+        self.report_lost(&known);
+        assert!(self.write());
+        let late = rival.snapshot().expect("a session");
+        assert!(!self.store.write(&late), "two processes resume one session");
+        self.send();
+        for id in &known {
+            let seen = &self.seen[id];
+            assert!(seen.lost + seen.results > 0, "{id}: {seen:?}");
+        }
+        let subscribed = self.server.usage().subscriptions;
+        assert!(
+            subscribed >= self.promised.len(),
+            "{subscribed} of {:?}",
+            self.promised
+        );
+    }
+
+    /// The client resumes the streams of lost requests.
+    fn report_lost(&mut self, known: &BTreeSet<u64>) {
+        let before = self.log.len();
+        let last = self.streams.last().map_or(0, |stream| stream.number()) + 2048;
+        for number in 1..=last {
+            let stream = StreamId::from_number(number);
+            if self.server.attached(stream, Time::ZERO) {
+                self.record_stream(stream);
+            }
+        }
+        let reported = self.log.len() - before;
+        assert_eq!(reported, known.len(), "each lost request is reported");
+        self.reported += reported;
+    }
+
+    /// What holds once everything is over.
+    fn finish(mut self) -> (usize, usize) {
+        self.record();
+        assert!(self.write());
+        self.send();
+        for (id, seen) in &self.seen {
+            assert!(seen.results <= 1, "{id}: {seen:?}");
+        }
+        (self.kills, self.reported)
+    }
+}
+
+/// A snapshot is written when it is due: then "no id is used twice, no event is repeated, and lost requests are reported", wherever
+/// the process is killed, and of two processes that resume only one can write.
+#[test]
+fn killed_servers_resume_without_loss() {
+    let (mut kills, mut reported) = (0, 0);
+    for revision in handshake().into_iter().filter(|id| *id != "2024-11-05") {
+        for seed in 0..6 {
+            let mut server = KilledServer::new(seed, revision, seed % 2 == 0);
+            while server.last_id < 1000 {
+                server.act();
+            }
+            let (killed, lost) = server.finish();
+            kills += killed;
+            reported += lost;
+        }
+    }
+    println!("killed {kills} times, {reported} lost requests reported");
+    assert!(kills > 300 && reported > 100, "{kills} {reported}");
+}
