@@ -12,6 +12,7 @@ pub mod history;
 pub mod index;
 pub mod interop;
 pub mod miri;
+pub mod nightly;
 pub mod origin;
 pub mod review;
 pub mod schema;

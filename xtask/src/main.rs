@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
-use xtask::{add, codegen, diff, history, interop, miri, schema, test, watch, workspace_root};
+use xtask::{
+    add, codegen, diff, history, interop, miri, nightly, schema, test, watch, workspace_root,
+};
 
 /// The commands that build this workspace.
 #[derive(Parser)]
@@ -35,6 +37,8 @@ enum Task {
     Interop(interop::Arguments),
     /// Interpret the tests of unsafe code with Miri, which finds undefined behaviour; needs the nightly toolchain.
     Miri,
+    /// Run what takes too long for every change: property tests with many seeds, mutation testing, Miri.
+    Nightly(nightly::Arguments),
     /// Bring or check the official schemas.
     Schema {
         #[command(subcommand)]
@@ -150,6 +154,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Diff(arguments) => diff::run(&root, &arguments),
         Task::Interop(arguments) => interop::run(&root, &arguments),
         Task::Miri => miri::run(&root),
+        Task::Nightly(arguments) => nightly::run(&root, &arguments),
         Task::Schema {
             action: SchemaAction::Add(arguments),
         } => add::add(&root, &arguments),

@@ -1,0 +1,236 @@
+//! `cargo xtask nightly`: what takes too long for every change: the property tests with many seeds, mutation testing of the
+//! session's rules and refusals, and Miri.
+//!
+//! Takes the parts to run and a shard; installs cargo-mutants into `target/` if it is not there. Writes the count of mutants to
+//! `docs/mutants.md` when all of them were tested.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::miri;
+
+/// Release of cargo-mutants that is installed.
+const VERSION: &str = "27.1.0";
+/// Files whose mutants are tested: the rule table, and why messages are refused.
+const FILES: &[&str] = &[
+    "crates/mcp-exact-session/src/rules/*.rs",
+    "crates/mcp-exact-session/src/refusal.rs",
+];
+/// Packages whose tests must notice a mutant.
+const TESTS: &[&str] = &["mcp-exact-session", "mcp-exact-tests-session"];
+/// Seeds of the property tests; a usual test run has 80.
+const SEEDS: &str = "4000";
+/// Percent of mutants that tests must notice.
+const NOTICED: f64 = 95.0;
+const PAGE: &str = "docs/mutants.md";
+
+/// What runs; everything if nothing is named.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Arguments {
+    /// Parts to run.
+    #[arg(value_enum)]
+    parts: Vec<Part>,
+    /// Tests one share of the mutants only, such as `0/4`; then nothing is written.
+    #[arg(long, value_name = "N/COUNT")]
+    shard: Option<String>,
+}
+
+/// Part of the nightly checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Property tests of the session with many seeds.
+    Properties,
+    /// Mutation testing of the session's rules and refusals.
+    Mutants,
+    /// Miri on the unsafe code of the reader and writer.
+    Miri,
+}
+
+/// Runs the parts in `root`.
+pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    let wants = |part: Part| arguments.parts.is_empty() || arguments.parts.contains(&part);
+    if wants(Part::Properties) {
+        properties(root)?;
+    }
+    if wants(Part::Mutants) {
+        mutants(root, arguments.shard.as_deref())?;
+    }
+    if wants(Part::Miri) {
+        miri::run(root)?;
+    }
+    Ok(())
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn properties(root: &Path) -> anyhow::Result<()> {
+    let mut command = cargo();
+    command.current_dir(root).env("MCP_EXACT_SEEDS", SEEDS);
+    command.args(["test", "--release", "--package", "mcp-exact-tests-session"]);
+    // One test at a time: some count what is allocated.
+    command.args(["--test", "pipes", "--", "--include-ignored"]);
+    command.args(["--test-threads", "1", "--nocapture"]);
+    let status = command.status().context("cannot start cargo")?;
+    if !status.success() {
+        bail!("a property does not hold ({status}); the last seed that is printed shows it again");
+    }
+    Ok(())
+}
+
+fn mutants(root: &Path, shard: Option<&str>) -> anyhow::Result<()> {
+    let program = installed(root)?;
+    let output = root.join("target").join("mutants");
+    let mut command = Command::new(program);
+    command.current_dir(root).args(mutants_line(&output, shard));
+    let status = command.status().context("cannot start cargo-mutants")?;
+    // 2: mutants were missed; 3: tests of some took too long, which counts as noticed.
+    if !matches!(status.code(), Some(0 | 2 | 3)) {
+        bail!("cargo-mutants failed ({status}); the output above says why");
+    }
+    let count = Count::read(&output.join("mutants.out"))?;
+    println!("{}", count.line());
+    if shard.is_none() {
+        let page = root.join(PAGE);
+        std::fs::write(&page, count.page())
+            .with_context(|| format!("cannot write {}", page.display()))?;
+    }
+    match count.percent() < NOTICED {
+        true => bail!(
+            "tests must notice {NOTICED} % of the mutants: add tests for those in {}",
+            output.join("mutants.out").join("missed.txt").display()
+        ),
+        false => Ok(()),
+    }
+}
+
+/// Path of cargo-mutants in `target/`, where it is installed if it is missing.
+fn installed(root: &Path) -> anyhow::Result<PathBuf> {
+    let place = root.join("target").join("tools");
+    let name = format!("cargo-mutants{}", std::env::consts::EXE_SUFFIX);
+    let program = place.join("bin").join(name);
+    if program.exists() {
+        return Ok(program);
+    }
+    let mut command = cargo();
+    command.args(["install", "--locked", "cargo-mutants", "--version", VERSION]);
+    command.arg("--root").arg(&place);
+    let status = command.status().context("cannot start cargo")?;
+    match status.success() {
+        true => Ok(program),
+        false => bail!("cannot install cargo-mutants {VERSION} ({status}); check the network"),
+    }
+}
+
+fn mutants_line(output: &Path, shard: Option<&str>) -> Vec<String> {
+    let mut line = vec!["mutants".to_owned(), "--no-shuffle".to_owned()];
+    line.extend(["--output".to_owned(), output.display().to_string()]);
+    for file in FILES {
+        line.extend(["--file".to_owned(), (*file).to_owned()]);
+    }
+    for package in TESTS {
+        line.extend(["--test-package".to_owned(), (*package).to_owned()]);
+    }
+    if let Some(shard) = shard {
+        line.extend(["--shard".to_owned(), shard.to_owned()]);
+    }
+    line
+}
+
+/// What became of the mutants.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Count {
+    /// Mutants that tests have noticed, by failing or by not ending.
+    noticed: usize,
+    missed: Vec<String>,
+    unviable: usize,
+}
+
+impl Count {
+    /// Reads the lists that cargo-mutants has written.
+    fn read(directory: &Path) -> anyhow::Result<Self> {
+        let lines = |name: &str| -> anyhow::Result<Vec<String>> {
+            let path = directory.join(name);
+            let text = std::fs::read_to_string(&path);
+            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+            Ok(text.lines().map(str::to_owned).collect())
+        };
+        let count = Self {
+            noticed: lines("caught.txt")?.len() + lines("timeout.txt")?.len(),
+            missed: lines("missed.txt")?,
+            unviable: lines("unviable.txt")?.len(),
+        };
+        match count.noticed + count.missed.len() {
+            0 => bail!("no mutant was tested: the files in xtask/src/nightly.rs are gone"),
+            _ => Ok(count),
+        }
+    }
+
+    fn percent(&self) -> f64 {
+        let tested = self.noticed + self.missed.len();
+        100.0 * self.noticed as f64 / tested as f64
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "{} mutants noticed, {} missed, {} do not compile: {:.1} % noticed",
+            self.noticed,
+            self.missed.len(),
+            self.unviable,
+            self.percent()
+        )
+    }
+
+    fn page(&self) -> String {
+        let mut page = format!(
+            "# Mutants\n\nWritten by `cargo xtask nightly mutants`. Rules and refusals of the session: {}.\n",
+            self.line()
+        );
+        if !self.missed.is_empty() {
+            page.push_str("\nMissed:\n\n");
+        }
+        for mutant in &self.missed {
+            // Writing to a string cannot fail.
+            let _ = writeln!(page, "- `{mutant}`");
+        }
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mutants_line_names_files_and_tests() {
+        let line = mutants_line(Path::new("out"), Some("1/4")).join(" ");
+        assert!(line.starts_with("mutants --no-shuffle --output out --file crates/"));
+        assert!(line.ends_with("--test-package mcp-exact-tests-session --shard 1/4"));
+    }
+
+    #[test]
+    fn mutated_files_exist() {
+        let root = crate::workspace_root();
+        for file in FILES {
+            let path = root.join(file.replace("*", "mod"));
+            assert!(path.exists(), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn survivors_stand_on_the_page() {
+        let count = Count {
+            noticed: 19,
+            missed: vec!["src/a.rs:1: replace x with y".to_owned()],
+            unviable: 2,
+        };
+        assert!(count.percent() >= NOTICED);
+        let page = count.page();
+        assert!(page.contains("19 mutants noticed, 1 missed, 2 do not compile: 95.0 % noticed"));
+        assert!(page.ends_with("- `src/a.rs:1: replace x with y`\n"));
+    }
+}
