@@ -114,8 +114,7 @@ fn missing_tools(params: Option<&JsonObject>, declared: &JsonObject) -> Option<M
     (!is_declared(declared, &path)).then(|| Missing::of(&path, code::INVALID_PARAMS))
 }
 
-/// Capabilities that are declared towards a revision: without those that it does not define, and without the tasks of
-/// 2025-11-25, which are experimental.
+/// Capabilities that are declared towards a revision: without those that it does not define.
 pub(crate) fn towards(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObject {
     let mut kept = JsonObject::new();
     for (name, value) in capabilities
@@ -149,7 +148,7 @@ pub(crate) fn understood(spec: &RevisionSpec, capabilities: JsonObject) -> JsonO
 
 fn is_defined(spec: &RevisionSpec, name: &str) -> bool {
     match name {
-        "tasks" => false,
+        "tasks" => spec.has_tasks(),
         "completions" => spec.has_completions_capability(),
         "extensions" => spec.lifecycle() == Lifecycle::Discover,
         "elicitation" => {
@@ -204,7 +203,7 @@ mod tests {
         );
         assert_eq!(
             towards("2025-11-25"),
-            r#"{"elicitation":{"url":{}},"roots":{},"completions":{},"x":{"y":[1, 2]}}"#
+            r#"{"elicitation":{"url":{}},"roots":{},"tasks":{},"completions":{},"x":{"y":[1, 2]}}"#
         );
     }
 }

@@ -245,22 +245,29 @@ fn ext_nothing_of_an_extension_without_both_sides() {
     );
 }
 
+/// The revision that defines tasks is told of them; later they are an extension, which is declared as one.
 #[test]
-fn ext_the_tasks_of_2025_11_25_pass_through_and_are_not_advertised() {
+fn ext_tasks_are_declared_towards_2025_11_25() {
     let mut config = server_config(&["2025-11-25"]);
     config
         .capabilities
         .insert("tasks", object(json!({ "list": {} })));
     let mut server = RawServer::new(config);
     let begun = server.send(&initialize("2025-11-25", json!({ "tasks": {} })));
-    assert_eq!(begun[0]["result"]["capabilities"].get("tasks"), None);
+    assert_eq!(
+        begun[0]["result"]["capabilities"]["tasks"],
+        json!({ "list": {} })
+    );
     let mut config = client_config(&["2025-11-25"]);
     config
         .capabilities
         .insert("tasks", object(json!({ "list": {} })));
     let mut client = RawClient::new(config);
     let initialize = client.drain().remove(0);
-    assert_eq!(initialize["params"]["capabilities"].get("tasks"), None);
+    assert_eq!(
+        initialize["params"]["capabilities"]["tasks"],
+        json!({ "list": {} })
+    );
     client.send(
         &json!({ "jsonrpc": "2.0", "id": initialize["id"], "result": {
         "protocolVersion": "2025-11-25", "capabilities": { "tools": {},
