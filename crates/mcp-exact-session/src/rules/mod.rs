@@ -418,9 +418,7 @@ impl<'a> Rules<'a> {
         method: &str,
         params: Option<&JsonObject>,
     ) -> Result<(), SendError> {
-        let members = params
-            .map(|params| SentMembers::of(params))
-            .unwrap_or_default();
+        let members = params.map(SentMembers::of).unwrap_or_default();
         self.sending_request_with(method, params, &members)
     }
 
