@@ -58,7 +58,7 @@ fn setup(seed: u64) -> Setup {
     };
     Setup {
         seed,
-        revision: *rng.pick(&revisions),
+        revision: revisions[rng.below(revisions.len())],
         limits: scaled(scale),
         pipe: (1 << (smallest + rng.below(21 - smallest))) + rng.below(3),
         steps: if scale == 1 { 60 } else { 400 },
