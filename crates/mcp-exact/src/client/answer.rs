@@ -1,0 +1,359 @@
+//! Answers of a client to the questions of its server: forms, messages of a model, roots.
+//!
+//! Questions come and answers leave in the shape of the home revision; conversions are made here.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::connect::{ClientChange, LogMessage};
+use crate::content::{Content, Role};
+use crate::cx::Root;
+use crate::link::{Json, JsonObject, PeerError, Revision};
+use crate::outgoing;
+
+type Answering<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Handlers of the program.
+#[derive(Clone, Default)]
+pub(super) struct Handlers {
+    pub(super) elicit: Option<Arc<dyn Fn(Form) -> Answering<FormAnswer> + Send + Sync>>,
+    pub(super) sample: Option<Arc<dyn Fn(SampleRequest) -> Answering<SampleReply> + Send + Sync>>,
+    pub(super) roots: Option<Vec<Root>>,
+    pub(super) log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
+    pub(super) change: Option<Arc<dyn Fn(ClientChange) + Send + Sync>>,
+}
+
+/// What the server wants the user to fill in, or a page that it wants the user to visit (`client/elicitation`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    params: JsonObject,
+}
+
+/// Answer to a [`Form`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormAnswer {
+    result: JsonObject,
+}
+
+impl Form {
+    /// Returns the message to the user.
+    pub fn message(&self) -> String {
+        self.text("message").unwrap_or_default()
+    }
+
+    /// Returns the page to visit; `None` for a form.
+    pub fn url(&self) -> Option<String> {
+        self.text("url")
+    }
+
+    /// Returns the schema of the form: a flat object of primitive fields.
+    pub fn schema(&self) -> Option<JsonObject> {
+        let schema = self.params.get("requestedSchema")?;
+        JsonObject::try_from(schema).ok()
+    }
+
+    /// Answers with the values that the user has submitted. Values that leave the schema are refused when the answer is sent:
+    /// the server receives an error instead.
+    pub fn accept<T: Serialize + ?Sized>(&self, values: &T) -> FormAnswer {
+        let mut result = JsonObject::from_iter([("action", Json::string("accept"))]);
+        if self.url().is_none() {
+            // What is no JSON is refused with the rest that leaves the schema.
+            result.insert(
+                "content",
+                Json::from_serialize(values).unwrap_or(Json::null()),
+            );
+        }
+        FormAnswer { result }
+    }
+
+    /// Answers that the user has said no.
+    pub fn decline(&self) -> FormAnswer {
+        FormAnswer {
+            result: JsonObject::from_iter([("action", Json::string("decline"))]),
+        }
+    }
+
+    /// Answers that the user has closed the dialogue.
+    pub fn cancel(&self) -> FormAnswer {
+        FormAnswer {
+            result: JsonObject::from_iter([("action", Json::string("cancel"))]),
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.params
+            .view()
+            .find(name)?
+            .as_str()
+            .map(std::borrow::Cow::into_owned)
+    }
+}
+
+/// Request of the server for a message of the client's model (`client/sampling`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleRequest {
+    params: JsonObject,
+}
+
+impl SampleRequest {
+    /// Returns the parameters: `messages`, `maxTokens` and so on.
+    pub fn params(&self) -> &JsonObject {
+        &self.params
+    }
+
+    /// Returns the text of the last message.
+    pub fn text(&self) -> String {
+        let messages = self
+            .params
+            .get("messages")
+            .and_then(|messages| messages.decode_as::<Vec<JsonObject>>().ok());
+        let last = messages.unwrap_or_default().pop();
+        let content = last
+            .and_then(|message| message.get("content"))
+            .unwrap_or(Json::null());
+        let blocks = match JsonObject::try_from(content) {
+            Ok(block) => vec![block],
+            Err(list) => list.decode_as().unwrap_or_default(),
+        };
+        let texts = blocks
+            .iter()
+            .filter_map(|block| Some(block.view().find("text")?.as_str()?.into_owned()));
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Answer to a [`SampleRequest`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleReply {
+    answer: Result<JsonObject, PeerError>,
+}
+
+impl SampleReply {
+    /// Answers with a message of a model.
+    pub fn message(model: &str, content: impl Into<Content>) -> Self {
+        Self {
+            answer: Ok(JsonObject::from_iter([
+                ("role", Json::string(Role::Assistant.name())),
+                ("content", content.into().object().clone().into()),
+                ("model", Json::string(model)),
+                ("stopReason", Json::string("endTurn")),
+            ])),
+        }
+    }
+
+    /// Answers with an error, such as that the user does not allow it.
+    pub fn refuse(message: impl Into<String>) -> Self {
+        // "User rejected sampling request" has this code in the examples of `client/sampling`.
+        Self {
+            answer: Err(PeerError::new(-1, message)),
+        }
+    }
+}
+
+impl Handlers {
+    pub(super) fn capabilities(&self) -> JsonObject {
+        let mut capabilities = JsonObject::new();
+        if self.elicit.is_some() {
+            let modes = [("form", JsonObject::new()), ("url", JsonObject::new())];
+            capabilities.insert("elicitation", JsonObject::from_iter(modes));
+        }
+        if self.sample.is_some() {
+            capabilities.insert("sampling", JsonObject::new());
+        }
+        if self.roots.is_some() {
+            capabilities.insert("roots", JsonObject::new());
+        }
+        capabilities
+    }
+
+    pub(super) fn log(&self, message: LogMessage) {
+        if let Some(handler) = &self.log {
+            handler(message);
+        }
+    }
+
+    pub(super) fn change(&self, change: ClientChange) {
+        if let Some(handler) = &self.change {
+            handler(change);
+        }
+    }
+
+    /// Answers a question of the server.
+    pub(super) fn answer(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+        revision: Revision,
+    ) -> impl Future<Output = Result<JsonObject, PeerError>> + Send + use<> {
+        let (handlers, method) = (self.clone(), method.to_owned());
+        let params = params.cloned().unwrap_or_default();
+        async move {
+            let params =
+                outgoing::asked(&method, &params, revision).map_err(PeerError::invalid_params)?;
+            let result = handlers.answer_at_home(&method, params).await?;
+            outgoing::answered(&method, &result, revision).map_err(PeerError::internal)
+        }
+    }
+
+    async fn answer_at_home(
+        &self,
+        method: &str,
+        params: JsonObject,
+    ) -> Result<JsonObject, PeerError> {
+        match method {
+            "elicitation/create" => {
+                let handler = self
+                    .elicit
+                    .as_ref()
+                    .ok_or_else(|| PeerError::method_not_found(method))?;
+                let form = Form { params };
+                let schema = form.schema();
+                let answer = handler(form).await.result;
+                check_form(schema.as_ref(), &answer)?;
+                Ok(answer)
+            }
+            "sampling/createMessage" => {
+                let handler = self
+                    .sample
+                    .as_ref()
+                    .ok_or_else(|| PeerError::method_not_found(method))?;
+                handler(SampleRequest { params }).await.answer
+            }
+            "roots/list" => {
+                let roots = self
+                    .roots
+                    .as_ref()
+                    .ok_or_else(|| PeerError::method_not_found(method))?;
+                let roots: Vec<JsonObject> = roots.iter().map(root_json).collect();
+                Ok(JsonObject::from_iter([(
+                    "roots",
+                    Json::from_encode(&roots),
+                )]))
+            }
+            _ => Err(PeerError::method_not_found(method)),
+        }
+    }
+}
+
+fn root_json(root: &Root) -> JsonObject {
+    let mut object = JsonObject::from_iter([("uri", Json::string(&root.uri))]);
+    if let Some(name) = &root.name {
+        object.insert("name", Json::string(name));
+    }
+    object
+}
+
+/// Checks the values of a form ("Clients SHOULD validate user responses against the provided schema", `client/elicitation`).
+fn check_form(schema: Option<&JsonObject>, answer: &JsonObject) -> Result<(), PeerError> {
+    let (Some(schema), Some(content)) = (schema, answer.get("content")) else {
+        return Ok(());
+    };
+    let refuse = |reason: String| {
+        PeerError::internal(format!(
+            "the answer of the client leaves the form: {reason}"
+        ))
+    };
+    let schema: Value = schema.parse().map_err(|error| refuse(error.to_string()))?;
+    let content: Value = content.parse().map_err(|error| refuse(error.to_string()))?;
+    form_problem(&schema, &content).map_or(Ok(()), |problem| Err(refuse(problem)))
+}
+
+fn form_problem(schema: &Value, content: &Value) -> Option<String> {
+    let Some(values) = content.as_object() else {
+        return Some("the values are no object".to_owned());
+    };
+    let required = crate::schema::strings(schema.get("required"));
+    let mut missing = required.filter(|name| !values.contains_key(*name));
+    if let Some(missing) = missing.next() {
+        return Some(format!("{missing:?} is missing"));
+    }
+    values.iter().find_map(|(name, value)| {
+        let field = schema
+            .get("properties")
+            .and_then(|fields| fields.get(name))?;
+        (!fits(field, value)).then(|| format!("{name:?} does not fit its field"))
+    })
+}
+
+/// Returns whether a value fits one field of a form.
+fn fits(field: &Value, value: &Value) -> bool {
+    let bound = |name: &str| field.get(name).and_then(Value::as_f64);
+    let within = |size: f64, least: &str, most: &str| {
+        bound(least).is_none_or(|least| size >= least)
+            && bound(most).is_none_or(|most| size <= most)
+    };
+    let is_kind = match field.get("type").and_then(Value::as_str) {
+        Some("string") => value.as_str().is_some_and(|text| {
+            let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+            within(f64::from(length), "minLength", "maxLength")
+        }),
+        Some("number") => value
+            .as_f64()
+            .is_some_and(|number| within(number, "minimum", "maximum")),
+        Some("integer") => value
+            .as_f64()
+            .is_some_and(|number| number.fract() == 0.0 && within(number, "minimum", "maximum")),
+        Some("boolean") => value.is_boolean(),
+        Some("array") => value.as_array().is_some_and(|list| {
+            let length = u32::try_from(list.len()).unwrap_or(u32::MAX);
+            let items = field.get("items").unwrap_or(&Value::Null);
+            within(f64::from(length), "minItems", "maxItems")
+                && list.iter().all(|item| fits(items, item))
+        }),
+        _ => true,
+    };
+    let listed = field.get("enum").and_then(Value::as_array);
+    let titled = field
+        .get("oneOf")
+        .or_else(|| field.get("anyOf"))
+        .and_then(Value::as_array);
+    is_kind
+        && listed.is_none_or(|listed| listed.contains(value))
+        && titled.is_none_or(|titled| {
+            titled
+                .iter()
+                .any(|choice| choice.get("const") == Some(value))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_checked_against_the_form() {
+        let schema = json!({
+            "properties": {
+                "name": {"type": "string", "maxLength": 3},
+                "age": {"type": "integer", "minimum": 0},
+                "size": {"type": "string", "oneOf": [{"const": "s", "title": "small"}]},
+                "extras": {"type": "array", "items": {"type": "string", "enum": ["a"]}}
+            },
+            "required": ["name"]
+        });
+        let problem = |values: Value| form_problem(&schema, &values);
+        assert_eq!(
+            problem(json!({"name": "abc", "age": 3, "size": "s", "extras": ["a"], "more": 1})),
+            None
+        );
+        assert_eq!(problem(json!({})).as_deref(), Some("\"name\" is missing"));
+        assert_eq!(
+            problem(json!([])).as_deref(),
+            Some("the values are no object")
+        );
+        for (name, value) in [
+            ("age", json!(-1)),
+            ("age", json!(1.5)),
+            ("size", json!("m")),
+            ("extras", json!(["b"])),
+        ] {
+            let words = format!("{name:?} does not fit its field");
+            assert_eq!(problem(json!({"name": "a", name: value})), Some(words));
+        }
+        assert!(problem(json!({"name": "abcd"})).is_some());
+    }
+}

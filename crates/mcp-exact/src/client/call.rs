@@ -1,0 +1,179 @@
+//! Requests of a client that wait for their results.
+//!
+//! A request is sent when it is first polled and cancelled when it is dropped before its result came.
+
+use std::future::IntoFuture;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+
+use super::link::{ClientLink, OnProgress, Options};
+use super::output::ToolOutput;
+use super::{Client, ClientError, result_of};
+use crate::link::{Json, JsonObject, Level, Outcome, Progress, RequestKey};
+use crate::outgoing;
+
+enum State {
+    New {
+        params: Option<JsonObject>,
+        progress: Option<OnProgress>,
+    },
+    Waiting(RequestKey, oneshot::Receiver<Outcome>),
+    Done,
+}
+
+/// Request to a server: awaits to its result in the shape of the home revision, 2026-07-28.
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Request {
+    link: Arc<ClientLink>,
+    method: String,
+    options: Options,
+    state: State,
+}
+
+impl Request {
+    pub(super) fn new(client: &Client, method: &str, params: Option<JsonObject>) -> Self {
+        Self {
+            link: Arc::clone(client.link()),
+            method: method.to_owned(),
+            options: Options::default(),
+            state: State::New {
+                params,
+                progress: None,
+            },
+        }
+    }
+
+    /// Sets how long the request waits without a sign of life; progress counts as one.
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.options.idle = Some(limit);
+        self
+    }
+
+    /// Sets how long the request waits at most, whatever progress there is.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.options.total = Some(limit);
+        self
+    }
+
+    /// Asks for logs about the request from this level on (from 2026-07-28 on; before, the level is one of the session).
+    pub fn log_level(mut self, level: Level) -> Self {
+        self.options.log_level = Some(level);
+        self
+    }
+
+    /// Asks for progress, and hands it to `handler`.
+    pub fn on_progress(mut self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        if let State::New { progress, .. } = &mut self.state {
+            *progress = Some(Arc::new(handler));
+        }
+        self
+    }
+}
+
+impl Future for Request {
+    type Output = Result<JsonObject, ClientError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            match &mut this.state {
+                State::New { params, progress } => {
+                    let (params, progress) = (params.take(), progress.take());
+                    this.state = State::Done;
+                    let sent = this
+                        .link
+                        .request(&this.method, params, this.options, progress);
+                    let (key, receiver) = sent.map_err(ClientError::Send)?;
+                    this.state = State::Waiting(key, receiver);
+                }
+                State::Waiting(_, receiver) => {
+                    let outcome = ready!(Pin::new(receiver).poll(cx)).unwrap_or(Outcome::Lost);
+                    this.state = State::Done;
+                    let result = result_of(outcome)?;
+                    let revision = this.link.session().revision;
+                    let result = outgoing::received(&this.method, &result, revision);
+                    return Poll::Ready(result.map_err(ClientError::Result));
+                }
+                State::Done => return Poll::Ready(Err(ClientError::Lost)),
+            }
+        }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if let State::Waiting(key, _) = &self.state {
+            self.link.cancel(*key);
+        }
+    }
+}
+
+pub(super) fn tool_params(tool: &str, arguments: JsonObject) -> JsonObject {
+    JsonObject::from_iter([
+        ("name", Json::string(tool)),
+        ("arguments", arguments.into()),
+    ])
+}
+
+/// Call of a tool: awaits to its result as an `R`. Made by [`Client::call`].
+#[must_use = "`.await` calls the tool"]
+pub struct CallTool<R> {
+    request: Result<Request, ClientError>,
+    result: PhantomData<fn() -> R>,
+}
+
+impl<R> CallTool<R> {
+    pub(super) fn new(
+        client: &Client,
+        tool: &str,
+        arguments: Result<JsonObject, ClientError>,
+    ) -> Self {
+        let params = arguments.map(|arguments| tool_params(tool, arguments));
+        Self {
+            request: params.map(|params| client.request("tools/call", Some(params))),
+            result: PhantomData,
+        }
+    }
+
+    /// Sets how long the call waits without a sign of life; progress counts as one.
+    pub fn idle_timeout(self, limit: Duration) -> Self {
+        self.with(|request| request.idle_timeout(limit))
+    }
+
+    /// Sets how long the call waits at most, whatever progress there is.
+    pub fn timeout(self, limit: Duration) -> Self {
+        self.with(|request| request.timeout(limit))
+    }
+
+    /// Asks for logs about the call from this level on (from 2026-07-28 on).
+    pub fn log_level(self, level: Level) -> Self {
+        self.with(|request| request.log_level(level))
+    }
+
+    /// Asks for progress, and hands it to `handler`.
+    pub fn on_progress(self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.with(|request| request.on_progress(handler))
+    }
+
+    fn with(self, change: impl FnOnce(Request) -> Request) -> Self {
+        Self {
+            request: self.request.map(change),
+            result: PhantomData,
+        }
+    }
+}
+
+impl<R: DeserializeOwned + 'static> IntoFuture for CallTool<R> {
+    type Output = Result<R, ClientError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { ToolOutput::new(self.request?.await?).decode() })
+    }
+}

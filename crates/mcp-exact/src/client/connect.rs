@@ -1,0 +1,175 @@
+//! The builder of clients: who the client is, what it speaks, and how it answers questions.
+//!
+//! Capabilities are derived from the handlers that are given.
+
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::answer::{Form, FormAnswer, Handlers, SampleReply, SampleRequest};
+use super::link::{ClientLink, Settings};
+use super::{Client, ClientError};
+use crate::cx::Root;
+use crate::link::{Identity, Json, Level, Limits, Revision};
+use crate::server::Server;
+
+/// Log message of a server (`server/utilities/logging`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogMessage {
+    /// Its level.
+    pub level: Level,
+    /// What has written it.
+    pub logger: Option<String>,
+    /// Its data, any JSON value.
+    pub data: Json,
+}
+
+/// Change that a server has announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClientChange {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources or of resource templates.
+    Resources,
+    /// The resource with this URI.
+    Resource(String),
+}
+
+enum Target {
+    Memory(Server),
+    Frames(mpsc::Receiver<Vec<u8>>, mpsc::Sender<Vec<u8>>),
+}
+
+/// Builder of a [`Client`]: set what differs from the defaults, then `await` it.
+#[must_use = "`.await` connects"]
+pub struct Connect {
+    target: Target,
+    settings: Settings,
+    handlers: Handlers,
+}
+
+impl Connect {
+    pub(super) fn in_memory(server: &Server) -> Self {
+        Self::new(Target::Memory(server.clone()))
+    }
+
+    /// Begins a connection whose frames, one message each, come from `frames` and go to `peer`.
+    pub fn frames(frames: mpsc::Receiver<Vec<u8>>, peer: mpsc::Sender<Vec<u8>>) -> Self {
+        Self::new(Target::Frames(frames, peer))
+    }
+
+    fn new(target: Target) -> Self {
+        let identity = Identity::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        Self {
+            target,
+            settings: Settings::new(identity),
+            handlers: Handlers::default(),
+        }
+    }
+
+    /// Sets what the client says of itself: a name for programs and a version.
+    pub fn identity(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.settings.set_identity(Identity::new(name, version));
+        self
+    }
+
+    /// Offers one revision only.
+    pub fn revision(self, revision: Revision) -> Self {
+        self.revisions([revision])
+    }
+
+    /// Sets the revisions that are offered, the most preferred one first. Without it, all that are compiled in, the newest
+    /// first.
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.settings.set_revisions(revisions.into_iter().collect());
+        self
+    }
+
+    /// Sets the oldest revision that is accepted: the client cannot be talked down below it.
+    pub fn minimum_revision(mut self, revision: Revision) -> Self {
+        self.settings.set_floor(revision);
+        self
+    }
+
+    /// Sets how long a request waits without a sign of life; a minute without it. Progress counts as one.
+    pub fn idle_timeout(mut self, limit: Duration) -> Self {
+        self.settings.set_idle(limit);
+        self
+    }
+
+    /// Sets the limits of the connection.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.settings.set_limits(limits);
+        self
+    }
+
+    /// Answers forms that the server wants the user to fill in (capability `elicitation`).
+    pub fn on_elicit<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(Form) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = FormAnswer> + Send + 'static,
+    {
+        self.handlers.elicit = Some(Arc::new(move |form| Box::pin(handler(form))));
+        self
+    }
+
+    /// Answers requests of the server for a message of the client's model (capability `sampling`).
+    pub fn on_sample<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(SampleRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = SampleReply> + Send + 'static,
+    {
+        self.handlers.sample = Some(Arc::new(move |request| Box::pin(handler(request))));
+        self
+    }
+
+    /// Sets the roots that the server may ask for (capability `roots`).
+    pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
+        self.handlers.roots = Some(roots.into_iter().collect());
+        self
+    }
+
+    /// Takes the server's log messages.
+    pub fn on_log(mut self, handler: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
+        self.handlers.log = Some(Arc::new(handler));
+        self
+    }
+
+    /// Takes the changes that the server announces.
+    pub fn on_change(mut self, handler: impl Fn(ClientChange) + Send + Sync + 'static) -> Self {
+        self.handlers.change = Some(Arc::new(handler));
+        self
+    }
+
+    async fn connect(mut self) -> Result<Client, ClientError> {
+        self.settings.set_capabilities(self.handlers.capabilities());
+        let (frames, peer) = match self.target {
+            Target::Frames(frames, peer) => (frames, peer),
+            Target::Memory(server) => {
+                let (to_server, server_frames) = mpsc::channel(64);
+                let (to_client, client_frames) = mpsc::channel(64);
+                let serving = server.serve_frames(server_frames, to_client);
+                tokio::spawn(serving.map_err(|error| ClientError::Config(error.to_string()))?);
+                (client_frames, to_server)
+            }
+        };
+        ClientLink::open(self.settings, self.handlers, frames, peer)
+            .await
+            .map(Client)
+    }
+}
+
+impl IntoFuture for Connect {
+    type Output = Result<Client, ClientError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.connect())
+    }
+}

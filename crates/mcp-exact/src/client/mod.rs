@@ -1,0 +1,288 @@
+//! Clients: calls of a server's tools, resources and prompts, in whichever revision both sides speak.
+//!
+//! Results are given in the shape of the home revision; the negotiated one is known by [`Client::revision`].
+
+mod answer;
+mod call;
+mod connect;
+mod link;
+mod list;
+mod output;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use answer::{Form, FormAnswer, SampleReply, SampleRequest};
+pub use call::{CallTool, Request};
+pub use connect::{ClientChange, Connect, LogMessage};
+pub use list::{Definition, List};
+pub use output::{Completed, PromptOutput, ResourceOutput, ToolOutput};
+
+use crate::link::{Json, JsonObject, NegotiationError, Outcome, PeerError, Revision, SendError};
+use crate::server::Server;
+use link::ClientLink;
+
+/// Client of one server. Cheap to clone; the connection closes when the last clone is dropped.
+///
+/// ```
+/// # use mcp_exact::{Client, Input, Server, schemars, serde};
+/// # #[derive(serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+/// # struct Add { a: i64, b: i64 }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let server = Server::builder("calculator", "1.0.0")
+///     .tool("add", |Input(add): Input<Add>| async move { (add.a + add.b).to_string() })
+///     .build()?;
+/// let client = Client::in_memory(&server).await?;
+/// let sum: i64 = client.call("add", &Add { a: 1, b: 2 }).await?;
+/// assert_eq!(sum, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Client(Arc<ClientLink>);
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("revision", &self.revision())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a call of a server has no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The two sides have no revision in common, or the server does not answer.
+    #[error(transparent)]
+    Negotiation(NegotiationError),
+    /// The settings of the client are refused.
+    #[error("{0}")]
+    Config(String),
+    /// The server answered with an error.
+    #[error("the server answered with an error: {0}")]
+    Server(PeerError),
+    /// The tool failed (`isError`).
+    #[error("the tool failed: {}", .0.text())]
+    Tool(Box<ToolOutput>),
+    /// The request cannot be sent to this server.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The arguments are no JSON object.
+    #[error("the arguments cannot be sent: {0}")]
+    Arguments(String),
+    /// The result does not have the expected form.
+    #[error("the result cannot be read: {0}")]
+    Result(String),
+    /// The server did not answer in time, and was told to stop.
+    #[error("the server did not answer in time; allow more by `idle_timeout` or `timeout`")]
+    TimedOut,
+    /// The connection ended before the answer came. The server may have done the work.
+    #[error("the connection ended before the answer came; the server may have done the work")]
+    Lost,
+}
+
+impl Client {
+    /// Begins a connection to a server in the same process: awaits to a [`Client`].
+    pub fn in_memory(server: &Server) -> Connect {
+        Connect::in_memory(server)
+    }
+
+    /// Returns the negotiated revision.
+    pub fn revision(&self) -> Revision {
+        self.0.session().revision
+    }
+
+    /// Returns the capabilities of the server.
+    pub fn capabilities(&self) -> JsonObject {
+        self.0.session().capabilities
+    }
+
+    /// Returns what the server says of itself: `name`, `version` and so on.
+    pub fn server_info(&self) -> Option<JsonObject> {
+        self.0.session().info
+    }
+
+    /// Returns how a model should use the server.
+    pub fn instructions(&self) -> Option<String> {
+        self.0.session().instructions
+    }
+
+    /// Calls a tool with arguments of the type `A`, and decodes its result as `R`: from the structured content, or from the
+    /// text where there is none.
+    ///
+    /// Awaits to `R`, or to a [`ClientError`]; a result with `isError` is [`ClientError::Tool`].
+    pub fn call<A: Serialize + ?Sized, R: DeserializeOwned>(
+        &self,
+        tool: &str,
+        arguments: &A,
+    ) -> CallTool<R> {
+        CallTool::new(self, tool, object_of(arguments))
+    }
+
+    /// Calls a tool and returns its whole result, also when it has `isError`.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn call_tool<A: Serialize + ?Sized>(
+        &self,
+        tool: &str,
+        arguments: &A,
+    ) -> Result<ToolOutput, ClientError> {
+        let params = call::tool_params(tool, object_of(arguments)?);
+        let result = self.request("tools/call", Some(params)).await?;
+        Ok(ToolOutput::new(result))
+    }
+
+    /// Lists the tools, page by page.
+    pub fn tools(&self) -> List {
+        List::new(self, "tools/list", "tools")
+    }
+
+    /// Lists the resources, page by page.
+    pub fn resources(&self) -> List {
+        List::new(self, "resources/list", "resources")
+    }
+
+    /// Lists the resource templates, page by page.
+    pub fn resource_templates(&self) -> List {
+        List::new(self, "resources/templates/list", "resourceTemplates")
+    }
+
+    /// Lists the prompts, page by page.
+    pub fn prompts(&self) -> List {
+        List::new(self, "prompts/list", "prompts")
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn read(&self, uri: &str) -> Result<ResourceOutput, ClientError> {
+        let params = JsonObject::from_iter([("uri", Json::string(uri))]);
+        let result = self.request("resources/read", Some(params)).await?;
+        ResourceOutput::new(&result)
+    }
+
+    /// Gets a prompt. Its arguments are strings.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn prompt<'a>(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<PromptOutput, ClientError> {
+        let arguments = arguments
+            .into_iter()
+            .map(|(name, value)| (name, Json::string(value)));
+        let params = JsonObject::from_iter([
+            ("name", Json::string(name)),
+            ("arguments", JsonObject::from_iter(arguments).into()),
+        ]);
+        let result = self.request("prompts/get", Some(params)).await?;
+        PromptOutput::new(&result)
+    }
+
+    /// Asks for values of an argument of a prompt.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn complete_prompt(
+        &self,
+        prompt: &str,
+        argument: &str,
+        value: &str,
+    ) -> Result<Completed, ClientError> {
+        let reference = [
+            ("type", Json::string("ref/prompt")),
+            ("name", Json::string(prompt)),
+        ];
+        self.complete(JsonObject::from_iter(reference), argument, value)
+            .await
+    }
+
+    /// Asks for values of a variable of a resource template.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn complete_template(
+        &self,
+        template: &str,
+        variable: &str,
+        value: &str,
+    ) -> Result<Completed, ClientError> {
+        let reference = [
+            ("type", Json::string("ref/resource")),
+            ("uri", Json::string(template)),
+        ];
+        self.complete(JsonObject::from_iter(reference), variable, value)
+            .await
+    }
+
+    async fn complete(
+        &self,
+        reference: JsonObject,
+        name: &str,
+        value: &str,
+    ) -> Result<Completed, ClientError> {
+        let argument = [("name", Json::string(name)), ("value", Json::string(value))];
+        let params = JsonObject::from_iter([
+            ("ref", reference),
+            ("argument", JsonObject::from_iter(argument)),
+        ]);
+        let result = self.request("completion/complete", Some(params)).await?;
+        Completed::new(&result)
+    }
+
+    /// Sends a request and returns its result in the shape of the home revision. Params are those of the negotiated revision.
+    ///
+    /// Dropping the future cancels the request.
+    pub fn request(&self, method: &str, params: Option<JsonObject>) -> Request {
+        Request::new(self, method, params)
+    }
+
+    /// Sends a notification, such as `notifications/roots/list_changed`.
+    ///
+    /// # Errors
+    /// [`SendError`] when the negotiated revision has no such notification of a client.
+    pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
+        self.0.notify(method, params)
+    }
+
+    /// Closes the connection; requests that wait end with [`ClientError::Lost`].
+    pub fn close(&self) {
+        self.0.shut_down();
+    }
+
+    fn link(&self) -> &Arc<ClientLink> {
+        &self.0
+    }
+}
+
+fn object_of<A: Serialize + ?Sized>(arguments: &A) -> Result<JsonObject, ClientError> {
+    let json = Json::from_serialize(arguments);
+    let json = json.map_err(|error| ClientError::Arguments(error.to_string()))?;
+    match JsonObject::try_from(json) {
+        Ok(object) => Ok(object),
+        // A unit is what calls without arguments give.
+        Err(json) if json.text() == "null" => Ok(JsonObject::new()),
+        Err(_) => Err(ClientError::Arguments(
+            "they have to be an object; use a struct".to_owned(),
+        )),
+    }
+}
+
+/// Returns the result of a request, or why there is none.
+fn result_of(outcome: Outcome) -> Result<JsonObject, ClientError> {
+    match outcome {
+        Outcome::Result(result) => Ok(result.into_object()),
+        Outcome::Error(error) => Err(ClientError::Server(error)),
+        Outcome::TimedOut => Err(ClientError::TimedOut),
+        Outcome::Cancelled | Outcome::Lost | Outcome::Closed => Err(ClientError::Lost),
+    }
+}

@@ -1,0 +1,178 @@
+//! Results that a client receives, in the shape of the home revision.
+//!
+//! Views of the result's JSON: nothing that the server has sent is lost.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::ClientError;
+use crate::content::decoded;
+use crate::link::{Json, JsonObject};
+
+/// Result of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOutput(JsonObject);
+
+impl ToolOutput {
+    pub(super) fn new(result: JsonObject) -> Self {
+        Self(result)
+    }
+
+    /// Returns whether the tool says that it failed.
+    pub fn is_error(&self) -> bool {
+        self.0
+            .view()
+            .find("isError")
+            .is_some_and(|value| value.text() == "true")
+    }
+
+    /// Returns the content blocks.
+    pub fn blocks(&self) -> Vec<JsonObject> {
+        let content = self.0.get("content");
+        content
+            .and_then(|content| content.decode_as().ok())
+            .unwrap_or_default()
+    }
+
+    /// Returns the text of all text blocks, joined by line breaks.
+    pub fn text(&self) -> String {
+        joined_text(&self.blocks())
+    }
+
+    /// Returns the structured content (from 2025-06-18 on).
+    pub fn structured(&self) -> Option<Json> {
+        self.0.get("structuredContent")
+    }
+
+    /// Returns the whole result.
+    pub fn object(&self) -> &JsonObject {
+        &self.0
+    }
+
+    /// Decodes the structured content, or the text where there is none: as JSON, and when it is none, as a string.
+    ///
+    /// # Errors
+    /// [`ClientError::Tool`] when the tool says that it failed, [`ClientError::Result`] when the result is no `R`.
+    pub fn decode<R: DeserializeOwned>(self) -> Result<R, ClientError> {
+        if self.is_error() {
+            return Err(ClientError::Tool(Box::new(self)));
+        }
+        let wrong = |error: serde_json::Error| ClientError::Result(error.to_string());
+        match self.structured() {
+            Some(structured) => structured.parse().map_err(wrong),
+            None => {
+                let text = self.text();
+                serde_json::from_str(&text)
+                    .or_else(|error| Json::string(&text).parse().map_err(|_| wrong(error)))
+            }
+        }
+    }
+}
+
+/// Contents of a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceOutput {
+    items: Vec<JsonObject>,
+}
+
+impl ResourceOutput {
+    pub(super) fn new(result: &JsonObject) -> Result<Self, ClientError> {
+        Ok(Self {
+            items: list(result, "contents")?,
+        })
+    }
+
+    /// Returns the items: each has a `uri` and a `text` or a `blob`.
+    pub fn items(&self) -> &[JsonObject] {
+        &self.items
+    }
+
+    /// Returns the text of all text items, joined by line breaks.
+    pub fn text(&self) -> String {
+        joined_text(&self.items)
+    }
+
+    /// Returns the bytes of the first binary item; `None` when there is none, or it is no base64.
+    pub fn blob(&self) -> Option<Vec<u8>> {
+        let blob = self.items.iter().find_map(|item| text_of(item, "blob"))?;
+        decoded(&blob)
+    }
+}
+
+/// Prompt of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptOutput {
+    messages: Vec<JsonObject>,
+    description: Option<String>,
+}
+
+impl PromptOutput {
+    pub(super) fn new(result: &JsonObject) -> Result<Self, ClientError> {
+        Ok(Self {
+            messages: list(result, "messages")?,
+            description: text_of(result, "description"),
+        })
+    }
+
+    /// Returns the messages: each has a `role` and a `content`.
+    pub fn messages(&self) -> &[JsonObject] {
+        &self.messages
+    }
+
+    /// Returns the description.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// Returns the text of all text messages, joined by line breaks.
+    pub fn text(&self) -> String {
+        let contents = self.messages.iter().filter_map(|message| {
+            let content = message.get("content")?;
+            JsonObject::try_from(content).ok()
+        });
+        joined_text(&contents.collect::<Vec<_>>())
+    }
+}
+
+/// Suggested values of an argument.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Completed {
+    /// The values, the best one first.
+    pub values: Vec<String>,
+    /// How many values there are.
+    pub total: Option<u64>,
+    /// Whether there are more values than these.
+    #[serde(default)]
+    pub has_more: bool,
+}
+
+impl Completed {
+    pub(super) fn new(result: &JsonObject) -> Result<Self, ClientError> {
+        let completion = result.get("completion").unwrap_or(Json::null());
+        completion
+            .parse()
+            .map_err(|error| ClientError::Result(error.to_string()))
+    }
+}
+
+fn list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError> {
+    let list = result.get(name).and_then(|list| list.decode_as().ok());
+    list.ok_or_else(|| ClientError::Result(format!("`{name}` is no list of objects")))
+}
+
+fn text_of(object: &JsonObject, name: &str) -> Option<String> {
+    object
+        .view()
+        .find(name)?
+        .as_str()
+        .map(std::borrow::Cow::into_owned)
+}
+
+fn joined_text(blocks: &[JsonObject]) -> String {
+    let texts: Vec<String> = blocks
+        .iter()
+        .filter_map(|block| text_of(block, "text"))
+        .collect();
+    texts.join("\n")
+}

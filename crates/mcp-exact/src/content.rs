@@ -1,0 +1,200 @@
+//! Content blocks of tool results and prompt messages, in the shape of the newest revision.
+//!
+//! Blocks that an older revision does not have are converted when the result leaves; see [`crate::outgoing`].
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::link::{Encode, Json, JsonObject};
+
+/// Role of a message or of an audience.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+}
+
+impl Role {
+    /// Returns the name of the role in the specification.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// One content block (section `server/tools`, "Tool Result").
+///
+/// ```
+/// use mcp_exact::{Content, Role};
+/// let block = Content::text("done").audience([Role::User]).priority(0.5);
+/// assert_eq!(
+///     block.object().text(),
+///     r#"{"type":"text","text":"done","annotations":{"audience":["user"],"priority":0.5}}"#
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    object: JsonObject,
+    /// Whether the block is text and nothing else, which is the same in every revision.
+    plain: bool,
+}
+
+impl Content {
+    /// Creates a text block.
+    pub fn text(text: impl AsRef<str>) -> Self {
+        let text = Json::string(text.as_ref());
+        Self {
+            object: JsonObject::from_iter([("type", Json::string("text")), ("text", text)]),
+            plain: true,
+        }
+    }
+
+    /// Creates an image block from the bytes of the image and its media type.
+    pub fn image(data: impl AsRef<[u8]>, mime_type: &str) -> Self {
+        Self::media("image", data.as_ref(), mime_type)
+    }
+
+    /// Creates an audio block from the bytes of the audio and its media type.
+    ///
+    /// Clients of 2024-11-05, which has no audio, receive it as an embedded resource.
+    pub fn audio(data: impl AsRef<[u8]>, mime_type: &str) -> Self {
+        Self::media("audio", data.as_ref(), mime_type)
+    }
+
+    /// Creates a link to a resource.
+    ///
+    /// Clients of revisions before 2025-06-18 receive a text block that names the resource.
+    pub fn link(resource: &crate::Resource) -> Self {
+        let mut object = resource.definition();
+        object.insert("type", Json::string("resource_link"));
+        Self::rich(object)
+    }
+
+    /// Creates a block that embeds a text resource.
+    pub fn embedded_text(uri: &str, text: &str) -> Self {
+        Self::embedded([("uri", Json::string(uri)), ("text", Json::string(text))])
+    }
+
+    /// Creates a block that embeds a binary resource.
+    pub fn embedded_blob(uri: &str, blob: impl AsRef<[u8]>, mime_type: &str) -> Self {
+        Self::embedded([
+            ("uri", Json::string(uri)),
+            ("mimeType", Json::string(mime_type)),
+            ("blob", encoded(blob.as_ref())),
+        ])
+    }
+
+    /// Creates a block from a value of the revision 2026-07-28, such as `mcp_2026_07_28::ContentBlock`.
+    ///
+    /// Returns `None` when the value is no JSON object.
+    pub fn exact(block: &impl Encode) -> Option<Self> {
+        JsonObject::try_from(Json::from_encode(block))
+            .ok()
+            .map(Self::rich)
+    }
+
+    /// Sets for whom the block is meant.
+    #[must_use]
+    pub fn audience(self, audience: impl IntoIterator<Item = Role>) -> Self {
+        let names: Vec<String> = audience
+            .into_iter()
+            .map(|role| role.name().to_owned())
+            .collect();
+        self.annotate("audience", Json::from_encode(&names))
+    }
+
+    /// Sets how important the block is, from 0 (optional) to 1 (required). Values outside of this range are clamped.
+    #[must_use]
+    pub fn priority(self, priority: f64) -> Self {
+        self.annotate("priority", number(priority.clamp(0.0, 1.0)))
+    }
+
+    /// Sets when the data of the block was last modified, as an ISO 8601 timestamp.
+    #[must_use]
+    pub fn last_modified(self, timestamp: &str) -> Self {
+        self.annotate("lastModified", Json::string(timestamp))
+    }
+
+    /// Sets an entry of the block's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: &str, value: impl Into<Json>) -> Self {
+        set_meta(&mut self.object, key, value.into());
+        self.plain = false;
+        self
+    }
+
+    /// Returns the block as JSON, in the shape of revision 2026-07-28.
+    pub fn object(&self) -> &JsonObject {
+        &self.object
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    fn rich(object: JsonObject) -> Self {
+        Self {
+            object,
+            plain: false,
+        }
+    }
+
+    fn media(kind: &str, data: &[u8], mime_type: &str) -> Self {
+        Self::rich(JsonObject::from_iter([
+            ("type", Json::string(kind)),
+            ("data", encoded(data)),
+            ("mimeType", Json::string(mime_type)),
+        ]))
+    }
+
+    fn embedded<const N: usize>(contents: [(&str, Json); N]) -> Self {
+        Self::rich(JsonObject::from_iter([
+            ("type", Json::string("resource")),
+            ("resource", JsonObject::from_iter(contents).into()),
+        ]))
+    }
+
+    fn annotate(mut self, name: &str, value: Json) -> Self {
+        let there = self.object.get("annotations");
+        let there = there.and_then(|there| JsonObject::try_from(there).ok());
+        let mut annotations = there.unwrap_or_default();
+        annotations.insert(name, value);
+        self.object.insert("annotations", annotations);
+        self.plain = false;
+        self
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Content {
+    fn from(text: T) -> Self {
+        Self::text(text)
+    }
+}
+
+/// Returns the bytes as a JSON string in base64.
+pub(crate) fn encoded(bytes: &[u8]) -> Json {
+    Json::string(&STANDARD.encode(bytes))
+}
+
+/// Returns the bytes of a base64 string.
+pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
+
+/// Returns a finite number as JSON; null when it is not finite.
+pub(crate) fn number(value: f64) -> Json {
+    Json::from_serialize(&value).unwrap_or(Json::null())
+}
+
+/// Sets an entry of the `_meta` of an object.
+pub(crate) fn set_meta(object: &mut JsonObject, key: &str, value: Json) {
+    let there = object.get("_meta");
+    let there = there.and_then(|there| JsonObject::try_from(there).ok());
+    let mut meta = there.unwrap_or_default();
+    meta.insert(key, value);
+    object.insert("_meta", meta);
+}

@@ -1,0 +1,278 @@
+//! A question to the client in the middle of a request, whichever way the revision has for it.
+//!
+//! Up to 2025-11-25 a request of the server, from 2026-07-28 on an entry of `inputRequests`. Takes params of the home
+//! revision; gives results of the home revision.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::Cx;
+use crate::link::{Ask, JsonObject, Lifecycle, Outcome, PeerError, RequestKey, Revision};
+use crate::outgoing;
+use crate::replay::{Answer, QuestionId};
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("the client could not be asked ({method}): {kind}")]
+pub struct AskError {
+    method: &'static str,
+    kind: AskErrorKind,
+}
+
+impl AskError {
+    pub(crate) fn new(method: &'static str, kind: AskErrorKind) -> Self {
+        Self { method, kind }
+    }
+
+    /// Returns the method of the question: `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// Returns the cause.
+    pub fn kind(&self) -> &AskErrorKind {
+        &self.kind
+    }
+
+    /// Returns the capability that the client would have to declare, when that is what is missing.
+    pub(crate) fn missing_capability(&self) -> Option<&'static str> {
+        match &self.kind {
+            AskErrorKind::Unsupported { capability, .. } => Some(capability),
+            _ => None,
+        }
+    }
+}
+
+/// Cause of an [`AskError`].
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskErrorKind {
+    /// The client has not declared the capability, or its revision does not have it.
+    #[error(
+        "the client speaks {revision} and has not declared the capability `{capability}`; do without the answer or ask the user to update the client"
+    )]
+    Unsupported {
+        /// The capability, with dots between its parts.
+        capability: &'static str,
+        /// The revision of the request.
+        revision: Revision,
+    },
+    /// Only `tools/call`, `prompts/get` and `resources/read` can ask.
+    #[error("only handlers of tools, prompts and resources can ask; move the question there")]
+    NotHere,
+    /// The revision of the client cannot express the question.
+    #[error("the question cannot be sent: {0}")]
+    Inexpressible(String),
+    /// The form is not one that clients can show.
+    #[error(transparent)]
+    Form(super::FormError),
+    /// The client answered with an error.
+    #[error("the client answered with an error: {0}")]
+    Refused(PeerError),
+    /// No answer came before the limit of the question.
+    #[error("no answer came in time")]
+    TimedOut,
+    /// The answer is not of the form that was asked for.
+    #[error("the answer does not fit: {0}")]
+    Answer(String),
+    /// The request has ended, or the connection was lost.
+    #[error("the request has ended; nothing can be asked for it any more")]
+    Ended,
+}
+
+enum State {
+    /// Not asked yet.
+    New {
+        ask: Ask,
+        timeout: Option<Duration>,
+    },
+    /// Waits for the answer to a request of the server.
+    Waiting {
+        key: RequestKey,
+        receiver: oneshot::Receiver<Outcome>,
+    },
+    /// Waits for the retry of the request.
+    Recorded(QuestionId),
+    Failed(AskErrorKind),
+    Done,
+}
+
+/// Future of the raw result of a question.
+///
+/// A question is noted when it is created, so that the order of questions does not depend on the order in which futures are
+/// polled; it is sent when it is first polled, and withdrawn when it is dropped.
+pub(super) struct Question {
+    cx: Cx,
+    method: &'static str,
+    state: State,
+}
+
+impl Question {
+    /// `capability` is what the client has to have declared.
+    pub(super) fn new(
+        cx: &Cx,
+        method: &'static str,
+        capability: &'static str,
+        params: Result<JsonObject, AskErrorKind>,
+    ) -> Self {
+        let state = match prepared(cx, method, capability, params) {
+            Ok(ask) if cx.lifecycle() == Lifecycle::Discover => State::Recorded(cx.run().ask(ask)),
+            Ok(ask) => State::New { ask, timeout: None },
+            Err(kind) => State::Failed(kind),
+        };
+        Self {
+            cx: cx.clone(),
+            method,
+            state,
+        }
+    }
+
+    pub(super) fn set_timeout(&mut self, limit: Duration) {
+        match &mut self.state {
+            State::New { timeout, .. } => *timeout = Some(limit),
+            State::Recorded(id) => {
+                let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+                let deadline = self.cx.link().clock().millis().saturating_add(limit);
+                self.cx.run().set_deadline(*id, deadline);
+            }
+            _ => {}
+        }
+    }
+
+    fn send(&mut self, ask: Ask, timeout: Option<Duration>) -> Result<(), AskErrorKind> {
+        let during = self.cx.request().key();
+        let sent = self.cx.link().ask(during, ask, timeout);
+        let (key, receiver) = sent.map_err(|error| match error {
+            crate::SendError::UnknownRequest | crate::SendError::Closed => AskErrorKind::Ended,
+            error => AskErrorKind::Inexpressible(error.to_string()),
+        })?;
+        self.cx.wait();
+        self.state = State::Waiting { key, receiver };
+        Ok(())
+    }
+
+    fn answered(&self, outcome: Outcome) -> Result<JsonObject, AskErrorKind> {
+        match outcome {
+            Outcome::Result(result) => {
+                let revision = self.cx.revision();
+                outgoing::answer(self.method, result.object(), revision)
+                    .map_err(AskErrorKind::Answer)
+            }
+            Outcome::Error(error) => Err(AskErrorKind::Refused(error)),
+            Outcome::TimedOut => Err(AskErrorKind::TimedOut),
+            Outcome::Cancelled | Outcome::Lost | Outcome::Closed => Err(AskErrorKind::Ended),
+        }
+    }
+
+    fn poll_kind(&mut self, cx: &mut Context<'_>) -> Poll<Result<JsonObject, AskErrorKind>> {
+        loop {
+            if self.cx.has_ended() {
+                return Poll::Ready(Err(AskErrorKind::Ended));
+            }
+            match &mut self.state {
+                State::New { .. } => {
+                    if let State::New { ask, timeout } =
+                        std::mem::replace(&mut self.state, State::Done)
+                        && let Err(kind) = self.send(ask, timeout)
+                    {
+                        return Poll::Ready(Err(kind));
+                    }
+                }
+                State::Waiting { receiver, .. } => {
+                    let Poll::Ready(outcome) = Pin::new(receiver).poll(cx) else {
+                        return Poll::Pending;
+                    };
+                    self.cx.wait_no_more();
+                    self.state = State::Done;
+                    let outcome = outcome.unwrap_or(Outcome::Lost);
+                    return Poll::Ready(self.answered(outcome));
+                }
+                State::Recorded(id) => {
+                    let now = self.cx.link().clock().millis();
+                    let answer = self.cx.run().take(*id, now);
+                    let Some(answer) = answer else {
+                        return Poll::Pending;
+                    };
+                    self.state = State::Done;
+                    return Poll::Ready(match answer {
+                        Answer::Result(result) => self.answered(Outcome::Result(result.into())),
+                        Answer::TimedOut => Err(AskErrorKind::TimedOut),
+                    });
+                }
+                State::Failed(kind) => {
+                    let kind = kind.clone();
+                    self.state = State::Done;
+                    return Poll::Ready(Err(kind));
+                }
+                State::Done => return Poll::Ready(Err(AskErrorKind::Ended)),
+            }
+        }
+    }
+}
+
+impl Future for Question {
+    type Output = Result<JsonObject, AskError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let polled = this.poll_kind(cx);
+        polled.map_err(|kind| AskError::new(this.method, kind))
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        match &self.state {
+            State::Waiting { key, .. } => {
+                self.cx.wait_no_more();
+                self.cx.link().cancel_question(*key);
+            }
+            State::Recorded(id) => self.cx.run().release(*id),
+            _ => {}
+        }
+    }
+}
+
+/// Checks that the client can be asked, and gives the question in the shape of its revision.
+fn prepared(
+    cx: &Cx,
+    method: &'static str,
+    capability: &'static str,
+    params: Result<JsonObject, AskErrorKind>,
+) -> Result<Ask, AskErrorKind> {
+    let params = params?;
+    if !cx.may_ask() {
+        return Err(AskErrorKind::NotHere);
+    }
+    if !is_declared(cx.client_capabilities(), capability) {
+        return Err(AskErrorKind::Unsupported {
+            capability,
+            revision: cx.revision(),
+        });
+    }
+    let params = outgoing::question(method, &params, cx.revision());
+    let params = params.map_err(AskErrorKind::Inexpressible)?;
+    let params = (!params.is_empty()).then_some(params);
+    Ok(Ask::new(method, params))
+}
+
+/// Returns whether a client has declared a capability such as `elicitation.url`. An `elicitation` without modes means
+/// `elicitation.form` (2025-11-25, `client/elicitation`, "Capabilities").
+pub(super) fn is_declared(capabilities: &JsonObject, capability: &str) -> bool {
+    let mut parts = capability.split('.');
+    let first = parts.next().unwrap_or_default();
+    let Some(declared) = capabilities.get(first).map(JsonObject::try_from) else {
+        return false;
+    };
+    let Ok(declared) = declared else {
+        return false;
+    };
+    match parts.next() {
+        None => true,
+        Some("form") if declared.get("url").is_none() => true,
+        Some(mode) => declared.get(mode).is_some_and(|mode| mode.text() != "null"),
+    }
+}

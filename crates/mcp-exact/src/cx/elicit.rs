@@ -1,0 +1,150 @@
+//! Elicitation: asking the user for data in a form, or to visit a page (`client/elicitation`).
+//!
+//! The form is derived from a type; the answer is decoded into it.
+
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use schemars1::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::ask::{AskError, AskErrorKind, Question};
+use super::{Cx, form};
+use crate::link::{Json, JsonObject};
+
+const METHOD: &str = "elicitation/create";
+
+/// How the user has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Elicited<T> {
+    /// The user has submitted the form, or agreed to visit the page.
+    Accepted(T),
+    /// The user has said no.
+    Declined,
+    /// The user has closed the dialogue without an answer.
+    Cancelled,
+}
+
+impl<T> Elicited<T> {
+    /// Returns the data that the user has submitted; `None` when there is none.
+    pub fn accepted(self) -> Option<T> {
+        match self {
+            Self::Accepted(data) => Some(data),
+            Self::Declined | Self::Cancelled => None,
+        }
+    }
+
+    /// Returns whether the user has submitted data for which `predicate` is true.
+    pub fn accepted_with(self, predicate: impl FnOnce(T) -> bool) -> bool {
+        self.accepted().is_some_and(predicate)
+    }
+}
+
+impl Cx {
+    /// Asks the user to fill in a form (revisions from 2025-06-18 on).
+    ///
+    /// `T` is a struct whose fields are strings, numbers, booleans, enums without data, lists of such enums (from 2025-11-25
+    /// on), or options of these; doc comments become descriptions. Do not ask for secrets: use
+    /// [`elicit_url`](Self::elicit_url).
+    pub fn elicit<T: DeserializeOwned + JsonSchema>(&self, message: impl AsRef<str>) -> Elicit<T> {
+        let params = form::schema_of::<T>()
+            .map_err(AskErrorKind::Form)
+            .map(|schema| {
+                JsonObject::from_iter([
+                    ("mode", Json::string("form")),
+                    ("message", Json::string(message.as_ref())),
+                    ("requestedSchema", schema.into()),
+                ])
+            });
+        Elicit {
+            question: Question::new(self, METHOD, "elicitation.form", params),
+            answer: PhantomData,
+        }
+    }
+
+    /// Asks the user to visit a page, such as for a payment or a login (revisions from 2025-11-25 on).
+    ///
+    /// The answer says whether the user has agreed, not that the page was dealt with.
+    pub fn elicit_url(&self, message: impl AsRef<str>, url: impl AsRef<str>) -> ElicitUrl {
+        let params = JsonObject::from_iter([
+            ("mode", Json::string("url")),
+            ("message", Json::string(message.as_ref())),
+            ("url", Json::string(url.as_ref())),
+        ]);
+        ElicitUrl {
+            question: Question::new(self, METHOD, "elicitation.url", Ok(params)),
+        }
+    }
+}
+
+/// Future of a form; see [`Cx::elicit`].
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Elicit<T> {
+    question: Question,
+    answer: PhantomData<fn() -> T>,
+}
+
+impl<T> Elicit<T> {
+    /// Sets how long the user may take. Without it the question waits as long as the client does.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.question.set_timeout(limit);
+        self
+    }
+}
+
+impl<T: DeserializeOwned> Future for Elicit<T> {
+    type Output = Result<Elicited<T>, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = ready!(Pin::new(&mut self.question).poll(cx))?;
+        let content = result
+            .get("content")
+            .unwrap_or_else(|| JsonObject::new().into());
+        let decoded = action_of(&result).and_then(|action| match action {
+            Elicited::Accepted(()) => content
+                .parse()
+                .map(Elicited::Accepted)
+                .map_err(|error| error.to_string()),
+            Elicited::Declined => Ok(Elicited::Declined),
+            Elicited::Cancelled => Ok(Elicited::Cancelled),
+        });
+        Poll::Ready(decoded.map_err(|reason| AskError::new(METHOD, AskErrorKind::Answer(reason))))
+    }
+}
+
+/// Future of a visit; see [`Cx::elicit_url`].
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct ElicitUrl {
+    question: Question,
+}
+
+impl ElicitUrl {
+    /// Sets how long the user may take to agree.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.question.set_timeout(limit);
+        self
+    }
+}
+
+impl Future for ElicitUrl {
+    type Output = Result<Elicited<()>, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = ready!(Pin::new(&mut self.question).poll(cx))?;
+        let action = action_of(&result);
+        Poll::Ready(action.map_err(|reason| AskError::new(METHOD, AskErrorKind::Answer(reason))))
+    }
+}
+
+fn action_of(result: &JsonObject) -> Result<Elicited<()>, String> {
+    let action = result.get("action");
+    match action.as_ref().map(Json::text) {
+        Some("\"accept\"") => Ok(Elicited::Accepted(())),
+        Some("\"decline\"") => Ok(Elicited::Declined),
+        Some("\"cancel\"") => Ok(Elicited::Cancelled),
+        Some(other) => Err(format!("the action {other} is unknown")),
+        None => Err("it has no action".to_owned()),
+    }
+}

@@ -1,0 +1,317 @@
+//! Forms: the subset of JSON Schema that clients can show (`client/elicitation`, "Requested Schema").
+//!
+//! Takes the schema that schemars derives from a type; gives a flat form of primitive fields, or says which field is none.
+
+use schemars1::JsonSchema;
+use serde_json::{Map, Value, json};
+
+use crate::link::JsonObject;
+use crate::schema;
+
+/// A type is no form that clients can show.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormError {
+    /// The type is no struct with named fields.
+    #[error("the type is no form; use a struct with named fields")]
+    Struct,
+    /// A field is no primitive.
+    #[error(
+        "field {field:?} cannot be in a form: it is {found}; use strings, numbers, booleans, enums without data, lists of such enums, or options of these"
+    )]
+    Field {
+        /// The field.
+        field: String,
+        /// What it is.
+        found: String,
+    },
+}
+
+/// Returns the form of a type.
+pub(super) fn schema_of<T: JsonSchema>() -> Result<JsonObject, FormError> {
+    form(&schema::input_of::<T>()).map(JsonObject::from)
+}
+
+fn form(schema: &Value) -> Result<Map<String, Value>, FormError> {
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err(FormError::Struct);
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut fields = Map::new();
+    for (name, property) in properties.into_iter().flatten() {
+        let field = field(property).map_err(|found| FormError::Field {
+            field: name.clone(),
+            found,
+        })?;
+        fields.insert(name.clone(), Value::Object(field));
+    }
+    let mut form = Map::new();
+    form.insert("type".to_owned(), json!("object"));
+    form.insert("properties".to_owned(), Value::Object(fields));
+    let required: Vec<&str> = schema::strings(schema.get("required")).collect();
+    if !required.is_empty() {
+        form.insert("required".to_owned(), json!(required));
+    }
+    Ok(form)
+}
+
+/// Returns one field; what it is instead when it is no primitive.
+fn field(property: &Value) -> Result<Map<String, Value>, String> {
+    let Some(property) = property.as_object() else {
+        return Err("of any type".to_owned());
+    };
+    if let Some(inner) = without_null(property) {
+        let mut found = field(&inner)?;
+        for name in ["title", "description", "default"] {
+            if let Some(value) = property.get(name).filter(|value| !value.is_null()) {
+                found.insert(name.to_owned(), value.clone());
+            }
+        }
+        return Ok(found);
+    }
+    if let Some(titled) = titled(property, "oneOf") {
+        return Ok(kept(
+            property,
+            &["title", "description", "default"],
+            json!({"type": "string", "oneOf": titled}),
+        ));
+    }
+    if let Some(value) = property.get("const").and_then(Value::as_str) {
+        return Ok(kept(
+            property,
+            &["title", "description"],
+            json!({"type": "string", "enum": [value]}),
+        ));
+    }
+    match property.get("type").and_then(Value::as_str) {
+        Some("string") if property.contains_key("enum") => Ok(kept(
+            property,
+            &["title", "description", "enum", "default"],
+            json!({"type": "string"}),
+        )),
+        Some("string") => {
+            let mut field = kept(
+                property,
+                &[
+                    "title",
+                    "description",
+                    "minLength",
+                    "maxLength",
+                    "pattern",
+                    "default",
+                ],
+                json!({"type": "string"}),
+            );
+            let format = property.get("format").and_then(Value::as_str);
+            let known = |format: &&str| matches!(*format, "email" | "uri" | "date" | "date-time");
+            if let Some(format) = format.filter(known) {
+                field.insert("format".to_owned(), json!(format));
+            }
+            Ok(field)
+        }
+        Some(kind @ ("integer" | "number")) => Ok(kept(
+            property,
+            &["title", "description", "minimum", "maximum", "default"],
+            json!({"type": kind}),
+        )),
+        Some("boolean") => Ok(kept(
+            property,
+            &["title", "description", "default"],
+            json!({"type": "boolean"}),
+        )),
+        Some("array") => list(property),
+        Some(kind) => Err(format!("of type {kind}")),
+        None => Err("of no single type".to_owned()),
+    }
+}
+
+/// Returns a choice of several values.
+fn list(property: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+    let items = property.get("items").and_then(Value::as_object);
+    let items = items.ok_or("a list of anything")?;
+    let choices = match (titled(items, "oneOf"), items.get("enum")) {
+        (Some(titled), _) => json!({"anyOf": titled}),
+        (None, Some(values)) => json!({"type": "string", "enum": values}),
+        (None, None) => return Err("a list of something else than enums".to_owned()),
+    };
+    Ok(kept(
+        property,
+        &["title", "description", "minItems", "maxItems", "default"],
+        json!({"type": "array", "items": choices}),
+    ))
+}
+
+/// Returns the values of an enum whose variants have documentation, with titles.
+fn titled(schema: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
+    let variants = schema.get(name)?.as_array()?;
+    let mut titled = Vec::new();
+    for variant in variants {
+        // Variants without documentation are gathered in one `enum`.
+        let values: Vec<&str> = match variant.get("const").and_then(Value::as_str) {
+            Some(value) => vec![value],
+            None => schema::strings(variant.get("enum")).collect(),
+        };
+        if values.is_empty() {
+            return None;
+        }
+        let words = variant.get("title").or_else(|| variant.get("description"));
+        for value in values {
+            let title = words.and_then(Value::as_str).unwrap_or(value);
+            titled.push(json!({"const": value, "title": title}));
+        }
+    }
+    Some(titled)
+}
+
+/// Returns what an option is an option of.
+fn without_null(schema: &Map<String, Value>) -> Option<Value> {
+    let is_null = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("null");
+    if let Some(variants) = schema.get("anyOf").and_then(Value::as_array) {
+        let mut others = variants.iter().filter(|variant| !is_null(variant));
+        let (first, second) = (others.next(), others.next());
+        return first
+            .filter(|_| second.is_none() && variants.len() == 2)
+            .cloned();
+    }
+    let kinds = schema.get("type")?.as_array()?;
+    let mut others = kinds.iter().filter(|kind| *kind != "null");
+    let (first, second) = (others.next()?, others.next());
+    if second.is_some() {
+        return None;
+    }
+    let mut inner = schema.clone();
+    inner.insert("type".to_owned(), first.clone());
+    if let Some(values) = inner.get_mut("enum").and_then(Value::as_array_mut) {
+        values.retain(|value| !value.is_null());
+    }
+    if inner.get("default").is_some_and(Value::is_null) {
+        inner.remove("default");
+    }
+    Some(Value::Object(inner))
+}
+
+fn kept(from: &Map<String, Value>, names: &[&str], base: Value) -> Map<String, Value> {
+    let Value::Object(mut field) = base else {
+        return Map::new();
+    };
+    for name in names {
+        if let Some(value) = from.get(*name).filter(|value| !value.is_null()) {
+            field.insert((*name).to_owned(), value.clone());
+        }
+    }
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schemars1 as schemars;
+    use serde::Deserialize;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code, reason = "the schema is all that is used")]
+    struct Form {
+        /// Where to send it.
+        email: Option<String>,
+        copies: u8,
+        ratio: f64,
+        sure: bool,
+        size: Size,
+        paper: Paper,
+        extras: Vec<Size>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Size {
+        Small,
+        Large,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    enum Paper {
+        /// Thin paper
+        Thin,
+        Thick,
+    }
+
+    #[test]
+    fn fields_become_a_flat_form() {
+        let form = form(&schema::input_of::<Form>()).expect("a form");
+        expect_test::expect![[r#"
+            {
+              "properties": {
+                "copies": {
+                  "maximum": 255,
+                  "minimum": 0,
+                  "type": "integer"
+                },
+                "email": {
+                  "description": "Where to send it.",
+                  "type": "string"
+                },
+                "extras": {
+                  "items": {
+                    "enum": [
+                      "small",
+                      "large"
+                    ],
+                    "type": "string"
+                  },
+                  "type": "array"
+                },
+                "paper": {
+                  "oneOf": [
+                    {
+                      "const": "Thick",
+                      "title": "Thick"
+                    },
+                    {
+                      "const": "Thin",
+                      "title": "Thin paper"
+                    }
+                  ],
+                  "type": "string"
+                },
+                "ratio": {
+                  "type": "number"
+                },
+                "size": {
+                  "enum": [
+                    "small",
+                    "large"
+                  ],
+                  "type": "string"
+                },
+                "sure": {
+                  "type": "boolean"
+                }
+              },
+              "required": [
+                "copies",
+                "ratio",
+                "sure",
+                "size",
+                "paper",
+                "extras"
+              ],
+              "type": "object"
+            }"#]]
+        .assert_eq(&format!("{:#}", Value::Object(form)));
+    }
+
+    #[test]
+    fn nested_fields_are_refused() {
+        #[derive(Deserialize, JsonSchema)]
+        #[allow(dead_code, reason = "the schema is all that is used")]
+        struct Outer {
+            inner: Form,
+        }
+        let error = form(&schema::input_of::<Outer>()).expect_err("nested");
+        assert_eq!(
+            error.to_string(),
+            "field \"inner\" cannot be in a form: it is of type object; use strings, numbers, booleans, enums without data, lists of such enums, or options of these"
+        );
+        assert_eq!(form(&schema::input_of::<u8>()), Err(FormError::Struct));
+    }
+}

@@ -1,0 +1,307 @@
+//! `Cx`: what a handler can do besides returning a result.
+//!
+//! Progress, logs, cancellation, questions to the client, and effects that are not repeated. One source serves both
+//! lifecycles; the rules for handlers that ask are in the documentation of [`Cx`].
+
+mod ask;
+mod elicit;
+mod form;
+mod once;
+mod roots;
+mod sample;
+mod token;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use ask::{AskError, AskErrorKind};
+pub use elicit::{Elicit, ElicitUrl, Elicited};
+pub use form::FormError;
+pub use once::OnceError;
+pub use roots::{Root, Roots};
+pub use sample::{Sample, Sampled, Sampling};
+pub use token::Cancelled;
+pub(crate) use token::Token;
+
+use crate::error::RequestEnded;
+use crate::link::{
+    Json, JsonObject, Level, Lifecycle, Link, Principal, Progress, Request, Revision, SendError,
+};
+use crate::replay::Run;
+
+/// Context of a request: cheap to clone, `Send` and `'static`, so that it can be moved into tasks.
+///
+/// After the request has ended, or its client has cancelled it, calls return [`RequestEnded`] or an [`AskError`].
+///
+/// # Questions
+///
+/// [`elicit`](Self::elicit), [`elicit_url`](Self::elicit_url), [`sample`](Self::sample) and [`roots`](Self::roots) ask the
+/// client in the middle of a request. The same source works for every revision:
+///
+/// - Up to 2025-11-25 the handler waits at the question until the answer comes.
+/// - From 2026-07-28 on a question ends the request with a result of type `input_required`. The client sends the request
+///   again with the answers, and **the handler runs again from its beginning**; questions that were answered return their
+///   answer at once (2026-07-28, `basic/patterns/mrtr`).
+///
+/// Handlers that ask therefore follow these rules:
+///
+/// 1. *Ask the same questions in the same words.* A question is recognised by its method and parameters; equal questions are
+///    told apart by their order. A handler that asks something new and has not repeated what it asked before ends with an
+///    error that names both questions. Take values that change, such as the time, random numbers or rows of a database,
+///    through [`once`](Self::once).
+/// 2. *Put effects into [`once`](Self::once)* when they come before or between questions. Everything after the last question
+///    runs once anyway.
+/// 3. *Questions may be concurrent.* Those that wait at the same time (`tokio::join!`) are asked together. A question counts
+///    as asked when its method is called, so the order in which futures are polled is of no importance. Call the methods in
+///    the handler's own task: the order of spawned tasks differs between runs.
+/// 4. *A question waits for a running `once`*: the request is not ended in the middle of an effect. Other futures that run
+///    beside a question are dropped and run again.
+/// 5. *A timer around a question* measures the time that the handler waits. From 2026-07-28 on the handler does not wait, so
+///    the timer does not fire. The limit of the question itself, such as [`Elicit::timeout`], works everywhere.
+/// 6. *Progress and logs are not repeated.* Until the handler has taken every recorded answer, [`progress`](Self::progress)
+///    and [`log`](Self::log) send nothing.
+/// 7. *What was decided earlier may be decided anew.* The handler may return early in a later run, without repeating its
+///    questions, for example because the file is gone.
+///
+/// The answers and the results of `once` travel through the client in `requestState`, encrypted and authenticated
+/// ([`KeyRing`](crate::KeyRing)), bound to the principal, the request and the version of the handler, and expire
+/// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). A state is at most 64 KiB
+/// ([`Limits::state_bytes`](crate::Limits)); larger answers end the request with an error. A client can send the same state
+/// twice: what must happen exactly once, whatever the client does, needs a store of the program.
+///
+/// Only tools, prompts and resources can ask. A client that has not declared what a question needs, or speaks a revision
+/// without it, makes the question fail with [`AskErrorKind::Unsupported`].
+#[derive(Clone)]
+pub struct Cx(Arc<Inner>);
+
+struct Inner {
+    request: Arc<Request>,
+    link: Arc<Link>,
+    run: Mutex<Run>,
+    token: Token,
+    ended: AtomicBool,
+    /// Questions whose answers are waited for (up to 2025-11-25).
+    waiting: AtomicUsize,
+    /// Whether the handler's request is one that can ask.
+    may_ask: bool,
+}
+
+impl fmt::Debug for Cx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cx")
+            .field("method", &self.0.request.method())
+            .field("revision", &self.0.request.revision())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cx {
+    pub(crate) fn new(
+        request: Arc<Request>,
+        link: Arc<Link>,
+        run: Run,
+        token: Token,
+        may_ask: bool,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            request,
+            link,
+            run: Mutex::new(run),
+            token,
+            ended: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
+            may_ask,
+        }))
+    }
+
+    pub(crate) fn run(&self) -> MutexGuard<'_, Run> {
+        self.0.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.0.link
+    }
+
+    pub(crate) fn request(&self) -> &Request {
+        &self.0.request
+    }
+
+    pub(crate) fn may_ask(&self) -> bool {
+        self.0.may_ask
+    }
+
+    /// Returns whether a question waits for its answer.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.0.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    fn wait(&self) {
+        self.0.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn wait_no_more(&self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end(&self) {
+        self.0.ended.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.ended.load(Ordering::Acquire) || self.0.token.is_cancelled()
+    }
+
+    /// Returns the revision of the request. Handlers rarely need it: results are given in its shape.
+    pub fn revision(&self) -> Revision {
+        self.0.request.revision()
+    }
+
+    /// Returns how the revision was negotiated.
+    pub fn lifecycle(&self) -> Lifecycle {
+        self.0.request.lifecycle()
+    }
+
+    /// Returns what the client says of itself, for display and logs only: `name`, `version` and so on.
+    pub fn client_info(&self) -> Option<&JsonObject> {
+        self.0.request.client_info()
+    }
+
+    /// Returns the capabilities that the client has declared.
+    pub fn client_capabilities(&self) -> &JsonObject {
+        self.0.request.client_capabilities()
+    }
+
+    /// Returns who was authenticated; `None` for anonymous clients.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.0.request.principal()
+    }
+
+    /// Returns a header of the HTTP request, by its name in any case; `None` on other transports.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.0.request.header(name)
+    }
+
+    /// Returns the `_meta` of the request's parameters.
+    pub fn meta(&self) -> Option<JsonObject> {
+        let meta = self.0.request.params()?.get("_meta")?;
+        JsonObject::try_from(meta).ok()
+    }
+
+    /// Returns whether the handler repeats an earlier run (see the rules of [`Cx`]).
+    pub fn is_replaying(&self) -> bool {
+        self.run().is_replaying()
+    }
+
+    /// Sends how far the request has come, `done` of `total` (`basic/utilities/progress`).
+    ///
+    /// Nothing is sent when the client did not ask for progress, when the value does not increase, or in a replay. When the
+    /// client reads slowly, only the latest value is sent.
+    ///
+    /// # Errors
+    /// [`RequestEnded`].
+    pub fn progress(
+        &self,
+        done: impl Into<f64>,
+        total: impl Into<f64>,
+    ) -> Result<(), RequestEnded> {
+        self.send_progress(Progress::new(done.into()).of(total.into()))
+    }
+
+    /// Sends how far the request has come, with or without a total and a message (message: from 2025-03-26 on).
+    ///
+    /// # Errors
+    /// [`RequestEnded`].
+    pub fn send_progress(&self, progress: Progress) -> Result<(), RequestEnded> {
+        self.check_open()?;
+        if self.is_replaying() {
+            return Ok(());
+        }
+        match self.0.link.progress(self.0.request.key(), progress) {
+            Ok(()) => Ok(()),
+            Err(SendError::UnknownRequest | SendError::Closed) => Err(RequestEnded),
+            Err(error) => {
+                tracing::debug!(%error, "progress was not sent");
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends a log message about the request (`server/utilities/logging`). `data` is any JSON value.
+    ///
+    /// Nothing is sent below the level that the client has chosen, or in a replay.
+    ///
+    /// # Errors
+    /// [`RequestEnded`].
+    pub fn log(
+        &self,
+        level: Level,
+        logger: Option<&str>,
+        data: impl Into<Json>,
+    ) -> Result<(), RequestEnded> {
+        self.check_open()?;
+        if self.is_replaying() {
+            return Ok(());
+        }
+        let key = self.0.request.key();
+        match self.0.link.log(key, level, logger, data.into()) {
+            Ok(()) => Ok(()),
+            Err(SendError::UnknownRequest | SendError::Closed) => Err(RequestEnded),
+            Err(error) => {
+                tracing::debug!(%error, "a log message was not sent");
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends an informational log message.
+    ///
+    /// # Errors
+    /// [`RequestEnded`].
+    pub fn info(&self, message: &str) -> Result<(), RequestEnded> {
+        self.log(Level::Info, None, Json::string(message))
+    }
+
+    /// Sends a notification of an extension or vendor about the request.
+    ///
+    /// # Errors
+    /// [`SendError`] when the revision has no such notification or the request has ended.
+    pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
+        if self.has_ended() {
+            return Err(SendError::UnknownRequest);
+        }
+        self.0.link.notify(self.0.request.key(), method, params)
+    }
+
+    /// Waits until the client cancels the request.
+    ///
+    /// A handler's future is dropped then, unless its tool is [cooperative](crate::Tool::cooperative); this is for tasks that
+    /// the handler has started, and for cooperative handlers.
+    pub async fn cancelled(&self) {
+        self.0.token.cancelled().await;
+    }
+
+    /// Returns whether the client has cancelled the request, for blocking code.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.token.is_cancelled()
+    }
+
+    /// Waits for `future`, or until the client cancels the request.
+    ///
+    /// # Errors
+    /// [`Cancelled`].
+    pub async fn cancelled_or<F: Future>(&self, future: F) -> Result<F::Output, Cancelled> {
+        tokio::select! {
+            biased;
+            () = self.cancelled() => Err(Cancelled),
+            output = future => Ok(output),
+        }
+    }
+
+    fn check_open(&self) -> Result<(), RequestEnded> {
+        match self.has_ended() {
+            true => Err(RequestEnded),
+            false => Ok(()),
+        }
+    }
+}

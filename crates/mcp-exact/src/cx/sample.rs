@@ -1,0 +1,169 @@
+//! Sampling: asking the client's model for a message (`client/sampling`).
+//!
+//! Takes a request for a message; gives the message, whichever form of content the revision has.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use super::Cx;
+use super::ask::{AskError, AskErrorKind, Question};
+use crate::content::{Content, Role, number};
+use crate::link::{Json, JsonObject};
+
+const METHOD: &str = "sampling/createMessage";
+
+/// Request for a message of the client's model.
+///
+/// ```
+/// use mcp_exact::Sample;
+/// let sample = Sample::new("What is the capital of France?", 100).system("Answer in one word.").temperature(0.0);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    messages: Vec<JsonObject>,
+    params: JsonObject,
+}
+
+impl Sample {
+    /// Creates a request with one message of the user and the largest number of tokens.
+    pub fn new(message: impl Into<Content>, max_tokens: u32) -> Self {
+        let sample = Self {
+            messages: Vec::new(),
+            params: JsonObject::from_iter([("maxTokens", u64::from(max_tokens))]),
+        };
+        sample.message(Role::User, message)
+    }
+
+    /// Adds a message to the conversation.
+    #[must_use]
+    pub fn message(mut self, role: Role, content: impl Into<Content>) -> Self {
+        self.messages.push(JsonObject::from_iter([
+            ("role", Json::string(role.name())),
+            ("content", content.into().object().clone().into()),
+        ]));
+        self
+    }
+
+    /// Sets the system prompt.
+    #[must_use]
+    pub fn system(self, prompt: &str) -> Self {
+        self.set("systemPrompt", Json::string(prompt))
+    }
+
+    /// Sets the temperature.
+    #[must_use]
+    pub fn temperature(self, temperature: f64) -> Self {
+        self.set("temperature", number(temperature))
+    }
+
+    /// Sets the sequences that end the message.
+    #[must_use]
+    pub fn stop_sequences(self, sequences: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let sequences: Vec<String> = sequences.into_iter().map(Into::into).collect();
+        self.set("stopSequences", Json::from_encode(&sequences))
+    }
+
+    /// Sets a member of the parameters by its name in revision 2026-07-28, such as `modelPreferences` or `tools`.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: impl Into<Json>) -> Self {
+        self.params.insert(name, value);
+        self
+    }
+
+    fn params(&self) -> JsonObject {
+        let mut params = self.params.clone();
+        params.insert("messages", Json::from_encode(&self.messages));
+        params
+    }
+}
+
+/// Message of the client's model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sampled {
+    result: JsonObject,
+}
+
+impl Sampled {
+    /// Returns the text of the message; several text blocks are joined by line breaks.
+    pub fn text(&self) -> String {
+        let texts = self.blocks().into_iter().filter_map(|block| {
+            let text = block.view().find("text")?.as_str()?.into_owned();
+            Some(text)
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the content blocks of the message.
+    pub fn blocks(&self) -> Vec<JsonObject> {
+        let content = self.result.get("content").unwrap_or(Json::null());
+        match JsonObject::try_from(content) {
+            Ok(block) => vec![block],
+            Err(list) => list.decode_as().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the name of the model.
+    pub fn model(&self) -> Option<String> {
+        self.member("model")
+    }
+
+    /// Returns why the message ended.
+    pub fn stop_reason(&self) -> Option<String> {
+        self.member("stopReason")
+    }
+
+    /// Returns the whole result, in the shape of revision 2026-07-28.
+    pub fn object(&self) -> &JsonObject {
+        &self.result
+    }
+
+    fn member(&self, name: &str) -> Option<String> {
+        let value = self.result.view().find(name)?;
+        value.as_str().map(std::borrow::Cow::into_owned)
+    }
+}
+
+impl Cx {
+    /// Asks the client's model for a message. Clients of every revision can have a model.
+    pub fn sample(&self, sample: &Sample) -> Sampling {
+        let params = sample.params();
+        let with_tools = params.get("tools").or_else(|| params.get("toolChoice"));
+        let capability = match with_tools {
+            Some(_) => "sampling.tools",
+            None => "sampling",
+        };
+        Sampling {
+            question: Question::new(self, METHOD, capability, Ok(params)),
+        }
+    }
+}
+
+/// Future of a message of the client's model; see [`Cx::sample`].
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Sampling {
+    question: Question,
+}
+
+impl Sampling {
+    /// Sets how long the client may take.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.question.set_timeout(limit);
+        self
+    }
+}
+
+impl Future for Sampling {
+    type Output = Result<Sampled, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = ready!(Pin::new(&mut self.question).poll(cx))?;
+        Poll::Ready(match result.get("content") {
+            Some(_) => Ok(Sampled { result }),
+            None => {
+                let reason = "it has no content".to_owned();
+                Err(AskError::new(METHOD, AskErrorKind::Answer(reason)))
+            }
+        })
+    }
+}

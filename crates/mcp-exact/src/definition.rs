@@ -1,0 +1,536 @@
+//! Definitions: what a server advertises of its tools, resources, resource templates and prompts.
+//!
+//! Each definition is built in the shape of the home revision; [`Advertised`] keeps its form for every other revision.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::content::{Role, number};
+use crate::link::{Json, JsonObject, Revision};
+use crate::outgoing;
+
+/// Icon of a server, tool, resource or prompt (from 2025-11-25 on).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Icon {
+    /// URI of the image: `https:` or `data:`.
+    pub src: String,
+    /// Media type of the image.
+    pub mime_type: Option<String>,
+    /// Sizes such as `48x48`, or `any`.
+    pub sizes: Vec<String>,
+}
+
+impl Icon {
+    /// Creates an icon from its URI.
+    pub fn new(src: impl Into<String>) -> Self {
+        Self {
+            src: src.into(),
+            mime_type: None,
+            sizes: Vec::new(),
+        }
+    }
+
+    /// Sets the media type of the image.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Adds a size such as `48x48`.
+    #[must_use]
+    pub fn size(mut self, size: impl Into<String>) -> Self {
+        self.sizes.push(size.into());
+        self
+    }
+
+    fn json(&self) -> Json {
+        let mut icon = JsonObject::from_iter([("src", Json::string(&self.src))]);
+        if let Some(mime_type) = &self.mime_type {
+            icon.insert("mimeType", Json::string(mime_type));
+        }
+        if !self.sizes.is_empty() {
+            icon.insert("sizes", Json::from_encode(&self.sizes));
+        }
+        icon.into()
+    }
+}
+
+pub(crate) fn icons_json(icons: &[Icon]) -> Json {
+    let icons: Vec<Json> = icons.iter().map(Icon::json).collect();
+    Json::from_encode(&icons)
+}
+
+/// What definitions of every kind have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Common {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    icons: Vec<Icon>,
+    meta: JsonObject,
+    scope: Option<String>,
+}
+
+impl Common {
+    fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+
+    fn object(&self) -> JsonObject {
+        let mut object = JsonObject::from_iter([("name", Json::string(&self.name))]);
+        if let Some(title) = &self.title {
+            object.insert("title", Json::string(title));
+        }
+        if let Some(description) = &self.description {
+            object.insert("description", Json::string(description));
+        }
+        if !self.icons.is_empty() {
+            object.insert("icons", icons_json(&self.icons));
+        }
+        if !self.meta.is_empty() {
+            object.insert("_meta", self.meta.clone());
+        }
+        object
+    }
+}
+
+macro_rules! common_setters {
+    ($($kind:ident;)*) => {
+        $(
+            impl $kind {
+                /// Sets the name for people (a member of its own from 2025-06-18 on).
+                #[must_use]
+                pub fn title(mut self, title: impl Into<String>) -> Self {
+                    self.common.title = Some(title.into());
+                    self
+                }
+
+                /// Sets the description, which models read.
+                #[must_use]
+                pub fn description(mut self, description: impl Into<String>) -> Self {
+                    self.common.description = Some(description.into());
+                    self
+                }
+
+                /// Adds an icon (from 2025-11-25 on).
+                #[must_use]
+                pub fn icon(mut self, icon: Icon) -> Self {
+                    self.common.icons.push(icon);
+                    self
+                }
+
+                /// Sets an entry of `_meta` (from 2025-06-18 on).
+                #[must_use]
+                pub fn meta(mut self, key: &str, value: impl Into<Json>) -> Self {
+                    self.common.meta.insert(key, value.into());
+                    self
+                }
+
+                /// Sets a label that [`visible`](crate::ServerBuilder::visible) can decide by, such as an OAuth scope. It is
+                /// not advertised.
+                #[must_use]
+                pub fn scope(mut self, scope: impl Into<String>) -> Self {
+                    self.common.scope = Some(scope.into());
+                    self
+                }
+
+                /// Returns the name.
+                pub fn name(&self) -> &str {
+                    &self.common.name
+                }
+
+                /// Returns the label that [`scope`](Self::scope) has set.
+                pub fn scope_label(&self) -> Option<&str> {
+                    self.common.scope.as_deref()
+                }
+            }
+
+            impl From<&str> for $kind {
+                fn from(name: &str) -> Self {
+                    Self::new(name)
+                }
+            }
+
+            impl From<String> for $kind {
+                fn from(name: String) -> Self {
+                    Self::new(name)
+                }
+            }
+        )*
+    };
+}
+
+common_setters! {
+    Tool;
+    Resource;
+    ResourceTemplate;
+    Prompt;
+}
+
+/// Definition of a tool (section `server/tools`, "Tool").
+///
+/// ```
+/// use mcp_exact::Tool;
+/// let tool = Tool::new("remove").title("Delete").description("Deletes a file.").destructive(true);
+/// assert_eq!(tool.name(), "remove");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tool {
+    common: Common,
+    input: Option<JsonObject>,
+    output: Option<JsonObject>,
+    hints: Vec<(&'static str, bool)>,
+    pub(crate) cooperative: bool,
+    pub(crate) version: String,
+}
+
+impl Tool {
+    /// Creates the definition of a tool. Names have 1 to 128 of the characters `A-Z a-z 0-9 _ - .`.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            common: Common::named(name),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the schema of the arguments, instead of the one of the handler's [`Input`](crate::Input).
+    #[must_use]
+    pub fn input_schema(mut self, schema: impl Into<JsonObject>) -> Self {
+        self.input = Some(schema.into());
+        self
+    }
+
+    /// Sets the schema of the structured result, instead of the one of the handler's [`Structured`](crate::Json) result.
+    #[must_use]
+    pub fn output_schema(mut self, schema: impl Into<JsonObject>) -> Self {
+        self.output = Some(schema.into());
+        self
+    }
+
+    /// Says that the tool changes nothing (annotation `readOnlyHint`, from 2025-03-26 on).
+    #[must_use]
+    pub fn read_only(self, hint: bool) -> Self {
+        self.hint("readOnlyHint", hint)
+    }
+
+    /// Says that the tool may destroy something (annotation `destructiveHint`).
+    #[must_use]
+    pub fn destructive(self, hint: bool) -> Self {
+        self.hint("destructiveHint", hint)
+    }
+
+    /// Says that a second call with the same arguments changes nothing more (annotation `idempotentHint`).
+    #[must_use]
+    pub fn idempotent(self, hint: bool) -> Self {
+        self.hint("idempotentHint", hint)
+    }
+
+    /// Says that the tool deals with the world outside of the server (annotation `openWorldHint`).
+    #[must_use]
+    pub fn open_world(self, hint: bool) -> Self {
+        self.hint("openWorldHint", hint)
+    }
+
+    /// Lets the handler run on when its request is cancelled, so that it can clean up: [`Cx::cancelled`](crate::Cx::cancelled)
+    /// tells it. Without this, its future is dropped.
+    #[must_use]
+    pub fn cooperative(mut self) -> Self {
+        self.cooperative = true;
+        self
+    }
+
+    /// Sets the version of the handler, which is part of the sealed state of multi round-trip requests. Change it when the
+    /// handler asks other questions than before: requests that an older version has begun are then refused.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    fn hint(mut self, name: &'static str, value: bool) -> Self {
+        self.hints.retain(|(known, _)| *known != name);
+        self.hints.push((name, value));
+        self
+    }
+
+    pub(crate) fn input(&self) -> Option<&JsonObject> {
+        self.input.as_ref()
+    }
+
+    pub(crate) fn output(&self) -> Option<&JsonObject> {
+        self.output.as_ref()
+    }
+
+    pub(crate) fn rename(&mut self, name: String) {
+        self.common.name = name;
+    }
+
+    pub(crate) fn definition(&self) -> JsonObject {
+        let mut object = self.common.object();
+        let input = self.input.clone().unwrap_or_default();
+        object.insert("inputSchema", input);
+        if let Some(output) = &self.output {
+            object.insert("outputSchema", output.clone());
+        }
+        if !self.hints.is_empty() {
+            let hints = self.hints.iter().map(|(name, value)| (*name, *value));
+            object.insert("annotations", JsonObject::from_iter(hints));
+        }
+        object
+    }
+}
+
+/// Definition of a resource with a fixed URI (section `server/resources`, "Resource").
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resource {
+    common: Common,
+    uri: String,
+    mime_type: Option<String>,
+    size: Option<u64>,
+    annotations: JsonObject,
+}
+
+impl Resource {
+    /// Creates the definition of a resource from its URI. Its name is the last segment of the URI until
+    /// [`named`](Self::named) changes it.
+    pub fn new(uri: impl Into<String>) -> Self {
+        let uri = uri.into();
+        Self {
+            common: Common::named(last_segment(&uri)),
+            uri,
+            ..Self::default()
+        }
+    }
+
+    /// Sets the name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.common.name = name.into();
+        self
+    }
+
+    /// Sets the media type.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets the size in bytes (from 2024-11-05 on).
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.size = Some(bytes);
+        self
+    }
+
+    /// Sets for whom the resource is meant.
+    #[must_use]
+    pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
+        let names: Vec<String> = audience
+            .into_iter()
+            .map(|role| role.name().to_owned())
+            .collect();
+        self.annotations
+            .insert("audience", Json::from_encode(&names));
+        self
+    }
+
+    /// Sets how important the resource is, from 0 to 1. Values outside of this range are clamped.
+    #[must_use]
+    pub fn priority(mut self, priority: f64) -> Self {
+        self.annotations
+            .insert("priority", number(priority.clamp(0.0, 1.0)));
+        self
+    }
+
+    /// Returns the URI.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    pub(crate) fn media_type(&self) -> Option<&str> {
+        self.mime_type.as_deref()
+    }
+
+    pub(crate) fn definition(&self) -> JsonObject {
+        let mut object = self.common.object();
+        object.insert("uri", Json::string(&self.uri));
+        if let Some(mime_type) = &self.mime_type {
+            object.insert("mimeType", Json::string(mime_type));
+        }
+        if let Some(size) = self.size {
+            object.insert("size", size);
+        }
+        if !self.annotations.is_empty() {
+            object.insert("annotations", self.annotations.clone());
+        }
+        object
+    }
+}
+
+/// Definition of a family of resources (section `server/resources`, "Resource Templates").
+///
+/// The template is one of RFC 6570; [`UriTemplate`](crate::UriTemplate) says which ones can be matched.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ResourceTemplate {
+    common: Common,
+    template: String,
+    mime_type: Option<String>,
+}
+
+impl ResourceTemplate {
+    /// Creates the definition of a family of resources. Its name is the template until [`named`](Self::named) changes it.
+    pub fn new(template: impl Into<String>) -> Self {
+        let template = template.into();
+        Self {
+            common: Common::named(template.clone()),
+            template,
+            mime_type: None,
+        }
+    }
+
+    /// Sets the name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.common.name = name.into();
+        self
+    }
+
+    /// Sets the media type that all resources of the family have.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Returns the template.
+    pub fn template(&self) -> &str {
+        &self.template
+    }
+
+    pub(crate) fn media_type(&self) -> Option<&str> {
+        self.mime_type.as_deref()
+    }
+
+    pub(crate) fn definition(&self) -> JsonObject {
+        let mut object = self.common.object();
+        object.insert("uriTemplate", Json::string(&self.template));
+        if let Some(mime_type) = &self.mime_type {
+            object.insert("mimeType", Json::string(mime_type));
+        }
+        object
+    }
+}
+
+/// Argument of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptArgument {
+    /// Its name.
+    pub name: String,
+    /// Its name for people (from 2025-06-18 on).
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whether the prompt cannot be had without it.
+    pub required: bool,
+}
+
+/// Definition of a prompt (section `server/prompts`, "Prompt").
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Prompt {
+    common: Common,
+    arguments: Option<Vec<PromptArgument>>,
+}
+
+impl Prompt {
+    /// Creates the definition of a prompt.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            common: Common::named(name),
+            arguments: None,
+        }
+    }
+
+    /// Adds an argument. With one or more of them, the arguments of the handler's [`Input`](crate::Input) are not advertised.
+    #[must_use]
+    pub fn argument(mut self, argument: PromptArgument) -> Self {
+        self.arguments.get_or_insert_default().push(argument);
+        self
+    }
+
+    pub(crate) fn arguments(&self) -> Option<&[PromptArgument]> {
+        self.arguments.as_deref()
+    }
+
+    pub(crate) fn rename(&mut self, name: String) {
+        self.common.name = name;
+    }
+
+    pub(crate) fn definition(&self) -> JsonObject {
+        let mut object = self.common.object();
+        let arguments = self.arguments.iter().flatten().map(|argument| {
+            let mut one = JsonObject::from_iter([("name", Json::string(&argument.name))]);
+            if let Some(title) = &argument.title {
+                one.insert("title", Json::string(title));
+            }
+            if let Some(description) = &argument.description {
+                one.insert("description", Json::string(description));
+            }
+            one.insert("required", argument.required);
+            Json::from(one)
+        });
+        let arguments: Vec<Json> = arguments.collect();
+        if !arguments.is_empty() {
+            object.insert("arguments", Json::from_encode(&arguments));
+        }
+        object
+    }
+}
+
+/// A definition with its form in every revision that was asked for.
+#[derive(Debug)]
+pub(crate) struct Advertised {
+    kind: &'static str,
+    home: JsonObject,
+    forms: Mutex<BTreeMap<&'static str, Option<Arc<str>>>>,
+}
+
+impl Advertised {
+    /// Checks that the definition fits the schema of `kind` (`Tool`, `Resource`, …) in the home revision.
+    pub(crate) fn new(kind: &'static str, home: JsonObject) -> Result<Self, String> {
+        outgoing::check_definition(kind, &home)?;
+        Ok(Self {
+            kind,
+            home,
+            forms: Mutex::default(),
+        })
+    }
+
+    /// Returns the JSON text of the definition in a revision; `None` when the revision cannot express it.
+    pub(crate) fn form(&self, revision: Revision) -> Option<Arc<str>> {
+        let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        let form = forms.entry(revision.as_str()).or_insert_with(|| {
+            let form = outgoing::definition(self.kind, &self.home, revision);
+            let omitted = |reason: &String| {
+                tracing::warn!(kind = self.kind, %revision, %reason, "left out of a list");
+            };
+            form.inspect_err(omitted)
+                .ok()
+                .map(|form| form.text().into())
+        });
+        form.clone()
+    }
+}
+
+/// Returns what follows the last slash of a URI, or the whole URI when nothing does.
+fn last_segment(uri: &str) -> &str {
+    let trimmed = uri.trim_end_matches('/');
+    match trimmed.rsplit('/').next() {
+        Some(segment) if !segment.is_empty() && !segment.ends_with(':') => segment,
+        _ => uri,
+    }
+}

@@ -1,0 +1,283 @@
+//! Errors of handlers and of the builder.
+//!
+//! A handler returns any error; the dispatcher decides by its type which answer the client gets. The builder collects every
+//! problem of a server, so that one run shows all of them.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use crate::link::PeerError;
+
+/// Result of a handler. The error is [`Error`], which every error of the standard kind converts into with `?`.
+pub type Result<T = (), E = Error> = std::result::Result<T, E>;
+
+/// Boxed error, the form in which handlers hand errors to the dispatcher.
+pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
+
+/// Any error of a handler.
+///
+/// What the client receives depends on the type inside:
+///
+/// | error | tool | prompt or resource |
+/// |---|---|---|
+/// | [`PeerError`] | this protocol error | this protocol error |
+/// | [`BadArguments`] | result with `isError` (section `server/tools`, "Error Handling") | error -32602 |
+/// | [`ResourceNotFound`] | result with `isError` | error -32002, from 2026-07-28 on -32602 |
+/// | [`Unsupported`](crate::AskErrorKind::Unsupported) question, 2026-07-28 | error -32021 | error -32021 |
+/// | any other one | result with `isError` and the text of the error | error -32603 with the text of the error |
+///
+/// The type does not implement [`std::error::Error`] itself: this makes the conversion from all errors possible.
+pub struct Error(BoxError);
+
+impl Error {
+    /// Creates an error from a message.
+    pub fn msg(message: impl Into<String>) -> Self {
+        Self(message.into().into())
+    }
+
+    /// Creates the error for arguments that do not fit. `pointer` is the JSON pointer of the argument, empty for all of them.
+    pub fn arguments(pointer: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::from(BadArguments {
+            pointer: pointer.into(),
+            reason: reason.into(),
+        })
+    }
+
+    /// Creates the error for a resource that does not exist.
+    pub fn resource_not_found(uri: impl Into<String>) -> Self {
+        Self::from(ResourceNotFound { uri: uri.into() })
+    }
+
+    /// Returns the error inside when it has the type `T`.
+    pub fn downcast_ref<T: StdError + 'static>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+
+    /// Returns the message followed by the messages of all sources, separated by `: `.
+    pub fn chain(&self) -> String {
+        let mut text = self.0.to_string();
+        let mut source = self.0.source();
+        while let Some(error) = source {
+            let message = error.to_string();
+            // Many errors repeat their source in their own message.
+            if !text.ends_with(&message) {
+                text.push_str(": ");
+                text.push_str(&message);
+            }
+            source = error.source();
+        }
+        text
+    }
+
+    pub(crate) fn boxed(error: impl Into<BoxError>) -> Self {
+        Self(error.into())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl<E: StdError + Send + Sync + 'static> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+impl From<Error> for BoxError {
+    fn from(error: Error) -> Self {
+        error.0
+    }
+}
+
+/// Arguments that do not fit the schema of a tool or prompt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid arguments{}: {reason}", place(pointer))]
+pub struct BadArguments {
+    /// JSON pointer of the argument; empty when it is about all of them.
+    pub pointer: String,
+    /// What does not fit.
+    pub reason: String,
+}
+
+fn place(pointer: &str) -> String {
+    match pointer {
+        "" => String::new(),
+        pointer => format!(" at {pointer:?}"),
+    }
+}
+
+/// A resource that does not exist (section `server/resources`, "Error Handling").
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("resource not found: {uri}")]
+pub struct ResourceNotFound {
+    /// The URI that was asked for.
+    pub uri: String,
+}
+
+/// Error of a request that has ended, or that its client has cancelled: nothing can be sent about it any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the request has ended; nothing can be sent for it any more")]
+pub struct RequestEnded;
+
+/// Returns the protocol error for an error that is about no tool result.
+pub(crate) fn protocol_error(error: &Error) -> PeerError {
+    if let Some(error) = error.downcast_ref::<PeerError>() {
+        return error.clone();
+    }
+    if let Some(error) = error.downcast_ref::<ResourceNotFound>() {
+        return crate::link::resource_not_found(&error.uri);
+    }
+    if error.downcast_ref::<BadArguments>().is_some() {
+        return PeerError::invalid_params(error.to_string());
+    }
+    PeerError::internal(error.chain())
+}
+
+/// Problems of a server that cannot be built; [`problems`](Self::problems) lists all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildError {
+    problems: Vec<Problem>,
+}
+
+impl BuildError {
+    /// Returns `Ok` when there is no problem.
+    pub(crate) fn check(problems: Vec<Problem>) -> Result<(), Self> {
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(Self { problems }),
+        }
+    }
+
+    /// Returns every problem, in the order of registration.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl From<Problem> for BuildError {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problems: vec![problem],
+        }
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the server cannot be built")?;
+        self.problems
+            .iter()
+            .try_for_each(|problem| write!(f, "\n- {problem}"))
+    }
+}
+
+impl StdError for BuildError {}
+
+/// One problem of a server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Two tools, resources, templates or prompts have the same name or URI.
+    #[error("{kind} {name:?} is registered twice; rename or remove one of the two")]
+    Duplicate {
+        /// What it is: `tool`, `resource`, `resource template` or `prompt`.
+        kind: &'static str,
+        /// Its name or URI.
+        name: String,
+    },
+    /// The name of a tool leaves the form that all clients accept (section `server/tools`, "Tool Names").
+    #[error(
+        "tool name {0:?} is not accepted by all clients; use 1 to 128 of the characters A-Z a-z 0-9 _ - ."
+    )]
+    ToolName(String),
+    /// An input schema is no schema of an object.
+    #[error("the input schema of {kind} {name:?} cannot be used: {reason}")]
+    InputSchema {
+        /// What it is: `tool`, `resource template` or `prompt`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// What is wrong, and the remedy.
+        reason: String,
+    },
+    /// An output schema cannot be used.
+    #[error("the output schema of tool {name:?} cannot be used: {reason}")]
+    OutputSchema {
+        /// The tool.
+        name: String,
+        /// What is wrong, and the remedy.
+        reason: String,
+    },
+    /// A definition does not fit the protocol.
+    #[error("{kind} {name:?} cannot be advertised: {reason}")]
+    Definition {
+        /// What it is: `tool`, `resource`, `resource template` or `prompt`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A handler takes `Input` twice.
+    #[error(
+        "the handler of {kind} {name:?} takes `Input` more than once; put all arguments into one struct"
+    )]
+    SecondInput {
+        /// What it is.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A handler takes a state that the server does not have.
+    #[error(
+        "the handler of {kind} {name:?} takes `State<{state}>`, which the server does not have; call `.state(…)` with a value of this type"
+    )]
+    MissingState {
+        /// What it is.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// The type of the state.
+        state: &'static str,
+    },
+    /// A URI template cannot be used.
+    #[error("resource template {template:?} cannot be used: {reason}")]
+    Template {
+        /// The template.
+        template: String,
+        /// What is wrong, and the remedy.
+        reason: String,
+    },
+    /// A completion belongs to nothing that is registered.
+    #[error(
+        "the completion of {argument:?} belongs to {kind} {name:?}, which has no such argument; register it or correct the name"
+    )]
+    Completion {
+        /// What it is: `prompt` or `resource template`.
+        kind: &'static str,
+        /// Its name or URI template.
+        name: String,
+        /// The argument.
+        argument: String,
+    },
+    /// A kind of thing was added at run time that the server has not declared at the start.
+    #[error(
+        "the server has not declared the capability `{capability}`; register one {capability} entry at the start or call `.declare_{capability}()`"
+    )]
+    NotDeclared {
+        /// The capability.
+        capability: &'static str,
+    },
+    /// The configuration of the session is refused.
+    #[error("{0}")]
+    Config(String),
+}

@@ -1,0 +1,277 @@
+//! Extractors: what the arguments of handlers can be.
+//!
+//! Each extractor takes itself from a call, and says when the server is built what it needs.
+
+use std::any::{Any, TypeId, type_name};
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use schemars1::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::cx::Cx;
+use crate::error::Error;
+use crate::link::{JsonObject, Principal, Revision};
+use crate::schema;
+
+/// One call of a handler: the source of extractors.
+#[derive(Clone)]
+pub struct Call(Arc<Inner>);
+
+struct Inner {
+    arguments: JsonObject,
+    uri: Option<String>,
+    states: States,
+    cx: Cx,
+}
+
+impl Call {
+    pub(crate) fn new(arguments: JsonObject, uri: Option<String>, states: States, cx: Cx) -> Self {
+        Self(Arc::new(Inner {
+            arguments,
+            uri,
+            states,
+            cx,
+        }))
+    }
+
+    /// Returns the arguments: of a tool as they came, of a prompt the strings, of a resource template its variables.
+    pub fn arguments(&self) -> &JsonObject {
+        &self.0.arguments
+    }
+
+    /// Returns the URI that is read; `None` for tools and prompts.
+    pub fn uri(&self) -> Option<&str> {
+        self.0.uri.as_deref()
+    }
+
+    /// Returns the context of the request.
+    pub fn cx(&self) -> &Cx {
+        &self.0.cx
+    }
+
+    /// Returns the state of the type `S`, when the server has one.
+    pub fn state<S: Clone + Send + Sync + 'static>(&self) -> Option<S> {
+        self.0.states.get()
+    }
+}
+
+/// States of a server, by type.
+#[derive(Clone, Default)]
+pub(crate) struct States(Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+
+impl States {
+    pub(crate) fn insert<S: Clone + Send + Sync + 'static>(&mut self, state: S) {
+        Arc::make_mut(&mut self.0).insert(TypeId::of::<S>(), Arc::new(state));
+    }
+
+    fn get<S: Clone + Send + Sync + 'static>(&self) -> Option<S> {
+        self.0.get(&TypeId::of::<S>())?.downcast_ref::<S>().cloned()
+    }
+
+    pub(crate) fn has(&self, state: TypeId) -> bool {
+        self.0.contains_key(&state)
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        let states = Arc::make_mut(&mut self.0);
+        for (id, state) in other.0.iter() {
+            states.entry(*id).or_insert_with(|| Arc::clone(state));
+        }
+    }
+}
+
+/// What the arguments of a handler need, gathered when the handler is registered.
+#[derive(Debug, Clone, Default)]
+pub struct Signature {
+    pub(crate) inputs: Vec<Value>,
+    pub(crate) states: Vec<(TypeId, &'static str)>,
+    pub(crate) output: Option<Value>,
+}
+
+impl Signature {
+    /// Says that the handler takes its arguments as a value of the type `T`.
+    pub fn takes_input<T: JsonSchema>(&mut self) {
+        self.inputs.push(schema::input_of::<T>());
+    }
+
+    /// Says that the handler takes a state of the type `S`.
+    pub fn takes_state<S: 'static>(&mut self) {
+        self.states.push((TypeId::of::<S>(), type_name::<S>()));
+    }
+}
+
+/// Argument of a handler.
+///
+/// Implement it for types that are taken from a request, such as a session that a header names:
+///
+/// ```
+/// use mcp_exact::{Call, Error, FromCall, Server};
+///
+/// struct Tenant(String);
+///
+/// impl FromCall for Tenant {
+///     fn from_call(call: &Call) -> Result<Self, Error> {
+///         let header = call.cx().header("x-tenant");
+///         Ok(Self(header.unwrap_or("default").to_owned()))
+///     }
+/// }
+///
+/// let server = Server::builder("demo", "1.0.0").tool("tenant", |tenant: Tenant| async move { tenant.0 }).build()?;
+/// # Ok::<(), mcp_exact::BuildError>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a handler",
+    label = "no extractor",
+    note = "take tool arguments as `Input<T>`, states as `State<S>`, the context as `Cx` (by value), or implement `FromCall`"
+)]
+pub trait FromCall: Sized {
+    /// Takes the argument from a call.
+    ///
+    /// # Errors
+    /// The error that ends the call; the handler does not run.
+    fn from_call(call: &Call) -> Result<Self, Error>;
+
+    /// Says what the argument needs.
+    fn describe(signature: &mut Signature) {
+        let _ = signature;
+    }
+}
+
+/// Arguments of the call, decoded: the input schema of a tool, the arguments of a prompt, the variables of a template.
+///
+/// `T` derives `serde::Deserialize` and `schemars::JsonSchema`; doc comments become descriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Input<T>(pub T);
+
+impl<T: DeserializeOwned + JsonSchema> FromCall for Input<T> {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        let decoded = call.arguments().parse::<T>();
+        decoded
+            .map(Self)
+            .map_err(|error| Error::arguments("", reason(&error)))
+    }
+
+    fn describe(signature: &mut Signature) {
+        signature.takes_input::<T>();
+    }
+}
+
+/// Returns what serde says, without the position in text that the client did not write in this form.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+/// A state of the server, which [`state`](crate::ServerBuilder::state) has given it. States are cloned for each call: use
+/// `Arc` for what is not cheap to clone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State<S>(pub S);
+
+impl<S> Deref for State<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        // The builder has checked that the state is there.
+        let missing = || Error::msg(format!("the server has no state `{}`", type_name::<S>()));
+        call.state().map(Self).ok_or_else(missing)
+    }
+
+    fn describe(signature: &mut Signature) {
+        signature.takes_state::<S>();
+    }
+}
+
+impl FromCall for Cx {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        Ok(call.cx().clone())
+    }
+}
+
+impl FromCall for Call {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        Ok(call.clone())
+    }
+}
+
+/// The arguments as they came.
+impl FromCall for JsonObject {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        Ok(call.arguments().clone())
+    }
+}
+
+/// Who was authenticated; a call without authentication ends with an error.
+impl FromCall for Principal {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        let missing =
+            || Error::msg("the request is not authenticated; authenticate and call again");
+        call.cx().principal().cloned().ok_or_else(missing)
+    }
+}
+
+impl FromCall for Option<Principal> {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        Ok(call.cx().principal().cloned())
+    }
+}
+
+impl FromCall for Revision {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        Ok(call.cx().revision())
+    }
+}
+
+/// Headers of the HTTP request, names and values; none on other transports.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Headers(pub Vec<(String, String)>);
+
+impl Headers {
+    /// Returns the value of a header, by its name in any case; the first one when it is there more than once.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let mut all = self.0.iter();
+        let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+impl FromCall for Headers {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        Ok(Self(call.cx().request().headers().to_vec()))
+    }
+}
+
+/// `_meta` of the request's parameters; empty when there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta(pub JsonObject);
+
+impl FromCall for Meta {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        Ok(Self(call.cx().meta().unwrap_or_default()))
+    }
+}
+
+/// URI that is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uri(pub String);
+
+impl FromCall for Uri {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        let missing =
+            || Error::msg("`Uri` belongs to handlers of resources; take it out of this one");
+        call.uri()
+            .map(|uri| Self(uri.to_owned()))
+            .ok_or_else(missing)
+    }
+}

@@ -1,0 +1,101 @@
+//! Handlers: async functions and closures whose arguments are extractors and whose result becomes a reply.
+//!
+//! Takes any function of up to eight extractors; gives an erased one that the registry keeps.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::extract::{Call, FromCall, Signature};
+use crate::reply::IntoReply;
+
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Async function that answers a call.
+///
+/// Implemented for functions and closures of up to eight arguments which implement [`FromCall`] and whose output implements
+/// [`IntoReply<O>`]: `O` is [`ToolResult`](crate::ToolResult) for tools, [`PromptResult`](crate::PromptResult) for prompts,
+/// [`Contents`](crate::Contents) for resources and [`Completions`](crate::Completions) for completions. `A` tells the
+/// implementations apart and is inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no handler that gives `{O}`",
+    label = "no handler",
+    note = "a handler is an async function or a closure with an async block; every argument is `Input<T>`, `State<S>`, `Cx` or another `FromCall`, types of closure arguments are written out",
+    note = "its result is a `String`, `Json<T>`, `{O}` or a `Result` of one of these, and its future is `Send`"
+)]
+pub trait Handler<A, O>: Clone + Send + Sync + 'static {
+    /// Calls the handler.
+    fn call(&self, call: Call) -> Pin<Box<dyn Future<Output = Result<O, Error>> + Send>>;
+
+    /// Returns what the handler needs and gives.
+    fn signature() -> Signature;
+}
+
+macro_rules! handlers {
+    ($($name:ident),*) => {
+        impl<Function, Output, Kind, $($name,)*> Handler<($($name,)*), Kind> for Function
+        where
+            Function: Fn($($name),*) -> Output + Clone + Send + Sync + 'static,
+            Output: Future + Send + 'static,
+            Output::Output: IntoReply<Kind>,
+            Kind: Send + 'static,
+            $($name: FromCall + Send + 'static,)*
+        {
+            #[allow(non_snake_case, unused_variables, reason = "one macro for all numbers of arguments")]
+            fn call(&self, call: Call) -> BoxFuture<Result<Kind, Error>> {
+                $(
+                    let $name = match $name::from_call(&call) {
+                        Ok(argument) => argument,
+                        Err(error) => return Box::pin(std::future::ready(Err(error))),
+                    };
+                )*
+                let output = self($($name),*);
+                Box::pin(async move { output.await.into_reply() })
+            }
+
+            fn signature() -> Signature {
+                #[allow(unused_mut, reason = "a handler without arguments needs nothing")]
+                let mut signature = Signature::default();
+                $($name::describe(&mut signature);)*
+                signature.output = <Output::Output as IntoReply<Kind>>::output_schema();
+                signature
+            }
+        }
+    };
+}
+
+handlers!();
+handlers!(A1);
+handlers!(A1, A2);
+handlers!(A1, A2, A3);
+handlers!(A1, A2, A3, A4);
+handlers!(A1, A2, A3, A4, A5);
+handlers!(A1, A2, A3, A4, A5, A6);
+handlers!(A1, A2, A3, A4, A5, A6, A7);
+handlers!(A1, A2, A3, A4, A5, A6, A7, A8);
+
+/// A handler whose type is erased.
+pub(crate) struct Erased<O> {
+    call: Arc<dyn Fn(Call) -> BoxFuture<Result<O, Error>> + Send + Sync>,
+}
+
+impl<O: 'static> Erased<O> {
+    pub(crate) fn new<A, H: Handler<A, O>>(handler: H) -> (Self, Signature) {
+        let erased = Self {
+            call: Arc::new(move |call| handler.call(call)),
+        };
+        (erased, H::signature())
+    }
+
+    pub(crate) fn call(&self, call: Call) -> BoxFuture<Result<O, Error>> {
+        (self.call)(call)
+    }
+}
+
+impl<O> Clone for Erased<O> {
+    fn clone(&self) -> Self {
+        Self {
+            call: Arc::clone(&self.call),
+        }
+    }
+}

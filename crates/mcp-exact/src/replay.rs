@@ -1,0 +1,490 @@
+//! The record of one request across its rounds: questions with their answers, and results of `once`.
+//!
+//! Pure state without IO. From 2026-07-28 on a question ends the request and the handler runs again with the answers; the
+//! record says which questions were asked before, notices a handler that asks others, and is sealed into `requestState`.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use serde::{Deserialize, Serialize};
+
+use crate::link::{Ask, Json, JsonObject};
+
+/// Part of the record that travels through the client, sealed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// Version of the handler that made the record.
+    #[serde(rename = "v")]
+    version: String,
+    #[serde(rename = "q")]
+    questions: Vec<Recorded>,
+    #[serde(rename = "o", default, skip_serializing_if = "BTreeMap::is_empty")]
+    once: BTreeMap<String, Json>,
+}
+
+/// A question that was asked in an earlier round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Recorded {
+    /// Its key in `inputRequests`.
+    #[serde(rename = "n")]
+    name: String,
+    #[serde(rename = "f")]
+    fingerprint: u64,
+    /// When the answer comes too late, in milliseconds of the server's clock.
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    deadline: Option<u64>,
+    /// The result; `false` when the answer came too late.
+    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
+    answer: Option<Json>,
+}
+
+/// Position of a question in a [`Run`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct QuestionId(usize);
+
+/// How a question ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Answer {
+    Result(JsonObject),
+    TimedOut,
+}
+
+/// A question of this run of the handler.
+#[derive(Debug)]
+struct Question {
+    recorded: Recorded,
+    /// Whether it was asked in an earlier round.
+    old: bool,
+    /// Whether this run has asked it.
+    asked: bool,
+    /// Whether this run has taken its answer, or does not want it any more.
+    settled: bool,
+    /// What to ask; known once this run has asked it.
+    ask: Option<Ask>,
+    /// Whether somebody waits for the answer.
+    wanted: bool,
+}
+
+/// One run of a handler.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    version: String,
+    questions: Vec<Question>,
+    once: BTreeMap<String, Json>,
+    once_running: usize,
+    runner: Option<Waker>,
+}
+
+/// Questions that end the request, and the record for the next round.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Suspension {
+    pub(crate) asks: Vec<(String, Ask)>,
+    pub(crate) record: Record,
+}
+
+/// Why a request cannot continue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReplayError {
+    #[error("the handler has changed since it asked; start the request again")]
+    Version,
+    #[error(
+        "the handler asks {now} although it has asked `{before}` before and not repeated that: a handler that asks runs again \
+         with the answers and has to ask the same questions in the same words; take values that change (time, random numbers, \
+         data) through `Cx::once`"
+    )]
+    Diverged { before: String, now: String },
+}
+
+impl Record {
+    pub(crate) fn text(&self) -> String {
+        Json::from_serialize(self).map_or_else(|_| "{}".to_owned(), |json| json.to_string())
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+impl Run {
+    /// Starts the first run of a request.
+    pub(crate) fn new(version: impl Into<String>) -> Self {
+        Self {
+            version: version.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Starts another run with the record of the earlier rounds and the answers that came with the retry.
+    ///
+    /// # Errors
+    /// [`ReplayError::Version`] when another version of the handler made the record.
+    pub(crate) fn resume(
+        version: &str,
+        record: Record,
+        mut answer: impl FnMut(&str) -> Option<JsonObject>,
+    ) -> Result<Self, ReplayError> {
+        if record.version != version {
+            return Err(ReplayError::Version);
+        }
+        let questions = record.questions.into_iter().map(|mut recorded| {
+            if recorded.answer.is_none() {
+                let given = answer(&recorded.name);
+                recorded.answer = given.map(Json::from);
+            }
+            Question {
+                recorded,
+                old: true,
+                asked: false,
+                settled: false,
+                ask: None,
+                wanted: false,
+            }
+        });
+        Ok(Self {
+            questions: questions.collect(),
+            version: record.version,
+            once: record.once,
+            ..Self::default()
+        })
+    }
+
+    /// Notes that the handler asks something; the same as before when it has asked it in an earlier round.
+    pub(crate) fn ask(&mut self, ask: Ask) -> QuestionId {
+        let fingerprint = fingerprint(&ask);
+        let same =
+            |question: &Question| !question.asked && question.recorded.fingerprint == fingerprint;
+        let at = match self.questions.iter().position(same) {
+            Some(at) => at,
+            None => {
+                let kind = ask.method.split('/').next().unwrap_or_default();
+                let name = format!("{kind}-{}", self.next_number());
+                self.questions.push(Question {
+                    recorded: Recorded {
+                        name,
+                        fingerprint,
+                        deadline: None,
+                        answer: None,
+                    },
+                    old: false,
+                    asked: false,
+                    settled: false,
+                    ask: None,
+                    wanted: false,
+                });
+                self.questions.len() - 1
+            }
+        };
+        let question = &mut self.questions[at];
+        question.asked = true;
+        question.ask = Some(ask);
+        QuestionId(at)
+    }
+
+    /// Returns a number that no question of the request has in its name: names are unique in a request.
+    fn next_number(&self) -> usize {
+        let number = |question: &Question| {
+            let (_, number) = question.recorded.name.rsplit_once('-')?;
+            number.parse::<usize>().ok()
+        };
+        self.questions
+            .iter()
+            .filter_map(number)
+            .max()
+            .map_or(1, |last| last + 1)
+    }
+
+    /// Sets when the answer to a question comes too late. A question of an earlier round keeps its deadline.
+    pub(crate) fn set_deadline(&mut self, id: QuestionId, deadline: u64) {
+        let question = &mut self.questions[id.0];
+        if !question.old {
+            question.recorded.deadline = Some(deadline);
+        }
+    }
+
+    /// Takes the answer to a question, or notes that it is waited for. An answer that came after the deadline is none, in
+    /// this run and in every later one.
+    pub(crate) fn take(&mut self, id: QuestionId, now: u64) -> Option<Answer> {
+        let question = &mut self.questions[id.0];
+        let recorded = &mut question.recorded;
+        let deadline = recorded.deadline.filter(|_| question.old);
+        let late = deadline.is_some_and(|deadline| deadline < now);
+        // The deadline is over once there is an answer in time: a later run must not find it late.
+        let given = recorded.answer.clone().map(JsonObject::try_from);
+        let answer = match given {
+            Some(Ok(answer)) if !late => {
+                recorded.deadline = None;
+                Some(Answer::Result(answer))
+            }
+            None if !late => None,
+            _ => {
+                recorded.answer = Some(Json::from(false));
+                Some(Answer::TimedOut)
+            }
+        };
+        question.settled = answer.is_some();
+        question.wanted = answer.is_none();
+        if question.wanted
+            && let Some(runner) = &self.runner
+        {
+            runner.wake_by_ref();
+        }
+        answer
+    }
+
+    /// Notes that nobody waits for the answer any more.
+    pub(crate) fn release(&mut self, id: QuestionId) {
+        let question = &mut self.questions[id.0];
+        question.wanted = false;
+        question.settled = true;
+    }
+
+    /// Returns whether the handler repeats what it has done in an earlier round: some recorded answer was not taken yet.
+    pub(crate) fn is_replaying(&self) -> bool {
+        let mut answered = self.questions.iter().filter(|question| question.old);
+        answered.any(|question| !question.settled)
+    }
+
+    /// Returns the questions that end the request now; `None` while nobody waits for an answer, or some `once` runs.
+    ///
+    /// # Errors
+    /// [`ReplayError::Diverged`] when the handler asks something new and has not repeated all it had asked before.
+    pub(crate) fn suspend(&self) -> Result<Option<Suspension>, ReplayError> {
+        if self.once_running > 0 {
+            return Ok(None);
+        }
+        let wanted = || self.questions.iter().filter(|question| question.wanted);
+        if wanted().next().is_none() {
+            return Ok(None);
+        }
+        let forgotten = self
+            .questions
+            .iter()
+            .find(|question| question.old && !question.asked);
+        if let Some(new) = wanted().find(|question| !question.old)
+            && let Some(before) = forgotten
+        {
+            let now = new.ask.as_ref().map_or("something", |ask| &ask.method);
+            return Err(ReplayError::Diverged {
+                before: before.recorded.name.clone(),
+                now: format!("`{}` ({now})", new.recorded.name),
+            });
+        }
+        let asks = wanted()
+            .filter_map(|question| Some((question.recorded.name.clone(), question.ask.clone()?)));
+        let kept = self.questions.iter().filter(|question| {
+            question.old || question.wanted || question.recorded.answer.is_some()
+        });
+        let record = Record {
+            version: self.version.clone(),
+            questions: kept.map(|question| question.recorded.clone()).collect(),
+            once: self.once.clone(),
+        };
+        Ok(Some(Suspension {
+            asks: asks.collect(),
+            record,
+        }))
+    }
+
+    /// Returns the recorded result of a `once`.
+    pub(crate) fn once_result(&self, key: &str) -> Option<&Json> {
+        self.once.get(key)
+    }
+
+    pub(crate) fn once_started(&mut self) {
+        self.once_running += 1;
+    }
+
+    /// Notes the end of a `once`, with its result when it has one to record.
+    pub(crate) fn once_ended(&mut self, record: Option<(&str, Json)>) {
+        self.once_running -= 1;
+        if let Some((key, value)) = record {
+            self.once.insert(key.to_owned(), value);
+        }
+        if let Some(runner) = &self.runner {
+            runner.wake_by_ref();
+        }
+    }
+
+    /// Sets whom to wake when a question is asked outside of the handler's own task.
+    pub(crate) fn set_runner(&mut self, waker: &Waker) {
+        match &mut self.runner {
+            Some(runner) => runner.clone_from(waker),
+            None => self.runner = Some(waker.clone()),
+        }
+    }
+}
+
+/// Returns the FNV-1a hash of a question: equal for equal questions in every build and process.
+fn fingerprint(ask: &Ask) -> u64 {
+    let params = ask.params.as_ref().map_or("", JsonObject::text);
+    let bytes = ask.method.bytes().chain([0]).chain(params.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(message: &str) -> Ask {
+        let params = JsonObject::from_iter([("message", Json::string(message))]);
+        Ask::new("elicitation/create", Some(params))
+    }
+
+    fn answer() -> JsonObject {
+        JsonObject::from_iter([("action", Json::string("accept"))])
+    }
+
+    /// Runs until the questions are waited for, and starts the next round with all of them answered.
+    fn next(run: &Run) -> Run {
+        let suspension = run.suspend().expect("no divergence").expect("questions");
+        let record = Record::parse(&suspension.record.text()).expect("a record");
+        Run::resume("1", record, |_| Some(answer())).expect("the same version")
+    }
+
+    #[test]
+    fn answers_are_found_in_later_rounds() {
+        let mut run = Run::new("1");
+        let first = run.ask(ask("a"));
+        assert_eq!(run.take(first, 0), None);
+        let mut run = next(&run);
+        assert!(run.is_replaying());
+        let first = run.ask(ask("a"));
+        assert_eq!(run.take(first, 0), Some(Answer::Result(answer())));
+        assert!(!run.is_replaying());
+        let second = run.ask(ask("b"));
+        assert_eq!(run.take(second, 0), None);
+        let names = run
+            .suspend()
+            .expect("no divergence")
+            .expect("questions")
+            .asks;
+        assert_eq!(names.len(), 1);
+        assert_eq!(names[0].0, "elicitation-2");
+        let mut run = next(&run);
+        for message in ["b", "a"] {
+            let id = run.ask(ask(message));
+            assert!(run.take(id, 0).is_some(), "{message}");
+        }
+    }
+
+    #[test]
+    fn equal_questions_are_told_apart() {
+        let mut run = Run::new("1");
+        for id in [run.ask(ask("a")), run.ask(ask("a"))] {
+            assert_eq!(run.take(id, 0), None);
+        }
+        let mut run = next(&run);
+        let (first, second) = (run.ask(ask("a")), run.ask(ask("a")));
+        assert_ne!(first, second);
+        assert!(run.take(first, 0).is_some() && run.take(second, 0).is_some());
+    }
+
+    #[test]
+    fn other_questions_are_a_divergence() {
+        let mut run = Run::new("1");
+        let id = run.ask(ask("at 10:00"));
+        assert_eq!(run.take(id, 0), None);
+        let mut run = next(&run);
+        let id = run.ask(ask("at 10:01"));
+        assert_eq!(run.take(id, 0), None);
+        let error = run.suspend().expect_err("a divergence").to_string();
+        assert!(
+            error.contains("`elicitation-2`") && error.contains("`elicitation-1`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn unanswered_questions_are_asked_again() {
+        let mut run = Run::new("1");
+        let id = run.ask(ask("a"));
+        assert_eq!(run.take(id, 0), None);
+        let record = run
+            .suspend()
+            .expect("no divergence")
+            .expect("questions")
+            .record;
+        let mut run = Run::resume("1", record, |_| None).expect("the same version");
+        let id = run.ask(ask("a"));
+        assert_eq!(run.take(id, 0), None);
+        let asks = run
+            .suspend()
+            .expect("no divergence")
+            .expect("questions")
+            .asks;
+        assert_eq!(asks[0].0, "elicitation-1");
+    }
+
+    #[test]
+    fn released_questions_are_not_sent() {
+        let mut run = Run::new("1");
+        let (first, second) = (run.ask(ask("a")), run.ask(ask("b")));
+        assert_eq!((run.take(first, 0), run.take(second, 0)), (None, None));
+        run.release(first);
+        let asks = run
+            .suspend()
+            .expect("no divergence")
+            .expect("questions")
+            .asks;
+        assert_eq!(asks.len(), 1);
+        assert_eq!(asks[0].1, ask("b"));
+    }
+
+    #[test]
+    fn late_answers_stay_late() {
+        let mut run = Run::new("1");
+        let id = run.ask(ask("a"));
+        run.set_deadline(id, 10);
+        assert_eq!(run.take(id, 0), None);
+        let mut run = next(&run);
+        let id = run.ask(ask("a"));
+        assert_eq!(run.take(id, 11), Some(Answer::TimedOut));
+        let id = run.ask(ask("b"));
+        assert_eq!(run.take(id, 11), None);
+        let mut run = next(&run);
+        let id = run.ask(ask("a"));
+        assert_eq!(run.take(id, 5), Some(Answer::TimedOut));
+    }
+
+    #[test]
+    fn answers_in_time_stay_in_time() {
+        let mut run = Run::new("1");
+        let id = run.ask(ask("a"));
+        run.set_deadline(id, 10);
+        assert_eq!(run.take(id, 0), None);
+        let mut run = next(&run);
+        let id = run.ask(ask("a"));
+        assert!(matches!(run.take(id, 9), Some(Answer::Result(_))));
+        let id = run.ask(ask("b"));
+        assert_eq!(run.take(id, 9), None);
+        let mut run = next(&run);
+        let id = run.ask(ask("a"));
+        assert!(matches!(run.take(id, 100), Some(Answer::Result(_))));
+    }
+
+    #[test]
+    fn running_once_delays_suspension() {
+        let mut run = Run::new("1");
+        let id = run.ask(ask("a"));
+        assert_eq!(run.take(id, 0), None);
+        run.once_started();
+        assert_eq!(run.suspend(), Ok(None));
+        run.once_ended(Some(("key", Json::from(7_u64))));
+        let run = next(&run);
+        assert_eq!(run.once_result("key"), Some(&Json::from(7_u64)));
+    }
+
+    #[test]
+    fn records_of_other_versions_are_refused() {
+        let error = Run::resume("2", Record::default(), |_| None).expect_err("another version");
+        assert_eq!(error, ReplayError::Version);
+    }
+
+    /// Replicas that run other builds open the same states. The number was computed by another implementation of FNV-1a.
+    #[test]
+    fn fingerprints_are_stable() {
+        assert_eq!(fingerprint(&ask("a")), 0xc665_4b01_06e1_83cf);
+    }
+}

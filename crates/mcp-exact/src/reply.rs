@@ -1,0 +1,430 @@
+//! Results of handlers: what they may return, and what becomes of it in the home revision.
+//!
+//! Takes strings, blocks, structured values and errors; gives result objects. Knows nothing of the negotiated revision.
+
+use schemars1::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::content::{Content, Role, encoded};
+use crate::error::{BoxError, Error};
+use crate::link::{self, JsonObject};
+use crate::schema;
+
+/// Result of a handler that becomes a reply of the kind `O`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a handler that gives `{O}`",
+    label = "no result",
+    note = "return a `String`, a `Json<T>` with `T: Serialize + JsonSchema`, `{O}` itself, or a `Result` of one of these whose error is a `std::error::Error` or `mcp_exact::Error`"
+)]
+pub trait IntoReply<O> {
+    /// Converts the result.
+    ///
+    /// # Errors
+    /// The error of the handler, or why the result cannot be sent.
+    fn into_reply(self) -> Result<O, Error>;
+
+    /// Returns the schema of the structured result, when the type has one.
+    fn output_schema() -> Option<Value> {
+        None
+    }
+}
+
+impl<O, T: IntoReply<O>, E: Into<BoxError>> IntoReply<O> for Result<T, E> {
+    fn into_reply(self) -> Result<O, Error> {
+        self.map_err(Error::boxed)?.into_reply()
+    }
+
+    fn output_schema() -> Option<Value> {
+        T::output_schema()
+    }
+}
+
+/// Structured result: `structuredContent` from 2025-06-18 on, with a text block of the same JSON for every revision.
+///
+/// As the result of a tool it also gives the output schema. As the contents of a resource it is `application/json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+fn json_of<T: Serialize>(value: &T) -> Result<link::Json, Error> {
+    link::Json::from_serialize(value).map_err(Error::from)
+}
+
+/// Result of a tool (section `server/tools`, "Tool Result").
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolResult {
+    pub(crate) content: Vec<Content>,
+    pub(crate) structured: Option<link::Json>,
+    pub(crate) is_error: bool,
+    pub(crate) meta: JsonObject,
+}
+
+impl ToolResult {
+    /// Creates an empty result.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates the result that tells the model of an error (`isError`).
+    pub fn error(message: impl AsRef<str>) -> Self {
+        Self {
+            is_error: true,
+            ..Self::new().content(Content::text(message))
+        }
+    }
+
+    /// Adds a content block.
+    #[must_use]
+    pub fn content(mut self, block: impl Into<Content>) -> Self {
+        self.content.push(block.into());
+        self
+    }
+
+    /// Sets the structured content. The text of the same JSON is added when the result leaves without any block.
+    #[must_use]
+    pub fn structured(mut self, value: impl Into<link::Json>) -> Self {
+        self.structured = Some(value.into());
+        self
+    }
+
+    /// Sets an entry of the result's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: &str, value: impl Into<link::Json>) -> Self {
+        self.meta.insert(key, value.into());
+        self
+    }
+
+    /// Returns whether the result has the same shape in every revision.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.structured.is_none()
+            && self.meta.is_empty()
+            && self.content.iter().all(Content::is_plain)
+    }
+
+    pub(crate) fn object(self) -> JsonObject {
+        let mut content = self.content;
+        if let Some(structured) = &self.structured
+            && content.is_empty()
+        {
+            // "a tool that returns structured content SHOULD also return the serialized JSON in a TextContent block"
+            // (`server/tools`, "Structured Content").
+            content.push(Content::text(structured.text()));
+        }
+        let blocks: Vec<&JsonObject> = content.iter().map(Content::object).collect();
+        let mut members = vec![("content", link::Json::from_encode(&blocks))];
+        members.extend(self.structured.map(|value| ("structuredContent", value)));
+        if self.is_error {
+            members.push(("isError", true.into()));
+        }
+        if !self.meta.is_empty() {
+            members.push(("_meta", self.meta.into()));
+        }
+        JsonObject::from_iter(members)
+    }
+}
+
+impl IntoReply<Self> for ToolResult {
+    fn into_reply(self) -> Result<Self, Error> {
+        Ok(self)
+    }
+}
+
+impl<T: Serialize + JsonSchema> IntoReply<ToolResult> for Json<T> {
+    fn into_reply(self) -> Result<ToolResult, Error> {
+        Ok(ToolResult::new().structured(json_of(&self.0)?))
+    }
+
+    fn output_schema() -> Option<Value> {
+        Some(schema::output_of::<T>())
+    }
+}
+
+impl IntoReply<ToolResult> for () {
+    fn into_reply(self) -> Result<ToolResult, Error> {
+        Ok(ToolResult::new())
+    }
+}
+
+impl IntoReply<ToolResult> for Vec<Content> {
+    fn into_reply(self) -> Result<ToolResult, Error> {
+        Ok(ToolResult {
+            content: self,
+            ..ToolResult::new()
+        })
+    }
+}
+
+macro_rules! texts {
+    ($($text:ty),*) => {
+        $(
+            impl IntoReply<ToolResult> for $text {
+                fn into_reply(self) -> Result<ToolResult, Error> {
+                    Ok(ToolResult::new().content(Content::text(self)))
+                }
+            }
+
+            impl IntoReply<PromptResult> for $text {
+                fn into_reply(self) -> Result<PromptResult, Error> {
+                    Ok(PromptResult::user(self))
+                }
+            }
+
+            impl IntoReply<Contents> for $text {
+                fn into_reply(self) -> Result<Contents, Error> {
+                    Ok(Contents::text(self))
+                }
+            }
+        )*
+    };
+}
+
+texts!(String, &'static str, std::borrow::Cow<'static, str>);
+
+impl IntoReply<ToolResult> for Content {
+    fn into_reply(self) -> Result<ToolResult, Error> {
+        Ok(ToolResult::new().content(self))
+    }
+}
+
+/// Result of a prompt: its messages (section `server/prompts`, "PromptMessage").
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PromptResult {
+    description: Option<String>,
+    messages: Vec<JsonObject>,
+}
+
+impl PromptResult {
+    /// Creates a prompt without messages.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates a prompt with one message of the user.
+    pub fn user(content: impl Into<Content>) -> Self {
+        Self::new().message(Role::User, content)
+    }
+
+    /// Adds a message.
+    #[must_use]
+    pub fn message(mut self, role: Role, content: impl Into<Content>) -> Self {
+        self.messages.push(JsonObject::from_iter([
+            ("role", link::Json::string(role.name())),
+            ("content", content.into().object().clone().into()),
+        ]));
+        self
+    }
+
+    /// Sets the description of the prompt.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    pub(crate) fn object(self) -> JsonObject {
+        let mut object =
+            JsonObject::from_iter([("messages", link::Json::from_encode(&self.messages))]);
+        if let Some(description) = &self.description {
+            object.insert("description", link::Json::string(description));
+        }
+        object
+    }
+}
+
+impl IntoReply<Self> for PromptResult {
+    fn into_reply(self) -> Result<Self, Error> {
+        Ok(self)
+    }
+}
+
+/// Contents of a resource (section `server/resources`, "Reading Resources").
+///
+/// URI and media type are those of the request and of the definition, where they are not set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    items: Vec<Item>,
+    ttl_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Item {
+    uri: Option<String>,
+    mime_type: Option<String>,
+    data: Data,
+    meta: JsonObject,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Data {
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+impl Contents {
+    /// Creates contents with nothing in them.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates contents of one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new().with(Data::Text(text.into()))
+    }
+
+    /// Creates contents of bytes.
+    pub fn blob(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::new().with(Data::Blob(bytes.into()))
+    }
+
+    /// Adds a text. [`uri`](Self::uri) and so on are about what was added last.
+    #[must_use]
+    pub fn and_text(self, text: impl Into<String>) -> Self {
+        self.with(Data::Text(text.into()))
+    }
+
+    /// Adds bytes.
+    #[must_use]
+    pub fn and_blob(self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.with(Data::Blob(bytes.into()))
+    }
+
+    /// Sets the URI, such as that of a file in a directory that was read.
+    #[must_use]
+    pub fn uri(mut self, uri: impl Into<String>) -> Self {
+        if let Some(item) = self.items.last_mut() {
+            item.uri = Some(uri.into());
+        }
+        self
+    }
+
+    /// Sets the media type.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        if let Some(item) = self.items.last_mut() {
+            item.mime_type = Some(mime_type.into());
+        }
+        self
+    }
+
+    /// Sets an entry of `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: &str, value: impl Into<link::Json>) -> Self {
+        if let Some(item) = self.items.last_mut() {
+            item.meta.insert(key, value.into());
+        }
+        self
+    }
+
+    /// Sets how long the client may keep the contents, in milliseconds (from 2026-07-28 on).
+    #[must_use]
+    pub fn ttl_ms(mut self, ttl_ms: u64) -> Self {
+        self.ttl_ms = Some(ttl_ms);
+        self
+    }
+
+    fn with(mut self, data: Data) -> Self {
+        self.items.push(Item {
+            uri: None,
+            mime_type: None,
+            data,
+            meta: JsonObject::new(),
+        });
+        self
+    }
+
+    pub(crate) fn object(self, uri: &str, mime_type: Option<&str>) -> JsonObject {
+        let items = self.items.into_iter().map(|item| {
+            let uri = item.uri.as_deref().unwrap_or(uri);
+            let mut object = JsonObject::from_iter([("uri", link::Json::string(uri))]);
+            if let Some(mime_type) = item.mime_type.as_deref().or(mime_type) {
+                object.insert("mimeType", link::Json::string(mime_type));
+            }
+            match &item.data {
+                Data::Text(text) => object.insert("text", link::Json::string(text)),
+                Data::Blob(bytes) => object.insert("blob", encoded(bytes)),
+            }
+            if !item.meta.is_empty() {
+                object.insert("_meta", item.meta);
+            }
+            object
+        });
+        let items: Vec<JsonObject> = items.collect();
+        let mut object = JsonObject::from_iter([("contents", link::Json::from_encode(&items))]);
+        if let Some(ttl_ms) = self.ttl_ms {
+            object.insert("ttlMs", ttl_ms);
+        }
+        object
+    }
+}
+
+impl IntoReply<Self> for Contents {
+    fn into_reply(self) -> Result<Self, Error> {
+        Ok(self)
+    }
+}
+
+impl IntoReply<Contents> for Vec<u8> {
+    fn into_reply(self) -> Result<Contents, Error> {
+        Ok(Contents::blob(self))
+    }
+}
+
+impl<T: Serialize> IntoReply<Contents> for Json<T> {
+    fn into_reply(self) -> Result<Contents, Error> {
+        Ok(Contents::text(json_of(&self.0)?.text()).mime_type("application/json"))
+    }
+}
+
+/// Suggested values of an argument (section `server/utilities/completion`).
+///
+/// A result has at most 100 values: more are left out, with `hasMore` and their number as `total`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Completions {
+    values: Vec<String>,
+    total: Option<usize>,
+}
+
+impl Completions {
+    /// Creates suggestions, the best one first.
+    pub fn new(values: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            values: values.into_iter().map(Into::into).collect(),
+            total: None,
+        }
+    }
+
+    /// Sets how many values there are, when they are more than those given.
+    #[must_use]
+    pub fn total(mut self, total: usize) -> Self {
+        self.total = Some(total);
+        self
+    }
+
+    pub(crate) fn object(mut self) -> JsonObject {
+        const MOST: usize = 100;
+        let total = self.total.unwrap_or(self.values.len());
+        self.values.truncate(MOST);
+        let has_more = total > self.values.len();
+        let completion = JsonObject::from_iter([
+            ("values", link::Json::from_encode(&self.values)),
+            (
+                "total",
+                link::Json::from(u64::try_from(total).unwrap_or(u64::MAX)),
+            ),
+            ("hasMore", has_more.into()),
+        ]);
+        JsonObject::from_iter([("completion", completion)])
+    }
+}
+
+impl IntoReply<Self> for Completions {
+    fn into_reply(self) -> Result<Self, Error> {
+        Ok(self)
+    }
+}
+
+impl IntoReply<Completions> for Vec<String> {
+    fn into_reply(self) -> Result<Completions, Error> {
+        Ok(Completions::new(self))
+    }
+}

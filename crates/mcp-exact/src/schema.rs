@@ -1,0 +1,248 @@
+//! JSON Schemas of arguments, results and forms, derived by schemars 1.
+//!
+//! Takes types; gives schemas in the dialect of the specification (2020-12), with subschemas inlined because many clients
+//! follow no `$ref`. Says in words why a schema cannot serve its purpose.
+
+use schemars1::JsonSchema;
+use schemars1::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+use crate::definition::PromptArgument;
+use crate::link::JsonObject;
+
+/// Returns the schema of a type for deserialisation, without `$schema` and without the name of the type.
+pub(crate) fn input_of<T: JsonSchema>() -> Value {
+    generated::<T>(SchemaSettings::draft2020_12().for_deserialize())
+}
+
+/// Returns the schema of a type for serialisation.
+pub(crate) fn output_of<T: JsonSchema>() -> Value {
+    generated::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+fn generated<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    let mut schema = schema.to_value();
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("title");
+    }
+    schema
+}
+
+/// Returns the schema of tool arguments.
+///
+/// # Errors
+/// Why it cannot be one: "the root of `inputSchema` MUST have type object" (section `server/tools`, "Tool").
+pub(crate) fn arguments(schema: Value) -> Result<JsonObject, String> {
+    let Value::Object(mut schema) = schema else {
+        return Err("it is no object; give `Input` a struct with named fields".to_owned());
+    };
+    if schema.get("type").and_then(Value::as_str) == Some("object") {
+        return Ok(JsonObject::from(schema));
+    }
+    // An enum of structs is an object whose form depends on its tag.
+    let variants = schema.get("oneOf").or_else(|| schema.get("anyOf"));
+    let is_object = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("object");
+    let all = variants
+        .and_then(Value::as_array)
+        .is_some_and(|variants| variants.iter().all(is_object));
+    if all {
+        schema.insert("type".to_owned(), Value::from("object"));
+        return Ok(JsonObject::from(schema));
+    }
+    Err(format!(
+        "its root has to be an object and is {}; give `Input` a struct with named fields",
+        kind_of(&schema)
+    ))
+}
+
+/// Returns the schema of arguments of a tool that takes none.
+pub(crate) fn no_arguments() -> JsonObject {
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), Value::from("object"));
+    schema.insert("additionalProperties".to_owned(), Value::from(false));
+    JsonObject::from(schema)
+}
+
+/// Checks a schema that a program has written itself.
+pub(crate) fn check_arguments(schema: &JsonObject) -> Result<(), String> {
+    let value: Value = schema.parse().map_err(|error| error.to_string())?;
+    match value.get("type").and_then(Value::as_str) {
+        Some("object") => Ok(()),
+        _ => Err("its root has to say `\"type\": \"object\"`".to_owned()),
+    }
+}
+
+/// Returns the schema of a structured result.
+///
+/// # Errors
+/// Why it cannot be one.
+pub(crate) fn structured(schema: Value) -> Result<JsonObject, String> {
+    match schema {
+        Value::Object(schema) => Ok(JsonObject::from(schema)),
+        // `true` accepts everything and says nothing.
+        Value::Bool(true) => Ok(JsonObject::new()),
+        _ => Err("no value fits it; give `Json` a type that has values".to_owned()),
+    }
+}
+
+/// Returns the arguments of a prompt from the properties of a schema.
+///
+/// # Errors
+/// Why they cannot be arguments: their values are strings on the wire.
+pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, String> {
+    let required: Vec<&str> = strings(schema.get("required")).collect();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let Some(properties) = properties else {
+        return match schema.get("type").and_then(Value::as_str) {
+            Some("object") => Ok(Vec::new()),
+            _ => Err("give `Input` a struct with named fields".to_owned()),
+        };
+    };
+    let text = |property: &Value, name: &str| {
+        let text = property.get(name).and_then(Value::as_str);
+        text.map(str::to_owned)
+    };
+    let argument = |(name, property): (&String, &Value)| match is_scalar(property) {
+        true => Ok(PromptArgument {
+            name: name.clone(),
+            title: text(property, "title"),
+            description: text(property, "description"),
+            required: required.contains(&name.as_str()),
+        }),
+        false => Err(format!(
+            "argument {name:?} is no string, number, boolean or enum; prompt arguments are strings on the wire"
+        )),
+    };
+    properties.iter().map(argument).collect()
+}
+
+/// Returns whether the values of a schema can be written as one string.
+fn is_scalar(schema: &Value) -> bool {
+    let scalar = |kind: &str| matches!(kind, "string" | "number" | "integer" | "boolean" | "null");
+    match schema.get("type") {
+        Some(Value::String(kind)) => scalar(kind),
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).all(scalar),
+        Some(_) => false,
+        None => match schema.get("anyOf").or_else(|| schema.get("oneOf")) {
+            Some(Value::Array(variants)) => variants
+                .iter()
+                .all(|variant| variant.get("const").is_some() || is_scalar(variant)),
+            _ => schema.get("enum").is_some() || schema.get("const").is_some(),
+        },
+    }
+}
+
+/// Turns arguments that are strings on the wire (prompts, URI templates) into the JSON that a schema describes: where a
+/// property is no string, the text of a number or boolean becomes one.
+pub(crate) fn from_strings(
+    schema: &Value,
+    arguments: impl IntoIterator<Item = (String, String)>,
+) -> Map<String, Value> {
+    let value = |name: &str, text: String| {
+        let property = schema.get("properties").and_then(|all| all.get(name));
+        match property {
+            Some(property) if !accepts_string(property) => {
+                serde_json::from_str(&text).unwrap_or(Value::String(text))
+            }
+            _ => Value::String(text),
+        }
+    };
+    arguments
+        .into_iter()
+        .map(|(name, text)| {
+            let value = value(&name, text);
+            (name, value)
+        })
+        .collect()
+}
+
+fn accepts_string(schema: &Value) -> bool {
+    match schema.get("type") {
+        Some(Value::String(kind)) => kind == "string",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
+        Some(_) => false,
+        None => match schema.get("anyOf").or_else(|| schema.get("oneOf")) {
+            Some(Value::Array(variants)) => variants.iter().any(accepts_string),
+            _ => {
+                let listed = schema
+                    .get("enum")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten();
+                listed.chain(schema.get("const")).any(Value::is_string)
+            }
+        },
+    }
+}
+
+pub(crate) fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
+    list.and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+pub(crate) fn kind_of(schema: &Map<String, Value>) -> String {
+    match schema.get("type") {
+        Some(kind) => format!("`{kind}`"),
+        None => "of no single type".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schemars1 as schemars;
+
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "the schema is all that is used")]
+    struct Query {
+        /// What to look for.
+        text: String,
+        limit: Option<u32>,
+        exact: bool,
+    }
+
+    #[test]
+    fn arguments_are_objects() {
+        let schema = arguments(input_of::<Query>()).expect("an object");
+        assert!(
+            schema
+                .text()
+                .contains(r#""description":"What to look for.""#)
+        );
+        assert!(!schema.text().contains("$schema"));
+        let error = arguments(input_of::<Vec<u8>>()).expect_err("an array");
+        assert_eq!(
+            error,
+            "its root has to be an object and is `\"array\"`; give `Input` a struct with named fields"
+        );
+    }
+
+    #[test]
+    fn strings_become_what_the_schema_wants() {
+        let schema = input_of::<Query>();
+        let given = [("text", "1"), ("limit", "2"), ("exact", "true")];
+        let given = given.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let value = Value::Object(from_strings(&schema, given));
+        assert_eq!(value.to_string(), r#"{"exact":true,"limit":2,"text":"1"}"#);
+    }
+
+    #[test]
+    fn prompt_arguments_are_scalar() {
+        let found = prompt_arguments(&input_of::<Query>()).expect("scalars");
+        let names: Vec<_> = found.iter().map(|one| (&*one.name, one.required)).collect();
+        assert_eq!(names, [("exact", true), ("limit", false), ("text", true)]);
+        #[derive(JsonSchema)]
+        #[allow(dead_code, reason = "the schema is all that is used")]
+        struct Nested {
+            inner: Vec<String>,
+        }
+        assert!(prompt_arguments(&input_of::<Nested>()).is_err());
+    }
+}

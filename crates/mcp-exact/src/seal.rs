@@ -1,0 +1,126 @@
+//! Keys that protect the state of multi round-trip requests (2026-07-28, `basic/patterns/mrtr`).
+//!
+//! XChaCha20-Poly1305 with a random nonce: clients can neither read nor change a state, nor use it for another request or
+//! principal. Replicas that share the keys can continue each other's requests.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+
+use crate::link::Seal;
+
+const NONCE: usize = 24;
+
+/// Ring of keys: the first one seals, all of them open.
+///
+/// To rotate keys, put the new one in front and keep the old one for as long as states are valid
+/// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)).
+#[derive(Clone)]
+pub struct KeyRing {
+    keys: Vec<XChaCha20Poly1305>,
+}
+
+impl KeyRing {
+    /// Creates a ring from keys of 32 random bytes, the one that seals first.
+    pub fn new(first: [u8; 32], older: impl IntoIterator<Item = [u8; 32]>) -> Self {
+        let keys = std::iter::once(first).chain(older);
+        let cipher = |key: [u8; 32]| XChaCha20Poly1305::new(&Key::from(key));
+        Self {
+            keys: keys.map(cipher).collect(),
+        }
+    }
+
+    /// Creates a ring with one random key. States are lost when the process ends, and no other process can open them.
+    ///
+    /// # Errors
+    /// [`NoRandomness`] when the system has no source of random numbers.
+    pub fn random() -> Result<Self, NoRandomness> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|error| NoRandomness(error.to_string()))?;
+        Ok(Self::new(key, []))
+    }
+}
+
+/// The system gave no random numbers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the system gave no random numbers ({0}); give the server keys by `.keys(…)`")]
+pub struct NoRandomness(String);
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyRing({} keys)", self.keys.len())
+    }
+}
+
+impl Seal for KeyRing {
+    fn seal(&self, payload: &str, context: &[u8]) -> String {
+        let mut nonce = [0; NONCE];
+        // Without a nonce nothing is sealed: the empty string opens nowhere, and the request begins anew.
+        let Ok(()) = getrandom::fill(&mut nonce) else {
+            tracing::error!("the system gave no random numbers; a state was not sealed");
+            return String::new();
+        };
+        let payload = Payload {
+            msg: payload.as_bytes(),
+            aad: context,
+        };
+        let sealed = self.keys[0].encrypt(&XNonce::from(nonce), payload);
+        let Ok(sealed) = sealed else {
+            return String::new();
+        };
+        URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
+    }
+
+    fn open(&self, sealed: &str, context: &[u8]) -> Option<String> {
+        let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (nonce, sealed) = bytes.split_at_checked(NONCE)?;
+        let nonce = XNonce::from(<[u8; NONCE]>::try_from(nonce).ok()?);
+        let open = |key: &XChaCha20Poly1305| {
+            let payload = Payload {
+                msg: sealed,
+                aad: context,
+            };
+            key.decrypt(&nonce, payload).ok()
+        };
+        let text = self.keys.iter().find_map(open)?;
+        String::from_utf8(text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_open_in_their_context_only() {
+        let ring = KeyRing::new([1; 32], []);
+        let sealed = ring.seal("state", b"alice");
+        assert_eq!(ring.open(&sealed, b"alice").as_deref(), Some("state"));
+        assert_eq!(ring.open(&sealed, b"bob"), None);
+        assert_eq!(ring.open("", b"alice"), None);
+        assert_eq!(ring.open("?", b"alice"), None);
+        let mut changed = sealed.into_bytes();
+        changed[40] = if changed[40] == b'A' { b'B' } else { b'A' };
+        let changed = String::from_utf8(changed).expect("base64");
+        assert_eq!(ring.open(&changed, b"alice"), None);
+    }
+
+    #[test]
+    fn rotated_keys_open_older_states() {
+        let old = KeyRing::new([1; 32], []);
+        let new = KeyRing::new([2; 32], [[1; 32]]);
+        let sealed = old.seal("state", b"");
+        assert_eq!(new.open(&sealed, b"").as_deref(), Some("state"));
+        assert_eq!(old.open(&new.seal("state", b""), b""), None);
+    }
+
+    #[test]
+    fn states_cannot_be_read() {
+        let sealed = KeyRing::new([1; 32], []).seal("secret answer", b"");
+        let bytes = URL_SAFE_NO_PAD.decode(sealed).expect("base64");
+        assert!(!String::from_utf8_lossy(&bytes).contains("secret"));
+    }
+}

@@ -1,0 +1,430 @@
+//! The builder of servers: gathers definitions and handlers, and finds every problem before the server starts.
+//!
+//! Handlers are erased when they are registered; they are checked by [`build`](ServerBuilder::build), because states may be
+//! given in any order.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use super::catalogue::{self, Catalogue, Reference};
+use super::visibility::{Caller, Listed, Visibility};
+use super::{Inner, Server};
+use crate::definition::{Icon, Prompt, Resource, ResourceTemplate, Tool, icons_json};
+use crate::error::{BuildError, Problem};
+use crate::extract::States;
+use crate::handler::Handler;
+use crate::link::{
+    CacheHint, Identity, Json, JsonObject, Level, Limits, Offer, Revision, ServerConfig, Settings,
+};
+use crate::reply::{Completions, Contents, PromptResult, ToolResult};
+use crate::seal::KeyRing;
+
+type Registration = Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Problem> + Send>;
+
+/// Builder of a [`Server`]; [`Server::builder`] begins one.
+#[must_use = "`build` makes the server"]
+pub struct ServerBuilder {
+    config: ServerConfig,
+    states: States,
+    registrations: Vec<Registration>,
+    visibility: Visibility,
+    page_size: usize,
+    timeout: Option<Duration>,
+    icons: Vec<Icon>,
+    keys: Option<KeyRing>,
+    declared: Vec<&'static str>,
+    logging: bool,
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder")
+            .field("identity", &self.config.identity)
+            .field("registrations", &self.registrations.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServerBuilder {
+    pub(super) fn new(name: String, version: String) -> Self {
+        Self {
+            config: ServerConfig::new(Identity::new(name, version)),
+            states: States::default(),
+            registrations: Vec::new(),
+            visibility: Visibility::default(),
+            page_size: 100,
+            timeout: None,
+            icons: Vec::new(),
+            keys: None,
+            declared: Vec::new(),
+            logging: true,
+        }
+    }
+
+    /// Registers a tool: its definition, or only its name, and its handler (section `server/tools`).
+    ///
+    /// The schema of the handler's [`Input`](crate::Input) becomes the input schema, the one of a [`Json`](crate::Json)
+    /// result the output schema.
+    pub fn tool<A: 'static, H: Handler<A, ToolResult>>(
+        self,
+        tool: impl Into<Tool>,
+        handler: H,
+    ) -> Self {
+        let tool = tool.into();
+        self.register(move |catalogue, states| {
+            catalogue.add_tool(catalogue::tool(tool, handler, states)?)
+        })
+    }
+
+    /// Registers a resource: its definition, or only its URI, and its handler (section `server/resources`).
+    pub fn resource<A: 'static, H: Handler<A, Contents>>(
+        self,
+        resource: impl Into<Resource>,
+        handler: H,
+    ) -> Self {
+        let resource = resource.into();
+        self.register(move |catalogue, states| {
+            catalogue.add_resource(catalogue::resource(resource, handler, states)?)
+        })
+    }
+
+    /// Registers a family of resources: its definition, or only its URI template, and its handler. The variables of the
+    /// template are the fields of the handler's [`Input`](crate::Input).
+    ///
+    /// A URI that several templates match is read by the one that was registered first.
+    pub fn template<A: 'static, H: Handler<A, Contents>>(
+        self,
+        template: impl Into<ResourceTemplate>,
+        handler: H,
+    ) -> Self {
+        let template = template.into();
+        self.register(move |catalogue, states| {
+            catalogue.add_template(catalogue::template(template, handler, states)?)
+        })
+    }
+
+    /// Registers a prompt: its definition, or only its name, and its handler (section `server/prompts`).
+    pub fn prompt<A: 'static, H: Handler<A, PromptResult>>(
+        self,
+        prompt: impl Into<Prompt>,
+        handler: H,
+    ) -> Self {
+        let prompt = prompt.into();
+        self.register(move |catalogue, states| {
+            catalogue.add_prompt(catalogue::prompt(prompt, handler, states)?)
+        })
+    }
+
+    /// Registers the completion of an argument of a prompt (section `server/utilities/completion`).
+    pub fn complete_prompt<A: 'static, H: Handler<A, Completions>>(
+        self,
+        prompt: impl Into<String>,
+        argument: impl Into<String>,
+        handler: H,
+    ) -> Self {
+        self.complete(Reference::Prompt(prompt.into()), argument.into(), handler)
+    }
+
+    /// Registers the completion of a variable of a resource template.
+    pub fn complete_template<A: 'static, H: Handler<A, Completions>>(
+        self,
+        template: impl Into<String>,
+        variable: impl Into<String>,
+        handler: H,
+    ) -> Self {
+        self.complete(
+            Reference::Template(template.into()),
+            variable.into(),
+            handler,
+        )
+    }
+
+    fn complete<A: 'static, H: Handler<A, Completions>>(
+        self,
+        reference: Reference,
+        argument: String,
+        handler: H,
+    ) -> Self {
+        self.register(move |catalogue, states| {
+            let entry = catalogue::completion(reference, argument, handler, states)?;
+            catalogue.completions.push(Arc::new(entry));
+            Ok(())
+        })
+    }
+
+    fn register(
+        mut self,
+        registration: impl FnOnce(&mut Catalogue, &States) -> Result<(), Problem> + Send + 'static,
+    ) -> Self {
+        self.registrations.push(Box::new(registration));
+        self
+    }
+
+    /// Gives the server a state, which handlers take as [`State<S>`](crate::State). There is one state of each type; it is
+    /// cloned for each call.
+    pub fn state<S: Clone + Send + Sync + 'static>(mut self, state: S) -> Self {
+        self.states.insert(state);
+        self
+    }
+
+    /// Adds everything that another builder has registered, with its states. With a prefix, tools and prompts are called
+    /// `prefix_name`. Settings of the other builder are not taken over.
+    pub fn merge(mut self, prefix: Option<&str>, other: Self) -> Self {
+        self.states.merge(&other.states);
+        let prefix = prefix.map(str::to_owned);
+        for registration in other.registrations {
+            let prefix = prefix.clone();
+            self = self.register(move |catalogue, states| {
+                let mut own = Catalogue::default();
+                registration(&mut own, states)?;
+                catalogue.absorb(own, prefix.as_deref())
+            });
+        }
+        for capability in other.declared {
+            self = self.declare(capability);
+        }
+        self
+    }
+
+    /// Sets what a caller may see and use: lists leave out what it may not see, and calls of it are answered as if it did not
+    /// exist. Results of lists are then never marked as shared between callers.
+    pub fn visible(
+        mut self,
+        rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.visibility = Visibility::by(rule);
+        self
+    }
+
+    /// Sets the name for people (from 2025-06-18 on).
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.config.identity.title = Some(title.into());
+        self
+    }
+
+    /// Sets a member of what the server says of itself, such as `websiteUrl` or `description` (from 2025-11-25 on).
+    pub fn identity(mut self, name: &str, value: impl Into<Json>) -> Self {
+        self.config.identity.more.insert(name, value);
+        self
+    }
+
+    /// Adds an icon (from 2025-11-25 on).
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.icons.push(icon);
+        self
+    }
+
+    /// Sets the instructions: how a model should use the server.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.config.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets the revisions that are spoken, the most preferred one first. Without it, all that are compiled in.
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.config.offer.revisions = revisions.into_iter().collect();
+        self
+    }
+
+    /// Sets the oldest revision that is spoken.
+    pub fn minimum_revision(mut self, revision: Revision) -> Self {
+        self.config.offer = Offer {
+            floor: Some(revision),
+            ..self.config.offer
+        };
+        self
+    }
+
+    /// Sets how many entries a page of a list has at most; 100 without it, and at least 1.
+    pub fn page_size(mut self, entries: usize) -> Self {
+        self.page_size = entries.max(1);
+        self
+    }
+
+    /// Sets how long clients may keep results that do not say so themselves (from 2026-07-28 on); not at all without it.
+    pub fn cache(mut self, hint: CacheHint) -> Self {
+        self.config.cache = hint;
+        self
+    }
+
+    /// Sets how long a handler may work. Time that it waits for the answer to a question does not count.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Sets the limits of each connection.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.config.limits = limits;
+        self
+    }
+
+    /// Sets the keys that protect the state of requests which ask (from 2026-07-28 on). Processes that serve the same clients
+    /// share them. Without it, each server makes a random key.
+    pub fn keys(mut self, keys: KeyRing) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Sets how long the state of a request that asks is valid; ten minutes without it.
+    pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
+        self.config.state_lifetime = lifetime;
+        self
+    }
+
+    /// Sets the lowest level of logs that is sent while the client has not chosen one (up to 2025-11-25).
+    pub fn log_level(mut self, level: Level) -> Self {
+        self.config.log_level = level;
+        self
+    }
+
+    /// Does not declare the capability `logging`: [`Cx::log`](crate::Cx::log) sends nothing.
+    pub fn without_logging(mut self) -> Self {
+        self.logging = false;
+        self
+    }
+
+    /// Declares the capability `tools`, for a server whose tools are inserted while it runs.
+    pub fn declare_tools(self) -> Self {
+        self.declare("tools")
+    }
+
+    /// Declares the capability `resources`, for a server whose resources are inserted while it runs.
+    pub fn declare_resources(self) -> Self {
+        self.declare("resources")
+    }
+
+    /// Declares the capability `prompts`, for a server whose prompts are inserted while it runs.
+    pub fn declare_prompts(self) -> Self {
+        self.declare("prompts")
+    }
+
+    fn declare(mut self, capability: &'static str) -> Self {
+        self.declared.push(capability);
+        self
+    }
+
+    /// Builds the server.
+    ///
+    /// # Errors
+    /// [`BuildError`] with every problem of the definitions, handlers and settings, and what to do about each.
+    pub fn build(mut self) -> Result<Server, BuildError> {
+        let mut catalogue = Catalogue::default();
+        let mut problems = Vec::new();
+        for registration in std::mem::take(&mut self.registrations) {
+            problems.extend(registration(&mut catalogue, &self.states).err());
+        }
+        problems.extend(catalogue.lost_completions());
+        BuildError::check(problems)?;
+        self.config.capabilities = self.capabilities(&catalogue);
+        if !self.icons.is_empty() {
+            self.config
+                .identity
+                .more
+                .insert("icons", icons_json(&self.icons));
+        }
+        if self.visibility.is_rule() {
+            self.config.cache.public = false;
+        }
+        let config =
+            |error: &dyn fmt::Display| BuildError::from(Problem::Config(error.to_string()));
+        let keys = match self.keys.take() {
+            Some(keys) => keys,
+            None => KeyRing::random().map_err(|error| config(&error))?,
+        };
+        self.config.seal = Some(Arc::new(keys));
+        let version = format!(
+            "{}/{}",
+            self.config.identity.name, self.config.identity.version
+        );
+        let settings = Settings::new(self.config).map_err(|error| config(&error))?;
+        Ok(Server(Arc::new(Inner {
+            settings,
+            catalogue: RwLock::new(Arc::new(catalogue)),
+            states: self.states,
+            visibility: self.visibility,
+            page_size: self.page_size,
+            timeout: self.timeout,
+            version,
+            links: Mutex::default(),
+        })))
+    }
+
+    /// Derives the capabilities from what is registered.
+    fn capabilities(&self, catalogue: &Catalogue) -> JsonObject {
+        let has_resources = !catalogue.resources.is_empty() || !catalogue.templates.is_empty();
+        let registered = [
+            (
+                "tools",
+                !catalogue.tools.is_empty(),
+                r#"{"listChanged":true}"#,
+            ),
+            (
+                "resources",
+                has_resources,
+                r#"{"subscribe":true,"listChanged":true}"#,
+            ),
+            (
+                "prompts",
+                !catalogue.prompts.is_empty(),
+                r#"{"listChanged":true}"#,
+            ),
+            ("completions", !catalogue.completions.is_empty(), "{}"),
+            ("logging", self.logging, "{}"),
+        ];
+        let mut capabilities = JsonObject::new();
+        for (name, is_there, value) in registered {
+            if is_there || self.declared.contains(&name) {
+                capabilities.insert(name, value.parse::<Json>().unwrap_or(Json::null()));
+            }
+        }
+        capabilities
+    }
+}
+
+impl Catalogue {
+    /// Takes over the entries of another catalogue, with a prefix for names.
+    fn absorb(&mut self, other: Self, prefix: Option<&str>) -> Result<(), Problem> {
+        let prefixed = |name: &str| match prefix {
+            Some(prefix) => format!("{prefix}_{name}"),
+            None => name.to_owned(),
+        };
+        for entry in other.tools.into_iter().filter_map(Arc::into_inner) {
+            let name = prefixed(entry.tool.name());
+            self.add_tool(entry.renamed(name)?)?;
+        }
+        for entry in other.prompts.into_iter().filter_map(Arc::into_inner) {
+            let name = prefixed(entry.prompt.name());
+            self.add_prompt(entry.renamed(name)?)?;
+        }
+        for entry in other.resources.into_iter().filter_map(Arc::into_inner) {
+            self.add_resource(entry)?;
+        }
+        for entry in other.templates.into_iter().filter_map(Arc::into_inner) {
+            self.add_template(entry)?;
+        }
+        for mut entry in other.completions.into_iter().filter_map(Arc::into_inner) {
+            if let Reference::Prompt(name) = &entry.reference {
+                entry.reference = Reference::Prompt(prefixed(name));
+            }
+            self.completions.push(Arc::new(entry));
+        }
+        Ok(())
+    }
+
+    /// Returns the completions that belong to nothing.
+    fn lost_completions(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for entry in &self.completions {
+            if !self.has_argument(&entry.reference, &entry.argument) {
+                problems.push(Problem::Completion {
+                    kind: entry.reference.kind(),
+                    name: entry.reference.name().to_owned(),
+                    argument: entry.argument.clone(),
+                });
+            }
+        }
+        problems
+    }
+}

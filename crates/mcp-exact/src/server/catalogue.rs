@@ -1,0 +1,420 @@
+//! The catalogue: everything that is registered, in the order of registration.
+//!
+//! Takes definitions and handlers; gives entries by name, or the problem that keeps one out. Copied when it changes.
+
+use serde_json::Value;
+
+use crate::definition::{Advertised, Prompt, Resource, ResourceTemplate, Tool};
+use crate::error::Problem;
+use crate::extract::{Signature, States};
+use crate::handler::{Erased, Handler};
+use crate::reply::{Completions, Contents, PromptResult, ToolResult};
+use crate::schema;
+use crate::template::UriTemplate;
+use std::sync::Arc;
+
+/// Everything that a server offers.
+#[derive(Clone, Default)]
+pub(super) struct Catalogue {
+    pub(super) tools: Vec<Arc<ToolEntry>>,
+    pub(super) resources: Vec<Arc<ResourceEntry>>,
+    pub(super) templates: Vec<Arc<TemplateEntry>>,
+    pub(super) prompts: Vec<Arc<PromptEntry>>,
+    pub(super) completions: Vec<Arc<CompletionEntry>>,
+}
+
+pub(super) struct ToolEntry {
+    pub(super) tool: Tool,
+    pub(super) handler: Erased<ToolResult>,
+    pub(super) advertised: Advertised,
+    pub(super) checks: crate::validate::Checks,
+}
+
+pub(super) struct ResourceEntry {
+    pub(super) resource: Resource,
+    pub(super) handler: Erased<Contents>,
+    pub(super) advertised: Advertised,
+}
+
+pub(super) struct TemplateEntry {
+    pub(super) template: ResourceTemplate,
+    pub(super) uri: UriTemplate,
+    pub(super) handler: Erased<Contents>,
+    pub(super) input: Option<Value>,
+    pub(super) advertised: Advertised,
+}
+
+pub(super) struct PromptEntry {
+    pub(super) prompt: Prompt,
+    pub(super) handler: Erased<PromptResult>,
+    pub(super) input: Option<Value>,
+    pub(super) advertised: Advertised,
+}
+
+/// What a completion belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reference {
+    Prompt(String),
+    Template(String),
+}
+
+pub(super) struct CompletionEntry {
+    pub(super) reference: Reference,
+    pub(super) argument: String,
+    pub(super) handler: Erased<Completions>,
+}
+
+impl Catalogue {
+    pub(super) fn tool(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.tools.iter().find(|entry| entry.tool.name() == name)
+    }
+
+    pub(super) fn prompt(&self, name: &str) -> Option<&Arc<PromptEntry>> {
+        self.prompts
+            .iter()
+            .find(|entry| entry.prompt.name() == name)
+    }
+
+    pub(super) fn resource(&self, uri: &str) -> Option<&Arc<ResourceEntry>> {
+        self.resources
+            .iter()
+            .find(|entry| entry.resource.uri() == uri)
+    }
+
+    /// Returns every template that matches a URI, with the values of its variables, in the order of registration.
+    pub(super) fn matching(
+        &self,
+        uri: &str,
+    ) -> impl Iterator<Item = (&Arc<TemplateEntry>, Vec<(String, String)>)> {
+        let found = |entry| {
+            let entry: &Arc<TemplateEntry> = entry;
+            entry.uri.find(uri).map(|values| (entry, values))
+        };
+        self.templates.iter().filter_map(found)
+    }
+
+    /// # Errors
+    /// The problem that keeps the tool out.
+    pub(super) fn add_tool(&mut self, entry: ToolEntry) -> Result<(), Problem> {
+        let name = entry.tool.name().to_owned();
+        if self.tool(&name).is_some() {
+            return Err(Problem::Duplicate { kind: "tool", name });
+        }
+        self.tools.push(Arc::new(entry));
+        Ok(())
+    }
+
+    /// # Errors
+    /// The problem that keeps the resource out.
+    pub(super) fn add_resource(&mut self, entry: ResourceEntry) -> Result<(), Problem> {
+        let name = entry.resource.uri().to_owned();
+        if self.resource(&name).is_some() {
+            return Err(Problem::Duplicate {
+                kind: "resource",
+                name,
+            });
+        }
+        self.resources.push(Arc::new(entry));
+        Ok(())
+    }
+
+    /// # Errors
+    /// The problem that keeps the template out.
+    pub(super) fn add_template(&mut self, entry: TemplateEntry) -> Result<(), Problem> {
+        let name = entry.template.template().to_owned();
+        let mut all = self.templates.iter();
+        if all.any(|known| known.template.template() == name) {
+            let kind = "resource template";
+            return Err(Problem::Duplicate { kind, name });
+        }
+        self.templates.push(Arc::new(entry));
+        Ok(())
+    }
+
+    /// # Errors
+    /// The problem that keeps the prompt out.
+    pub(super) fn add_prompt(&mut self, entry: PromptEntry) -> Result<(), Problem> {
+        let name = entry.prompt.name().to_owned();
+        if self.prompt(&name).is_some() {
+            return Err(Problem::Duplicate {
+                kind: "prompt",
+                name,
+            });
+        }
+        self.prompts.push(Arc::new(entry));
+        Ok(())
+    }
+
+    /// Returns the completion of an argument.
+    pub(super) fn completion(
+        &self,
+        reference: &Reference,
+        argument: &str,
+    ) -> Option<&CompletionEntry> {
+        let mut all = self.completions.iter().map(AsRef::as_ref);
+        all.find(|entry| entry.reference == *reference && entry.argument == argument)
+    }
+
+    /// Returns whether a prompt or template has an argument.
+    pub(super) fn has_argument(&self, reference: &Reference, argument: &str) -> bool {
+        match reference {
+            Reference::Prompt(name) => self.prompt(name).is_some_and(|entry| {
+                let mut arguments = entry.prompt.arguments().into_iter().flatten();
+                arguments.any(|known| known.name == argument)
+            }),
+            Reference::Template(template) => {
+                let mut all = self.templates.iter();
+                let entry = all.find(|entry| entry.template.template() == template);
+                entry.is_some_and(|entry| entry.uri.variables().contains(&argument))
+            }
+        }
+    }
+}
+
+/// Checks what a handler takes: at most one `Input`, and states that are there.
+pub(super) fn check_signature(
+    kind: &'static str,
+    name: &str,
+    signature: &Signature,
+    states: &States,
+) -> Result<(), Problem> {
+    let name = || name.to_owned();
+    if signature.inputs.len() > 1 {
+        return Err(Problem::SecondInput { kind, name: name() });
+    }
+    let missing = signature.states.iter().find(|(id, _)| !states.has(*id));
+    match missing {
+        Some((_, state)) => Err(Problem::MissingState {
+            kind,
+            name: name(),
+            state,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn definition(kind: &'static str, name: &str) -> impl FnOnce(String) -> Problem {
+    let name = name.to_owned();
+    move |reason| Problem::Definition { kind, name, reason }
+}
+
+/// Makes the entry of a tool from its definition and handler.
+pub(super) fn tool<A, H>(mut tool: Tool, handler: H, states: &States) -> Result<ToolEntry, Problem>
+where
+    H: Handler<A, ToolResult>,
+{
+    let (handler, signature) = Erased::new(handler);
+    let name = tool.name().to_owned();
+    check_tool_name(&name)?;
+    check_signature("tool", &name, &signature, states)?;
+    let input = |reason| Problem::InputSchema {
+        kind: "tool",
+        name: name.clone(),
+        reason,
+    };
+    match (tool.input(), signature.inputs.into_iter().next()) {
+        (Some(schema), _) => schema::check_arguments(schema).map_err(input)?,
+        (None, Some(schema)) => tool = tool.input_schema(schema::arguments(schema).map_err(input)?),
+        (None, None) => tool = tool.input_schema(schema::no_arguments()),
+    }
+    if let (None, Some(schema)) = (tool.output(), signature.output) {
+        let schema = schema::structured(schema).map_err(|reason| Problem::OutputSchema {
+            name: name.clone(),
+            reason,
+        })?;
+        tool = tool.output_schema(schema);
+    }
+    let checks = crate::validate::Checks::new(&tool).map_err(input)?;
+    let advertised =
+        Advertised::new("Tool", tool.definition()).map_err(definition("tool", &name))?;
+    Ok(ToolEntry {
+        tool,
+        handler,
+        advertised,
+        checks,
+    })
+}
+
+/// Names that all clients accept (section `server/tools`, "Tool Names").
+fn check_tool_name(name: &str) -> Result<(), Problem> {
+    let accepted = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    match (1..=128).contains(&name.len()) && name.bytes().all(accepted) {
+        true => Ok(()),
+        false => Err(Problem::ToolName(name.to_owned())),
+    }
+}
+
+/// Makes the entry of a resource.
+pub(super) fn resource<A, H>(
+    resource: Resource,
+    handler: H,
+    states: &States,
+) -> Result<ResourceEntry, Problem>
+where
+    H: Handler<A, Contents>,
+{
+    let (handler, signature) = Erased::new(handler);
+    check_signature("resource", resource.uri(), &signature, states)?;
+    if !signature.inputs.is_empty() {
+        return Err(Problem::InputSchema {
+            kind: "resource",
+            name: resource.uri().to_owned(),
+            reason: "a resource with a fixed URI takes no arguments; use a template, or leave `Input` out".to_owned(),
+        });
+    }
+    let advertised = Advertised::new("Resource", resource.definition());
+    let advertised = advertised.map_err(definition("resource", resource.uri()))?;
+    Ok(ResourceEntry {
+        resource,
+        handler,
+        advertised,
+    })
+}
+
+/// Makes the entry of a template.
+pub(super) fn template<A, H>(
+    template: ResourceTemplate,
+    handler: H,
+    states: &States,
+) -> Result<TemplateEntry, Problem>
+where
+    H: Handler<A, Contents>,
+{
+    const KIND: &str = "resource template";
+    let (handler, signature) = Erased::new(handler);
+    let name = template.template().to_owned();
+    check_signature(KIND, &name, &signature, states)?;
+    let bad = |error: crate::TemplateError| Problem::Template {
+        template: name.clone(),
+        reason: error.to_string(),
+    };
+    let uri = UriTemplate::parse(&name).map_err(bad)?;
+    uri.check_matchable().map_err(bad)?;
+    let input = signature.inputs.into_iter().next();
+    if let Some(input) = &input {
+        check_variables(&name, &uri, input)?;
+    }
+    let advertised = Advertised::new("ResourceTemplate", template.definition());
+    let advertised = advertised.map_err(definition(KIND, &name))?;
+    Ok(TemplateEntry {
+        template,
+        uri,
+        handler,
+        input,
+        advertised,
+    })
+}
+
+/// Every required field of the handler's `Input` is a variable of the template.
+fn check_variables(name: &str, uri: &UriTemplate, input: &Value) -> Result<(), Problem> {
+    let variables = uri.variables();
+    let mut fields = schema::strings(input.get("required"));
+    let missing = fields.find(|field| !variables.contains(field));
+    match missing {
+        Some(field) => Err(Problem::Template {
+            template: name.to_owned(),
+            reason: format!(
+                "the handler needs `{field}`, and the template has the variables {variables:?}; use the same names"
+            ),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Makes the entry of a prompt.
+pub(super) fn prompt<A, H>(
+    mut prompt: Prompt,
+    handler: H,
+    states: &States,
+) -> Result<PromptEntry, Problem>
+where
+    H: Handler<A, PromptResult>,
+{
+    let (handler, signature) = Erased::new(handler);
+    let name = prompt.name().to_owned();
+    check_signature("prompt", &name, &signature, states)?;
+    let input = signature.inputs.into_iter().next();
+    if let (None, Some(input)) = (prompt.arguments(), &input) {
+        let arguments = schema::prompt_arguments(input).map_err(|reason| Problem::InputSchema {
+            kind: "prompt",
+            name: name.clone(),
+            reason,
+        })?;
+        for argument in arguments {
+            prompt = prompt.argument(argument);
+        }
+    }
+    let advertised = Advertised::new("Prompt", prompt.definition());
+    let advertised = advertised.map_err(definition("prompt", &name))?;
+    Ok(PromptEntry {
+        prompt,
+        handler,
+        input,
+        advertised,
+    })
+}
+
+/// Makes the entry of a completion.
+pub(super) fn completion<A, H>(
+    reference: Reference,
+    argument: String,
+    handler: H,
+    states: &States,
+) -> Result<CompletionEntry, Problem>
+where
+    H: Handler<A, Completions>,
+{
+    let (handler, signature) = Erased::new(handler);
+    check_signature("completion", &argument, &signature, states)?;
+    Ok(CompletionEntry {
+        reference,
+        argument,
+        handler,
+    })
+}
+
+impl Reference {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Prompt(_) => "prompt",
+            Self::Template(_) => "resource template",
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Prompt(name) | Self::Template(name) => name,
+        }
+    }
+}
+
+/// Returns the arguments of a call that come as strings, in the form that the handler's `Input` decodes.
+pub(super) fn from_strings(
+    input: Option<&Value>,
+    values: Vec<(String, String)>,
+) -> crate::link::JsonObject {
+    let nothing = Value::Bool(true);
+    let values = schema::from_strings(input.unwrap_or(&nothing), values);
+    crate::link::JsonObject::from(values)
+}
+
+impl ToolEntry {
+    /// Returns the entry under another name.
+    pub(super) fn renamed(mut self, name: String) -> Result<Self, Problem> {
+        check_tool_name(&name)?;
+        self.tool.rename(name);
+        let advertised = Advertised::new("Tool", self.tool.definition());
+        self.advertised = advertised.map_err(definition("tool", self.tool.name()))?;
+        Ok(self)
+    }
+}
+
+impl PromptEntry {
+    /// Returns the entry under another name.
+    pub(super) fn renamed(mut self, name: String) -> Result<Self, Problem> {
+        self.prompt.rename(name);
+        let advertised = Advertised::new("Prompt", self.prompt.definition());
+        self.advertised = advertised.map_err(definition("prompt", self.prompt.name()))?;
+        Ok(self)
+    }
+}

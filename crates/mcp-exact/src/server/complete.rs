@@ -1,0 +1,89 @@
+//! Completion of arguments (`server/utilities/completion`): what a handler of completions is given.
+//!
+//! Takes the params of `completion/complete`; gives the partial value and the arguments that are known already.
+
+use std::collections::BTreeMap;
+
+use super::catalogue::Reference;
+use crate::error::Error;
+use crate::extract::{Call, FromCall};
+use crate::link::{JsonObject, PeerError};
+
+/// Argument that the user is typing: what a handler of completions takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partial {
+    /// What was typed so far.
+    pub value: String,
+    /// The arguments that are known already (from 2025-06-18 on).
+    pub arguments: BTreeMap<String, String>,
+}
+
+impl FromCall for Partial {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        let not_here =
+            || Error::msg("`Partial` belongs to handlers of completions; take it out of this one");
+        let value: String = text(call.arguments(), "value").ok_or_else(not_here)?;
+        let arguments = call.arguments().get("arguments");
+        let arguments = arguments.and_then(|arguments| arguments.parse().ok());
+        Ok(Self {
+            value,
+            arguments: arguments.unwrap_or_default(),
+        })
+    }
+}
+
+/// What a client wants completed.
+pub(super) struct Wanted {
+    pub(super) reference: Reference,
+    pub(super) argument: String,
+    /// What [`Partial`] is made of.
+    pub(super) partial: JsonObject,
+}
+
+impl Wanted {
+    /// # Errors
+    /// The error to reply with: a member is missing or of another type.
+    pub(super) fn of(params: Option<&JsonObject>) -> Result<Self, PeerError> {
+        let missing = |name: &str| {
+            PeerError::invalid_params(format!("`{name}` is missing or of another type"))
+        };
+        let object = |from: &JsonObject, name: &str| {
+            let value = from.get(name).map(JsonObject::try_from);
+            value.and_then(Result::ok).ok_or_else(|| missing(name))
+        };
+        let params = params.ok_or_else(|| missing("ref"))?;
+        let (reference, argument) = (object(params, "ref")?, object(params, "argument")?);
+        let member = |from: &JsonObject, name: &str| text(from, name).ok_or_else(|| missing(name));
+        let kind = member(&reference, "type")?;
+        let reference = match kind.as_str() {
+            "ref/prompt" => Reference::Prompt(member(&reference, "name")?),
+            "ref/resource" => Reference::Template(member(&reference, "uri")?),
+            _ => {
+                let words = format!(
+                    "the reference type {kind:?} is unknown; use ref/prompt or ref/resource"
+                );
+                return Err(PeerError::invalid_params(words));
+            }
+        };
+        let value = member(&argument, "value")?;
+        let mut partial = JsonObject::from_iter([("value", crate::link::Json::string(&value))]);
+        let context = params.get("context").map(JsonObject::try_from);
+        if let Some(Ok(context)) = context
+            && let Some(arguments) = context.get("arguments")
+        {
+            partial.insert("arguments", arguments);
+        }
+        Ok(Self {
+            reference,
+            argument: member(&argument, "name")?,
+            partial,
+        })
+    }
+}
+
+fn text(from: &JsonObject, name: &str) -> Option<String> {
+    from.view()
+        .find(name)?
+        .as_str()
+        .map(std::borrow::Cow::into_owned)
+}

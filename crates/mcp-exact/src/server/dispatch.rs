@@ -1,0 +1,430 @@
+//! Answers requests from the catalogue.
+//!
+//! Takes a request of any revision; gives a reply in the shape of the same revision. The only place that knows methods.
+
+use std::sync::Arc;
+
+use super::Server;
+use super::catalogue::{Catalogue, PromptEntry, ToolEntry, from_strings};
+use super::complete::Wanted;
+use super::page::{Entry, page};
+use super::runner::{End, run};
+use super::visibility::Listed;
+use crate::cx::{AskError, Cx, Token};
+use crate::error::{BadArguments, Error, protocol_error};
+use crate::extract::Call;
+use crate::handler::Erased;
+use crate::link::{
+    self, JsonObject, Lifecycle, Link, PeerError, Reply, Request, resource_not_found,
+};
+use crate::outgoing;
+use crate::replay::{Record, Run};
+use crate::reply::{Completions, Contents, PromptResult, ToolResult};
+
+/// Everything that one request needs while it is served.
+struct Serving {
+    request: Arc<Request>,
+    link: Arc<Link>,
+    token: Token,
+    catalogue: Arc<Catalogue>,
+}
+
+impl Server {
+    /// Returns whether the handler of a request is told of a cancellation instead of being dropped.
+    pub(crate) fn is_cooperative(&self, request: &Request) -> bool {
+        if request.method() != "tools/call" {
+            return false;
+        }
+        let name = request.params().and_then(|params| text(params, "name"));
+        let catalogue = self.catalogue();
+        let entry = name.and_then(|name| catalogue.tool(&name).cloned());
+        entry.is_some_and(|entry| entry.tool.cooperative)
+    }
+
+    /// Answers a request.
+    pub(crate) async fn serve(self, request: Arc<Request>, link: Arc<Link>, token: Token) -> Reply {
+        let serving = Serving {
+            catalogue: self.catalogue(),
+            request: Arc::clone(&request),
+            link,
+            token,
+        };
+        let reply = match request.method() {
+            "tools/call" => self.call_tool(serving).await,
+            "resources/read" => self.read_resource(serving).await,
+            "prompts/get" => self.read_prompt(serving).await,
+            "completion/complete" => self.complete(serving).await,
+            _ => self.answer(&serving).map(Reply::Result),
+        };
+        reply.unwrap_or_else(Reply::Error)
+    }
+
+    /// Answers what needs no handler.
+    fn answer(&self, serving: &Serving) -> Result<JsonObject, PeerError> {
+        let request = &*serving.request;
+        let all = &*serving.catalogue;
+        match request.method() {
+            "tools/list" => {
+                let tools = all
+                    .tools
+                    .iter()
+                    .map(|one| (Listed::Tool(&one.tool), &one.advertised));
+                self.list(request, "tools", tools, |listed| listed.name())
+            }
+            "resources/list" => {
+                let resources = all.resources.iter();
+                let resources =
+                    resources.map(|one| (Listed::Resource(&one.resource), &one.advertised));
+                self.list(request, "resources", resources, uri_of)
+            }
+            "resources/templates/list" => {
+                let templates = all.templates.iter();
+                let templates =
+                    templates.map(|one| (Listed::Template(&one.template), &one.advertised));
+                self.list(request, "resourceTemplates", templates, uri_of)
+            }
+            "prompts/list" => {
+                let prompts = all
+                    .prompts
+                    .iter()
+                    .map(|one| (Listed::Prompt(&one.prompt), &one.advertised));
+                self.list(request, "prompts", prompts, |listed| listed.name())
+            }
+            "resources/subscribe" | "resources/unsubscribe" => self.subscribe(serving),
+            method => Err(PeerError::method_not_found(method)),
+        }
+    }
+
+    fn list<'e>(
+        &self,
+        request: &Request,
+        member: &str,
+        entries: impl Iterator<Item = (Listed<'e>, &'e crate::definition::Advertised)>,
+        key: impl Fn(Listed<'e>) -> &'e str,
+    ) -> Result<JsonObject, PeerError> {
+        let seen = entries.filter(|(listed, _)| self.0.visibility.sees(request, *listed));
+        let forms = seen.filter_map(|(listed, advertised)| {
+            Some(Entry {
+                name: key(listed),
+                form: advertised.form(request.revision())?,
+            })
+        });
+        page(member, forms, request.params(), self.0.page_size)
+    }
+
+    /// A client may subscribe to what it can read.
+    fn subscribe(&self, serving: &Serving) -> Result<JsonObject, PeerError> {
+        let uri = member(serving.request.params(), "uri")?;
+        let request = &serving.request;
+        let sees = |listed| self.0.visibility.sees(request, listed);
+        let fixed = serving.catalogue.resource(&uri);
+        let known = fixed.is_some_and(|entry| sees(Listed::Resource(&entry.resource)))
+            || serving
+                .catalogue
+                .matching(&uri)
+                .any(|(entry, _)| sees(Listed::Template(&entry.template)));
+        match known {
+            true => Ok(JsonObject::new()),
+            false => Err(resource_not_found(&uri)),
+        }
+    }
+
+    async fn call_tool(&self, serving: Serving) -> Result<Reply, PeerError> {
+        let params = serving.request.params();
+        let name = member(params, "name")?;
+        let seen = |entry: &&Arc<ToolEntry>| {
+            self.0
+                .visibility
+                .sees(&serving.request, Listed::Tool(&entry.tool))
+        };
+        let unknown = || PeerError::invalid_params(format!("Unknown tool: {name}"));
+        let entry = Arc::clone(
+            serving
+                .catalogue
+                .tool(&name)
+                .filter(seen)
+                .ok_or_else(unknown)?,
+        );
+        let arguments = match params
+            .and_then(|params| params.get("arguments"))
+            .map(JsonObject::try_from)
+        {
+            None => JsonObject::new(),
+            Some(Ok(arguments)) => arguments,
+            Some(Err(_)) => {
+                return Err(PeerError::invalid_params("`arguments` has to be an object"));
+            }
+        };
+        let revision = serving.request.revision();
+        let cx = self.cx(serving, &entry.tool.version)?;
+        let call = self.new_call(arguments, None, &cx);
+        let end = match entry.checks.input(call.arguments()) {
+            Ok(()) => run(entry.handler.call(call), &cx, self.0.timeout).await,
+            Err(error) => End::Finished(Err(error)),
+        };
+        finish(end, &cx, |result| {
+            let result = result.and_then(|result| checked(&entry, result));
+            let result = match result {
+                Ok(result) => result,
+                Err(error) => tool_error(&error, &cx)?,
+            };
+            let plain = result.is_plain();
+            let object = result.object();
+            match plain {
+                true => Ok(object),
+                false => outgoing::result("tools/call", object, revision, None),
+            }
+        })
+    }
+
+    async fn read_resource(&self, serving: Serving) -> Result<Reply, PeerError> {
+        let uri = member(serving.request.params(), "uri")?;
+        let found = self
+            .find_resource(&serving, &uri)
+            .ok_or_else(|| resource_not_found(&uri))?;
+        let (handler, arguments, mime_type) = found;
+        let revision = serving.request.revision();
+        let cx = self.cx(serving, "")?;
+        let call = self.new_call(arguments, Some(uri.clone()), &cx);
+        let end = run(handler.call(call), &cx, self.0.timeout).await;
+        finish(end, &cx, |contents| {
+            let contents = contents.map_err(|error| error_of(&error, &cx))?;
+            let object = contents.object(&uri, mime_type.as_deref());
+            outgoing::result("resources/read", object, revision, Some(&uri))
+        })
+    }
+
+    /// Returns the handler of a URI, its variables and the media type of its definition. Fixed URIs come before templates.
+    fn find_resource(
+        &self,
+        serving: &Serving,
+        uri: &str,
+    ) -> Option<(Erased<Contents>, JsonObject, Option<String>)> {
+        let sees = |listed| self.0.visibility.sees(&serving.request, listed);
+        let fixed = serving.catalogue.resource(uri);
+        if let Some(entry) = fixed.filter(|entry| sees(Listed::Resource(&entry.resource))) {
+            let mime_type = entry.resource.media_type().map(str::to_owned);
+            return Some((entry.handler.clone(), JsonObject::new(), mime_type));
+        }
+        let mut matching = serving.catalogue.matching(uri);
+        let (entry, values) =
+            matching.find(|(entry, _)| sees(Listed::Template(&entry.template)))?;
+        let mime_type = entry.template.media_type().map(str::to_owned);
+        let arguments = from_strings(entry.input.as_ref(), values);
+        Some((entry.handler.clone(), arguments, mime_type))
+    }
+
+    async fn read_prompt(&self, serving: Serving) -> Result<Reply, PeerError> {
+        let params = serving.request.params();
+        let name = member(params, "name")?;
+        let seen = |entry: &&Arc<PromptEntry>| {
+            self.0
+                .visibility
+                .sees(&serving.request, Listed::Prompt(&entry.prompt))
+        };
+        let unknown = || PeerError::invalid_params(format!("Unknown prompt: {name}"));
+        let entry = Arc::clone(
+            serving
+                .catalogue
+                .prompt(&name)
+                .filter(seen)
+                .ok_or_else(unknown)?,
+        );
+        let arguments = prompt_arguments(params, &entry)?;
+        let revision = serving.request.revision();
+        let cx = self.cx(serving, "")?;
+        let call = self.new_call(arguments, None, &cx);
+        let end = run(entry.handler.call(call), &cx, self.0.timeout).await;
+        finish(end, &cx, |result: Result<PromptResult, Error>| {
+            let result = result.map_err(|error| error_of(&error, &cx))?;
+            outgoing::result("prompts/get", result.object(), revision, None)
+        })
+    }
+
+    async fn complete(&self, serving: Serving) -> Result<Reply, PeerError> {
+        let wanted = Wanted::of(serving.request.params())?;
+        let Some(entry) = serving
+            .catalogue
+            .completion(&wanted.reference, &wanted.argument)
+        else {
+            return match serving
+                .catalogue
+                .has_argument(&wanted.reference, &wanted.argument)
+            {
+                true => Ok(Reply::Result(Completions::default().object())),
+                false => Err(PeerError::invalid_params(format!(
+                    "{} {:?} has no argument {:?}",
+                    wanted.reference.kind(),
+                    wanted.reference.name(),
+                    wanted.argument
+                ))),
+            };
+        };
+        let handler = entry.handler.clone();
+        let revision = serving.request.revision();
+        let cx = self.cx(serving, "")?;
+        let call = self.new_call(wanted.partial, None, &cx);
+        let end = run(handler.call(call), &cx, self.0.timeout).await;
+        finish(end, &cx, |result: Result<Completions, Error>| {
+            let result = result.map_err(|error| error_of(&error, &cx))?;
+            outgoing::result("completion/complete", result.object(), revision, None)
+        })
+    }
+
+    fn new_call(&self, arguments: JsonObject, uri: Option<String>, cx: &Cx) -> Call {
+        Call::new(arguments, uri, self.0.states.clone(), cx.clone())
+    }
+
+    /// Makes the context of a request, with the record of earlier rounds when it is a retry.
+    fn cx(&self, serving: Serving, version: &str) -> Result<Cx, PeerError> {
+        let request = &serving.request;
+        let may_ask = matches!(
+            request.method(),
+            "tools/call" | "resources/read" | "prompts/get"
+        );
+        let version = format!("{}/{version}", self.0.version);
+        let run = match request
+            .state()
+            .filter(|_| request.lifecycle() == Lifecycle::Discover)
+        {
+            None => Run::new(version),
+            Some(state) => {
+                let invalid =
+                    || PeerError::invalid_params("the request state is not valid; start again");
+                let record = Record::parse(state).ok_or_else(invalid)?;
+                let answer = |name: &str| Some(request.answers().result(name)?.object().clone());
+                let run = Run::resume(&version, record, answer);
+                run.map_err(|error| PeerError::invalid_params(error.to_string()))?
+            }
+        };
+        Ok(Cx::new(
+            serving.request,
+            serving.link,
+            run,
+            serving.token,
+            may_ask,
+        ))
+    }
+}
+
+/// Turns the end of a run into a reply.
+fn finish<O>(
+    end: End<O>,
+    cx: &Cx,
+    object: impl FnOnce(Result<O, Error>) -> Result<JsonObject, PeerError>,
+) -> Result<Reply, PeerError> {
+    cx.end();
+    match end {
+        End::Finished(result) => object(result).map(Reply::Result),
+        End::Suspended(suspension) => Ok(Reply::InputRequired {
+            asks: suspension.asks,
+            state: suspension.record.text(),
+        }),
+        End::Diverged(error) => {
+            tracing::error!(%error, method = cx.request().method(), "a handler diverged");
+            Err(PeerError::internal(error.to_string()))
+        }
+        End::Panicked(message) => {
+            tracing::error!(%message, method = cx.request().method(), "a handler panicked");
+            Err(PeerError::internal(
+                "the handler failed; see the log of the server",
+            ))
+        }
+        End::TimedOut => object(Err(Error::from(HandlerTimedOut))).map(Reply::Result),
+    }
+}
+
+/// The handler took longer than [`ServerBuilder::timeout`](crate::ServerBuilder::timeout) allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the handler did not finish in time")]
+struct HandlerTimedOut;
+
+/// Checks a structured result against the output schema of its tool.
+fn checked(entry: &ToolEntry, result: ToolResult) -> Result<ToolResult, Error> {
+    if let Some(structured) = result.structured.as_ref().filter(|_| !result.is_error) {
+        entry.checks.output(structured)?;
+    }
+    Ok(result)
+}
+
+/// Returns the result that tells the model of an error, or the protocol error that ends the request.
+fn tool_error(error: &Error, cx: &Cx) -> Result<ToolResult, PeerError> {
+    if error.downcast_ref::<PeerError>().is_some() {
+        return Err(protocol_error(error));
+    }
+    match lacks_capability(error, cx) {
+        Some(error) => Err(error),
+        None if error.downcast_ref::<BadArguments>().is_some() => {
+            Ok(ToolResult::error(error.to_string()))
+        }
+        None => Ok(ToolResult::error(error.chain())),
+    }
+}
+
+fn error_of(error: &Error, cx: &Cx) -> PeerError {
+    lacks_capability(error, cx).unwrap_or_else(|| protocol_error(error))
+}
+
+/// "If processing a request requires a capability that the client has not declared, servers MUST return
+/// MissingRequiredClientCapabilityError" (2026-07-28, `basic`, "Client Capabilities").
+fn lacks_capability(error: &Error, cx: &Cx) -> Option<PeerError> {
+    let capability = error.downcast_ref::<AskError>()?.missing_capability()?;
+    (cx.lifecycle() == Lifecycle::Discover).then(|| link::missing_capability(capability))
+}
+
+/// Returns the arguments of a prompt, all of which are strings.
+fn prompt_arguments(
+    params: Option<&JsonObject>,
+    entry: &PromptEntry,
+) -> Result<JsonObject, PeerError> {
+    let given = params
+        .and_then(|params| params.get("arguments"))
+        .map(JsonObject::try_from);
+    let given = match given {
+        None => JsonObject::new(),
+        Some(Ok(given)) => given,
+        Some(Err(_)) => return Err(PeerError::invalid_params("`arguments` has to be an object")),
+    };
+    let mut values = Vec::new();
+    for (name, value) in given.view().iter() {
+        let wrong = || PeerError::invalid_params(format!("argument {name:?} has to be a string"));
+        let value = value.as_str().ok_or_else(wrong)?;
+        values.push((name.into_owned(), value.into_owned()));
+    }
+    let mut required = entry
+        .prompt
+        .arguments()
+        .into_iter()
+        .flatten()
+        .filter(|one| one.required);
+    let missing = required.find(|one| !values.iter().any(|(name, _)| *name == one.name));
+    match missing {
+        Some(missing) => Err(PeerError::invalid_params(format!(
+            "argument {:?} of prompt {:?} is missing",
+            missing.name,
+            entry.prompt.name()
+        ))),
+        None => Ok(from_strings(entry.input.as_ref(), values)),
+    }
+}
+
+fn uri_of(listed: Listed<'_>) -> &str {
+    match listed {
+        Listed::Resource(resource) => resource.uri(),
+        Listed::Template(template) => template.template(),
+        Listed::Tool(_) | Listed::Prompt(_) => listed.name(),
+    }
+}
+
+fn member(params: Option<&JsonObject>, name: &str) -> Result<String, PeerError> {
+    let value = params.and_then(|params| text(params, name));
+    value.ok_or_else(|| PeerError::invalid_params(format!("`{name}` has to be a string")))
+}
+
+fn text(params: &JsonObject, name: &str) -> Option<String> {
+    params
+        .view()
+        .find(name)?
+        .as_str()
+        .map(std::borrow::Cow::into_owned)
+}

@@ -1,0 +1,154 @@
+//! Servers: what is registered, and how requests are answered from it.
+//!
+//! A [`Server`] is cheap to clone; all clones and all connections share one catalogue.
+
+mod builder;
+mod catalogue;
+mod complete;
+mod dispatch;
+mod page;
+mod runner;
+mod runtime;
+mod visibility;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+pub use builder::ServerBuilder;
+pub use complete::Partial;
+pub(crate) use runner::message_of;
+pub use runtime::{Prompts, Resources, Tools};
+pub use visibility::{Caller, Listed};
+
+use crate::extract::States;
+use crate::link::{Change, JsonObject, Link, Revision, Settings};
+use catalogue::Catalogue;
+use visibility::Visibility;
+
+/// Server of the Model Context Protocol: answers clients of every revision from the same handlers.
+///
+/// ```
+/// use mcp_exact::{Input, Server};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// # use mcp_exact::{schemars, serde};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Add {
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// let server = Server::builder("calculator", "1.0.0")
+///     .tool("add", |Input(add): Input<Add>| async move { (add.a + add.b).to_string() })
+///     .build()?;
+/// # Ok::<(), mcp_exact::BuildError>(())
+/// ```
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
+    catalogue: RwLock<Arc<Catalogue>>,
+    states: States,
+    visibility: Visibility,
+    page_size: usize,
+    timeout: Option<Duration>,
+    version: String,
+    links: Mutex<Vec<Weak<Link>>>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let catalogue = self.catalogue();
+        f.debug_struct("Server")
+            .field("tools", &catalogue.tools.len())
+            .field("resources", &catalogue.resources.len())
+            .field("templates", &catalogue.templates.len())
+            .field("prompts", &catalogue.prompts.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Begins a server with a name for programs and a version.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder::new(name.into(), version.into())
+    }
+
+    /// Returns the capabilities that are declared, as the newest revision spells them.
+    pub fn capabilities(&self) -> &JsonObject {
+        self.0.settings.capabilities()
+    }
+
+    /// Returns the definitions of all tools as a client of a revision would receive them, for snapshots in tests.
+    pub fn advertised_tools(&self, revision: Revision) -> Vec<JsonObject> {
+        let catalogue = self.catalogue();
+        let tools = catalogue.tools.iter().filter_map(|tool| {
+            let form = tool.advertised.form(revision)?;
+            form.parse().ok()
+        });
+        tools.collect()
+    }
+
+    /// Returns the handle that inserts and removes tools while the server runs.
+    pub fn tools(&self) -> Tools {
+        Tools(self.clone())
+    }
+
+    /// Returns the handle that inserts and removes resources while the server runs, and announces their changes.
+    pub fn resources(&self) -> Resources {
+        Resources(self.clone())
+    }
+
+    /// Returns the handle that inserts and removes prompts while the server runs.
+    pub fn prompts(&self) -> Prompts {
+        Prompts(self.clone())
+    }
+
+    /// Serves one connection whose frames, one message each, come from `frames` and go to `peer`. Returns when the peer has
+    /// closed its direction and all answers have left, or the peer takes no more frames.
+    ///
+    /// # Errors
+    /// [`BuildError`](crate::BuildError) never occurs for a server that was built; the type is kept for later transports.
+    pub(crate) fn serve_frames(
+        &self,
+        frames: mpsc::Receiver<Vec<u8>>,
+        peer: mpsc::Sender<Vec<u8>>,
+    ) -> Result<impl Future<Output = ()> + Send + use<>, crate::link::ConfigError> {
+        let link = Link::duplex(&self.0.settings)?;
+        self.register(&link);
+        Ok(link.run(self.clone(), frames, peer))
+    }
+
+    fn register(&self, link: &Arc<Link>) {
+        let mut links = self.0.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|link| link.strong_count() > 0);
+        links.push(Arc::downgrade(link));
+    }
+
+    /// Announces a change to every connection that wants to know.
+    fn publish(&self, change: &Change) {
+        let links = self
+            .0
+            .links
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for link in links.iter().filter_map(Weak::upgrade) {
+            link.publish(change);
+        }
+    }
+
+    fn catalogue(&self) -> Arc<Catalogue> {
+        let catalogue = self
+            .0
+            .catalogue
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&catalogue)
+    }
+}

@@ -1,0 +1,97 @@
+//! Pages of lists (`server/utilities/pagination`).
+//!
+//! A cursor names the last entry of its page, so that entries that come and go between two pages neither repeat nor hide
+//! others. It is opaque to clients.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::link::{JsonObject, PeerError};
+
+/// One entry of a list: its name, and its definition in the revision of the client.
+pub(super) struct Entry<'e> {
+    pub(super) name: &'e str,
+    pub(super) form: Arc<str>,
+}
+
+/// Returns one page of a list under `member`, such as `tools`.
+///
+/// # Errors
+/// The error to reply with: "Invalid cursors SHOULD result in an error with code -32602".
+pub(super) fn page<'e>(
+    member: &str,
+    entries: impl Iterator<Item = Entry<'e>>,
+    params: Option<&JsonObject>,
+    size: usize,
+) -> Result<JsonObject, PeerError> {
+    let mut entries: Vec<Entry<'_>> = entries.collect();
+    if let Some(cursor) = params.and_then(|params| params.get("cursor")) {
+        let last = cursor
+            .decode_as::<String>()
+            .ok()
+            .and_then(|cursor| opened(&cursor));
+        let at = last.and_then(|last| entries.iter().position(|entry| entry.name == last));
+        let invalid = || {
+            PeerError::invalid_params("the cursor is not valid any more; list from the beginning")
+        };
+        entries.drain(..=at.ok_or_else(invalid)?);
+    }
+    let more = entries.len() > size;
+    entries.truncate(size);
+    let forms: Vec<&str> = entries.iter().map(|entry| &*entry.form).collect();
+    let mut text = format!("{{{:?}:[{}]", member, forms.join(","));
+    if let Some(last) = entries.last().filter(|_| more) {
+        text.push_str(&format!(
+            ",\"nextCursor\":\"{}\"",
+            URL_SAFE_NO_PAD.encode(last.name)
+        ));
+    }
+    text.push('}');
+    text.parse()
+        .map_err(|error| PeerError::internal(format!("{error}")))
+}
+
+fn opened(cursor: &str) -> Option<String> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(cursor: Option<&str>) -> Result<String, String> {
+        let names = ["a", "b", "c"];
+        let entries = names.iter().map(|name| Entry {
+            name,
+            form: format!("{{\"name\":{name:?}}}").into(),
+        });
+        let params = cursor.map(|cursor| {
+            let cursor = crate::link::Json::string(cursor);
+            JsonObject::from_iter([("cursor", cursor)])
+        });
+        let page = page("tools", entries, params.as_ref(), 2);
+        page.map(|page| page.to_string())
+            .map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn pages_follow_each_other() {
+        let first = r#"{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"Yg"}"#;
+        assert_eq!(listed(None).as_deref(), Ok(first));
+        assert_eq!(
+            listed(Some("Yg")).as_deref(),
+            Ok(r#"{"tools":[{"name":"c"}]}"#)
+        );
+    }
+
+    #[test]
+    fn unknown_cursors_are_refused() {
+        let error = "the cursor is not valid any more; list from the beginning".to_owned();
+        for cursor in ["", "ZZ", "?"] {
+            assert_eq!(listed(Some(cursor)), Err(error.clone()));
+        }
+    }
+}

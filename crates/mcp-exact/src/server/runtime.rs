@@ -1,0 +1,207 @@
+//! Changes while the server runs: tools, resources and prompts that come and go.
+//!
+//! Each change is announced to every client that wants to know (`list_changed`, `resources/updated`). Connections that are
+//! open see the new catalogue with their next request.
+
+use std::sync::{Arc, PoisonError};
+
+use super::Server;
+use super::catalogue::{self, Catalogue};
+use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
+use crate::error::Problem;
+use crate::handler::Handler;
+use crate::link::Change;
+use crate::reply::{Contents, PromptResult, ToolResult};
+
+/// Handle that inserts and removes tools.
+#[derive(Debug, Clone)]
+pub struct Tools(pub(super) Server);
+
+/// Handle that inserts and removes resources and resource templates, and announces changes of resources.
+#[derive(Debug, Clone)]
+pub struct Resources(pub(super) Server);
+
+/// Handle that inserts and removes prompts.
+#[derive(Debug, Clone)]
+pub struct Prompts(pub(super) Server);
+
+impl Tools {
+    /// Inserts a tool, in place of the one with the same name.
+    ///
+    /// # Errors
+    /// The problem of its definition, or [`Problem::NotDeclared`] when the server began without tools.
+    pub fn insert<A, H: Handler<A, ToolResult>>(
+        &self,
+        tool: impl Into<Tool>,
+        handler: H,
+    ) -> Result<(), Problem> {
+        let entry = catalogue::tool(tool.into(), handler, &self.0.0.states)?;
+        self.0.change("tools", &Change::Tools, |catalogue| {
+            let name = entry.tool.name().to_owned();
+            replace(&mut catalogue.tools, Arc::new(entry), |known| {
+                known.tool.name() == name
+            });
+        })
+    }
+
+    /// Removes a tool; returns whether there was one. Calls that run already finish.
+    pub fn remove(&self, name: &str) -> bool {
+        self.0.remove(
+            &Change::Tools,
+            |catalogue| &mut catalogue.tools,
+            |known| known.tool.name() == name,
+        )
+    }
+
+    /// Returns the names of all tools, in the order of registration.
+    pub fn names(&self) -> Vec<String> {
+        let catalogue = self.0.catalogue();
+        catalogue
+            .tools
+            .iter()
+            .map(|entry| entry.tool.name().to_owned())
+            .collect()
+    }
+}
+
+impl Resources {
+    /// Inserts a resource, in place of the one with the same URI.
+    ///
+    /// # Errors
+    /// The problem of its definition, or [`Problem::NotDeclared`] when the server began without resources.
+    pub fn insert<A, H: Handler<A, Contents>>(
+        &self,
+        resource: impl Into<Resource>,
+        handler: H,
+    ) -> Result<(), Problem> {
+        let entry = catalogue::resource(resource.into(), handler, &self.0.0.states)?;
+        self.0.change("resources", &Change::Resources, |catalogue| {
+            let uri = entry.resource.uri().to_owned();
+            replace(&mut catalogue.resources, Arc::new(entry), |known| {
+                known.resource.uri() == uri
+            });
+        })
+    }
+
+    /// Inserts a resource template, in place of the equal one.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_template<A, H: Handler<A, Contents>>(
+        &self,
+        template: impl Into<ResourceTemplate>,
+        handler: H,
+    ) -> Result<(), Problem> {
+        let entry = catalogue::template(template.into(), handler, &self.0.0.states)?;
+        self.0.change("resources", &Change::Resources, |catalogue| {
+            let text = entry.template.template().to_owned();
+            replace(&mut catalogue.templates, Arc::new(entry), |known| {
+                known.template.template() == text
+            });
+        })
+    }
+
+    /// Removes a resource; returns whether there was one.
+    pub fn remove(&self, uri: &str) -> bool {
+        self.0.remove(
+            &Change::Resources,
+            |catalogue| &mut catalogue.resources,
+            |known| known.resource.uri() == uri,
+        )
+    }
+
+    /// Removes a resource template; returns whether there was one.
+    pub fn remove_template(&self, template: &str) -> bool {
+        let found = |known: &catalogue::TemplateEntry| known.template.template() == template;
+        self.0.remove(
+            &Change::Resources,
+            |catalogue| &mut catalogue.templates,
+            found,
+        )
+    }
+
+    /// Announces that a resource has changed, to every client that is subscribed to it.
+    pub fn updated(&self, uri: impl Into<String>) {
+        self.0.publish(&Change::Resource(uri.into()));
+    }
+}
+
+impl Prompts {
+    /// Inserts a prompt, in place of the one with the same name.
+    ///
+    /// # Errors
+    /// The problem of its definition, or [`Problem::NotDeclared`] when the server began without prompts.
+    pub fn insert<A, H: Handler<A, PromptResult>>(
+        &self,
+        prompt: impl Into<Prompt>,
+        handler: H,
+    ) -> Result<(), Problem> {
+        let entry = catalogue::prompt(prompt.into(), handler, &self.0.0.states)?;
+        self.0.change("prompts", &Change::Prompts, |catalogue| {
+            let name = entry.prompt.name().to_owned();
+            replace(&mut catalogue.prompts, Arc::new(entry), |known| {
+                known.prompt.name() == name
+            });
+        })
+    }
+
+    /// Removes a prompt; returns whether there was one.
+    pub fn remove(&self, name: &str) -> bool {
+        self.0.remove(
+            &Change::Prompts,
+            |catalogue| &mut catalogue.prompts,
+            |known| known.prompt.name() == name,
+        )
+    }
+}
+
+impl Server {
+    fn change(
+        &self,
+        capability: &'static str,
+        change: &Change,
+        apply: impl FnOnce(&mut Catalogue),
+    ) -> Result<(), Problem> {
+        if self.capabilities().get(capability).is_none() {
+            return Err(Problem::NotDeclared { capability });
+        }
+        self.with_catalogue(apply);
+        self.publish(change);
+        Ok(())
+    }
+
+    fn remove<E>(
+        &self,
+        change: &Change,
+        list: impl FnOnce(&mut Catalogue) -> &mut Vec<Arc<E>>,
+        found: impl Fn(&E) -> bool,
+    ) -> bool {
+        let removed = self.with_catalogue(|catalogue| {
+            let list = list(catalogue);
+            let before = list.len();
+            list.retain(|known| !found(known));
+            list.len() < before
+        });
+        if removed {
+            self.publish(change);
+        }
+        removed
+    }
+
+    /// Requests that are being served keep the catalogue that they began with.
+    fn with_catalogue<T>(&self, apply: impl FnOnce(&mut Catalogue) -> T) -> T {
+        let mut catalogue = self
+            .0
+            .catalogue
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        apply(Arc::make_mut(&mut catalogue))
+    }
+}
+
+fn replace<E>(list: &mut Vec<Arc<E>>, entry: Arc<E>, same: impl Fn(&E) -> bool) {
+    match list.iter_mut().find(|known| same(known)) {
+        Some(known) => *known = entry,
+        None => list.push(entry),
+    }
+}

@@ -1,0 +1,105 @@
+//! What a caller may see and use: one decision for lists, calls and completions.
+//!
+//! Takes the caller and the definition; without a rule everything is visible.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
+use crate::link::{JsonObject, Principal, Request, Revision};
+
+/// Sender of a request, as rules of visibility see it.
+#[derive(Clone, Copy)]
+pub struct Caller<'r>(&'r Request);
+
+impl<'r> Caller<'r> {
+    pub(crate) fn new(request: &'r Request) -> Self {
+        Self(request)
+    }
+
+    /// Returns who was authenticated; `None` for anonymous callers.
+    pub fn principal(&self) -> Option<&'r Principal> {
+        self.0.principal()
+    }
+
+    /// Returns a header of the HTTP request, by its name in any case.
+    pub fn header(&self, name: &str) -> Option<&'r str> {
+        self.0.header(name)
+    }
+
+    /// Returns what the client says of itself; not authenticated.
+    pub fn client_info(&self) -> Option<&'r JsonObject> {
+        self.0.client_info()
+    }
+
+    /// Returns the revision of the request.
+    pub fn revision(&self) -> Revision {
+        self.0.revision()
+    }
+}
+
+impl fmt::Debug for Caller<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller")
+            .field("principal", &self.principal())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Definition that a rule of visibility decides about.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Listed<'d> {
+    /// A tool.
+    Tool(&'d Tool),
+    /// A resource.
+    Resource(&'d Resource),
+    /// A resource template.
+    Template(&'d ResourceTemplate),
+    /// A prompt.
+    Prompt(&'d Prompt),
+}
+
+impl<'d> Listed<'d> {
+    /// Returns the name.
+    pub fn name(&self) -> &'d str {
+        match self {
+            Self::Tool(tool) => tool.name(),
+            Self::Resource(resource) => resource.name(),
+            Self::Template(template) => template.name(),
+            Self::Prompt(prompt) => prompt.name(),
+        }
+    }
+
+    /// Returns the label that the definition was given by its `scope`.
+    pub fn scope(&self) -> Option<&'d str> {
+        match self {
+            Self::Tool(tool) => tool.scope_label(),
+            Self::Resource(resource) => resource.scope_label(),
+            Self::Template(template) => template.scope_label(),
+            Self::Prompt(prompt) => prompt.scope_label(),
+        }
+    }
+}
+
+type Rule = dyn Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync;
+
+#[derive(Clone, Default)]
+pub(super) struct Visibility(Option<Arc<Rule>>);
+
+impl Visibility {
+    pub(super) fn by(
+        rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self(Some(Arc::new(rule)))
+    }
+
+    pub(super) fn is_rule(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub(super) fn sees(&self, request: &Request, listed: Listed<'_>) -> bool {
+        let rule = self.0.as_ref();
+        rule.is_none_or(|rule| rule(Caller::new(request), listed))
+    }
+}

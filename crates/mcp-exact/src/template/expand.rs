@@ -1,0 +1,223 @@
+//! Expansion of URI templates (RFC 6570, section 3).
+//!
+//! Takes values by name; gives the URI. Never fails: what has no value is left out.
+
+use std::fmt::Write as _;
+
+use super::{Modifier, Operator, Part, UriTemplate, Variable};
+
+/// Value of a variable (RFC 6570, section 2.3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TemplateValue {
+    /// A string.
+    Text(String),
+    /// A list; an empty one counts as no value.
+    List(Vec<String>),
+    /// Pairs of keys and values; none of them counts as no value.
+    Pairs(Vec<(String, String)>),
+}
+
+impl From<&str> for TemplateValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for TemplateValue {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<String>> for TemplateValue {
+    fn from(list: Vec<String>) -> Self {
+        Self::List(list)
+    }
+}
+
+/// How an operator expands (RFC 6570, appendix A).
+struct Style {
+    first: &'static str,
+    separator: char,
+    named: bool,
+    if_empty: &'static str,
+    reserved: bool,
+}
+
+impl Operator {
+    fn style(self) -> Style {
+        let style = |first, separator, named, if_empty, reserved| Style {
+            first,
+            separator,
+            named,
+            if_empty,
+            reserved,
+        };
+        match self {
+            Self::Simple => style("", ',', false, "", false),
+            Self::Reserved => style("", ',', false, "", true),
+            Self::Fragment => style("#", ',', false, "", true),
+            Self::Label => style(".", '.', false, "", false),
+            Self::Path => style("/", '/', false, "", false),
+            Self::Parameter => style(";", ';', true, "", false),
+            Self::Query => style("?", '&', true, "=", false),
+            Self::Continuation => style("&", '&', true, "=", false),
+        }
+    }
+}
+
+impl UriTemplate {
+    /// Expands the template. Variables without a value are left out.
+    pub fn expand<'n>(&self, values: impl IntoIterator<Item = (&'n str, TemplateValue)>) -> String {
+        let values: Vec<(&str, TemplateValue)> = values.into_iter().collect();
+        let mut uri = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(literal) => encode(literal, true, &mut uri),
+                Part::Expression(operator, variables) => {
+                    let style = operator.style();
+                    let mut first = true;
+                    for variable in variables {
+                        let value = values.iter().find(|(name, _)| *name == variable.name);
+                        if let Some((_, value)) = value
+                            && let Some(text) = expanded(variable, value, &style)
+                        {
+                            match first {
+                                true => uri.push_str(style.first),
+                                false => uri.push(style.separator),
+                            }
+                            first = false;
+                            uri.push_str(&text);
+                        }
+                    }
+                }
+            }
+        }
+        uri
+    }
+}
+
+fn expanded(variable: &Variable, value: &TemplateValue, style: &Style) -> Option<String> {
+    let encoded = |text: &str| {
+        let mut out = String::new();
+        encode(text, style.reserved, &mut out);
+        out
+    };
+    let explode = variable.modifier == Modifier::Explode;
+    match value {
+        TemplateValue::Text(text) => {
+            let text = match variable.modifier {
+                Modifier::Prefix(length) => text.chars().take(length).collect(),
+                _ => text.clone(),
+            };
+            Some(named(&variable.name, &encoded(&text), style))
+        }
+        TemplateValue::List(list) if list.is_empty() => None,
+        TemplateValue::Pairs(pairs) if pairs.is_empty() => None,
+        TemplateValue::List(list) if explode => {
+            let items = list.iter().map(|item| match style.named {
+                true => named(&variable.name, &encoded(item), style),
+                false => encoded(item),
+            });
+            Some(join(items, style.separator))
+        }
+        TemplateValue::List(list) => {
+            let items = join(list.iter().map(|item| encoded(item)), ',');
+            Some(named(&variable.name, &items, style))
+        }
+        TemplateValue::Pairs(pairs) if explode => {
+            let items = pairs.iter().map(|(key, value)| match style.named {
+                true => named(&encoded(key), &encoded(value), style),
+                false => format!("{}={}", encoded(key), encoded(value)),
+            });
+            Some(join(items, style.separator))
+        }
+        TemplateValue::Pairs(pairs) => {
+            let items = pairs
+                .iter()
+                .map(|(key, value)| format!("{},{}", encoded(key), encoded(value)));
+            Some(named(&variable.name, &join(items, ','), style))
+        }
+    }
+}
+
+fn named(name: &str, value: &str, style: &Style) -> String {
+    match (style.named, value) {
+        (false, value) => value.to_owned(),
+        (true, "") => format!("{name}{}", style.if_empty),
+        (true, value) => format!("{name}={value}"),
+    }
+}
+
+fn join(items: impl Iterator<Item = String>, separator: char) -> String {
+    let items: Vec<String> = items.collect();
+    items.join(separator.encode_utf8(&mut [0; 4]))
+}
+
+/// Percent-encodes what is not unreserved, and with `reserved` what is neither reserved nor percent-encoded already
+/// (RFC 6570, section 3.2.1).
+fn encode(text: &str, reserved: bool, out: &mut String) {
+    let bytes = text.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        let triplet = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
+        let keep = byte.is_ascii_alphanumeric()
+            || b"-._~".contains(byte)
+            || (reserved && b":/?#[]@!$&'()*+,;=".contains(byte))
+            || (reserved && *byte == b'%' && triplet(at + 1) && triplet(at + 2));
+        match keep {
+            true => out.push(char::from(*byte)),
+            // Writing to a string does not fail.
+            false => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(template: &str, expected: &str) {
+        let pairs = [("semi", ";"), ("dot", "."), ("comma", ",")];
+        let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let list = ["red", "green", "blue"].map(str::to_owned).to_vec();
+        let values = [
+            ("var", "value".into()),
+            ("hello", "Hello World!".into()),
+            ("path", "/foo/bar".into()),
+            ("empty", "".into()),
+            ("x", "1024".into()),
+            ("y", "768".into()),
+            ("list", list.into()),
+            ("keys", TemplateValue::Pairs(pairs.to_vec())),
+        ];
+        let template = UriTemplate::parse(template).expect(template);
+        assert_eq!(template.expand(values), expected, "{template}");
+    }
+
+    /// RFC 6570, sections 3.2.2 to 3.2.9: the examples.
+    #[test]
+    fn examples_of_the_rfc_expand() {
+        check("{hello}", "Hello%20World%21");
+        check("{x,hello,y}", "1024,Hello%20World%21,768");
+        check("?{x,empty}", "?1024,");
+        check("?{x,undef}", "?1024");
+        check("{var:3}", "val");
+        check("{list}", "red,green,blue");
+        check("{keys}", "semi,%3B,dot,.,comma,%2C");
+        check("{keys*}", "semi=%3B,dot=.,comma=%2C");
+        check("{+path,x}/here", "/foo/bar,1024/here");
+        check("{+keys*}", "semi=;,dot=.,comma=,");
+        check("{#path,x}/here", "#/foo/bar,1024/here");
+        check("X{.var}", "X.value");
+        check("X{.list*}", "X.red.green.blue");
+        check("X{.undef}", "X");
+        check("{/var,x}/here", "/value/1024/here");
+        check("{/list*}", "/red/green/blue");
+        check("{;x,y,empty}", ";x=1024;y=768;empty");
+        check("{;list*}", ";list=red;list=green;list=blue");
+        check("{?x,y,empty}", "?x=1024&y=768&empty=");
+        check("{?keys*}", "?semi=%3B&dot=.&comma=%2C");
+        check("?fixed=yes{&x}", "?fixed=yes&x=1024");
+        check("{&list*}", "&list=red&list=green&list=blue");
+    }
+}

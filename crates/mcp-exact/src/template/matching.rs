@@ -1,0 +1,340 @@
+//! Matching of URIs against templates, for the subset that [`UriTemplate`] documents.
+//!
+//! Takes a URI; gives the percent-decoded values. Never backtracks.
+
+use super::{Modifier, Operator, Part, TemplateError, UriTemplate, Variable};
+
+/// One step along the path of a URI.
+enum Step<'t> {
+    Literal(&'t str),
+    /// A variable; `reserved` values may contain `/`, `?` and `#`.
+    Value {
+        name: &'t str,
+        reserved: bool,
+    },
+}
+
+impl UriTemplate {
+    /// Checks that the template can be matched.
+    ///
+    /// # Errors
+    /// [`TemplateError`] with the expression and the remedy.
+    pub fn check_matchable(&self) -> Result<(), TemplateError> {
+        let mut tail = false;
+        let mut after_value = false;
+        for part in &self.parts {
+            let (operator, variables) = match part {
+                Part::Literal(literal) if tail => {
+                    let words =
+                        format!("{literal:?} comes after a query or fragment; put these last");
+                    return Err(TemplateError(words));
+                }
+                Part::Literal(_) => {
+                    after_value = false;
+                    continue;
+                }
+                Part::Expression(operator, variables) => (*operator, variables),
+            };
+            check_variables(operator, variables)?;
+            let is_tail = operator.is_tail();
+            if tail && !is_tail {
+                let words = "an expression comes after a query or fragment; put these last";
+                return Err(TemplateError(words.to_owned()));
+            }
+            tail |= is_tail;
+            let separates = matches!(operator, Operator::Path | Operator::Label);
+            if !is_tail && after_value && !separates {
+                let name = &variables[0].name;
+                let words = format!(
+                    "it cannot be told where the value before `{name}` ends; put literal text between the two"
+                );
+                return Err(TemplateError(words));
+            }
+            after_value = !is_tail;
+        }
+        Ok(())
+    }
+
+    /// Returns the percent-decoded values of a URI, in the order of the template; `None` when it does not match, or the
+    /// template [cannot be matched](Self::check_matchable).
+    pub fn find(&self, uri: &str) -> Option<Vec<(String, String)>> {
+        self.check_matchable().ok()?;
+        let tail = self.parts.iter().position(Part::is_tail);
+        let (path_parts, tail_parts) = self.parts.split_at(tail.unwrap_or(self.parts.len()));
+        let delimiters: Vec<char> = tail_parts.iter().filter_map(Part::delimiter).collect();
+        let end = uri.find(&*delimiters).unwrap_or(uri.len());
+        let (path, mut rest) = uri.split_at(end);
+        let mut found = match_path(path_parts, path)?;
+        for part in tail_parts {
+            if let Part::Expression(operator, variables) = part {
+                rest = match operator {
+                    Operator::Fragment => fragment(rest, variables, &mut found)?,
+                    _ => query(rest, *operator, variables, &mut found)?,
+                };
+            }
+        }
+        rest.is_empty().then_some(found)
+    }
+}
+
+impl Operator {
+    fn is_tail(self) -> bool {
+        matches!(self, Self::Query | Self::Continuation | Self::Fragment)
+    }
+}
+
+impl Part {
+    fn is_tail(&self) -> bool {
+        matches!(self, Self::Expression(operator, _) if operator.is_tail())
+    }
+
+    fn delimiter(&self) -> Option<char> {
+        match self {
+            Self::Expression(Operator::Query, _) => Some('?'),
+            Self::Expression(Operator::Continuation, _) => Some('&'),
+            Self::Expression(Operator::Fragment, _) => Some('#'),
+            _ => None,
+        }
+    }
+}
+
+fn check_variables(operator: Operator, variables: &[Variable]) -> Result<(), TemplateError> {
+    let several = !matches!(operator, Operator::Query | Operator::Continuation);
+    let words = match variables {
+        _ if operator == Operator::Parameter => {
+            "`{;…}` cannot be matched; use a query `{?…}`".to_owned()
+        }
+        [first, ..] if variables.iter().any(|one| one.modifier != Modifier::None) => {
+            format!(
+                "modifiers such as those of `{}` cannot be matched; leave them out",
+                first.name
+            )
+        }
+        [_, second, ..] if several => {
+            format!(
+                "`{}` is the second variable of its expression; give it one of its own",
+                second.name
+            )
+        }
+        _ => return Ok(()),
+    };
+    Err(TemplateError(words))
+}
+
+/// Returns the steps along the path: operators that begin with a separator are literal text and a variable.
+fn steps(parts: &[Part]) -> Vec<Step<'_>> {
+    let mut steps = Vec::with_capacity(parts.len());
+    for part in parts {
+        match part {
+            Part::Literal(literal) => steps.push(Step::Literal(literal)),
+            Part::Expression(operator, variables) => {
+                match operator {
+                    Operator::Path => steps.push(Step::Literal("/")),
+                    Operator::Label => steps.push(Step::Literal(".")),
+                    _ => {}
+                }
+                let reserved = *operator == Operator::Reserved;
+                steps.extend(variables.iter().map(|one| Step::Value {
+                    name: &one.name,
+                    reserved,
+                }));
+            }
+        }
+    }
+    steps
+}
+
+fn match_path(parts: &[Part], path: &str) -> Option<Vec<(String, String)>> {
+    let steps = steps(parts);
+    let mut found = Vec::new();
+    let mut rest = path;
+    for (at, step) in steps.iter().enumerate() {
+        match step {
+            Step::Literal(literal) => rest = rest.strip_prefix(literal)?,
+            Step::Value { name, reserved } => {
+                let end = match steps.get(at + 1) {
+                    // The literal text that ends the path has to end the path of the URI.
+                    Some(Step::Literal(literal)) if at + 2 == steps.len() => {
+                        rest.strip_suffix(literal)?.len()
+                    }
+                    Some(Step::Literal(literal)) => {
+                        let first = rest.chars().next()?.len_utf8();
+                        first + rest.get(first..)?.find(literal)?
+                    }
+                    _ => rest.len(),
+                };
+                let (value, after) = rest.split_at(end);
+                if value.is_empty() || (!reserved && value.contains(['/', '?', '#'])) {
+                    return None;
+                }
+                found.push(((*name).to_owned(), percent_decoded(value)?));
+                rest = after;
+            }
+        }
+    }
+    rest.is_empty().then_some(found)
+}
+
+fn fragment<'u>(
+    rest: &'u str,
+    variables: &[Variable],
+    found: &mut Vec<(String, String)>,
+) -> Option<&'u str> {
+    let Some(value) = rest.strip_prefix('#') else {
+        return Some(rest);
+    };
+    found.push((variables[0].name.clone(), percent_decoded(value)?));
+    Some("")
+}
+
+/// Takes the parameters of one query expression, which come in any order.
+fn query<'u>(
+    rest: &'u str,
+    operator: Operator,
+    variables: &[Variable],
+    found: &mut Vec<(String, String)>,
+) -> Option<&'u str> {
+    let first = if operator == Operator::Query {
+        '?'
+    } else {
+        '&'
+    };
+    let Some(mut query) = rest.strip_prefix(first) else {
+        return Some(rest);
+    };
+    let mut values: Vec<(&str, String)> = Vec::new();
+    loop {
+        let end = query.find(['&', '#']).unwrap_or(query.len());
+        let (pair, after) = query.split_at(end);
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let mut known = variables.iter().filter(|variable| variable.name == name);
+        if known.next().is_none() || values.iter().any(|(there, _)| *there == name) {
+            return None;
+        }
+        values.push((name, percent_decoded(value)?));
+        match after.strip_prefix('&') {
+            Some(next) => query = next,
+            None => {
+                for variable in variables {
+                    let value = values.iter().find(|(name, _)| *name == variable.name);
+                    found.extend(value.map(|(name, value)| ((*name).to_owned(), value.clone())));
+                }
+                return Some(after);
+            }
+        }
+    }
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let hex = |byte: u8| char::from(byte).to_digit(16);
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] == b'%' {
+            let (high, low) = (hex(*bytes.get(at + 1)?)?, hex(*bytes.get(at + 2)?)?);
+            out.push(u8::try_from(high * 16 + low).ok()?);
+            at += 3;
+        } else {
+            out.push(bytes[at]);
+            at += 1;
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(template: &str, uri: &str, expected: Option<&[(&str, &str)]>) {
+        let template = UriTemplate::parse(template).expect(template);
+        template.check_matchable().expect(uri);
+        let found = template.find(uri);
+        let found = found.as_ref().map(|found| {
+            let pairs = found.iter().map(|(name, value)| (&**name, &**value));
+            pairs.collect::<Vec<_>>()
+        });
+        assert_eq!(found.as_deref(), expected, "{template} on {uri}");
+    }
+
+    #[test]
+    fn paths_match_up_to_the_next_literal() {
+        check(
+            "file://{+path}",
+            "file:///a/b.txt",
+            Some(&[("path", "/a/b.txt")]),
+        );
+        check(
+            "a://{x}/{y}.md",
+            "a://1/2.3.md",
+            Some(&[("x", "1"), ("y", "2.3")]),
+        );
+        check("a://{x}/{y}.md", "a://1/2/3.md", None);
+        check("a://{x}", "a://", None);
+        check("a://{x}", "b://1", None);
+        check("a://{+p}/meta", "a://x/meta/meta", Some(&[("p", "x/meta")]));
+        check("a:{/x}{.y}", "a:/b.c", Some(&[("x", "b"), ("y", "c")]));
+        check("a://{x}", "a://%C3%A9%20", Some(&[("x", "é ")]));
+        check("a://{x}", "a://%ff", None);
+        check("a://{x}", "a://%f", None);
+        check("fixed", "fixed", Some(&[]));
+    }
+
+    #[test]
+    fn queries_match_in_any_order() {
+        let template = "s://q{?a,b}";
+        check(template, "s://q", Some(&[]));
+        check(template, "s://q?b=2&a=1", Some(&[("a", "1"), ("b", "2")]));
+        check(template, "s://q?c=1", None);
+        check(template, "s://q?a=1&a=2", None);
+        check(
+            "s://q?x=1{&a}{#f}",
+            "s://q?x=1&a=2#z",
+            Some(&[("a", "2"), ("f", "z")]),
+        );
+        check(
+            "s://{h}{?a}{#f}",
+            "s://h#z",
+            Some(&[("h", "h"), ("f", "z")]),
+        );
+    }
+
+    #[test]
+    fn ambiguous_templates_are_refused() {
+        let refused = |template: &str| {
+            let template = UriTemplate::parse(template).expect(template);
+            template
+                .check_matchable()
+                .expect_err("ambiguous")
+                .to_string()
+        };
+        assert_eq!(
+            refused("a{x}{y}"),
+            "it cannot be told where the value before `y` ends; put literal text between the two"
+        );
+        assert_eq!(
+            refused("{x,y}"),
+            "`y` is the second variable of its expression; give it one of its own"
+        );
+        assert_eq!(
+            refused("{x*}"),
+            "modifiers such as those of `x` cannot be matched; leave them out"
+        );
+        assert_eq!(
+            refused("{;x}"),
+            "`{;…}` cannot be matched; use a query `{?…}`"
+        );
+        assert_eq!(
+            refused("{?x}/y"),
+            "\"/y\" comes after a query or fragment; put these last"
+        );
+    }
+
+    /// A long URI costs one walk, whatever the template.
+    #[test]
+    fn matching_is_linear() {
+        let template = UriTemplate::parse("{a}x{b}x{c}x{d}x{e}y").expect("a template");
+        assert_eq!(template.find(&"x".repeat(1 << 20)), None);
+    }
+}

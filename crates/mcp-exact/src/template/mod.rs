@@ -1,0 +1,244 @@
+//! URI templates (RFC 6570): parsing, expansion of all four levels, and matching of a documented subset.
+//!
+//! Takes template text; gives URIs from values, and values from URIs. Matching is linear in the length of the URI.
+
+mod expand;
+mod matching;
+
+use std::fmt;
+
+pub use expand::TemplateValue;
+
+/// A parsed URI template (RFC 6570).
+///
+/// ```
+/// use mcp_exact::UriTemplate;
+/// let template = UriTemplate::parse("file://{+path}{?encoding}")?;
+/// let uri = template.expand([("path", "/a b.txt".into()), ("encoding", "utf-8".into())]);
+/// assert_eq!(uri, "file:///a%20b.txt?encoding=utf-8");
+/// let found = template.find(&uri).expect("it matches");
+/// assert_eq!(found, [("path".to_owned(), "/a b.txt".to_owned()), ("encoding".to_owned(), "utf-8".to_owned())]);
+/// # Ok::<(), mcp_exact::TemplateError>(())
+/// ```
+///
+/// # Matching
+///
+/// RFC 6570 defines expansion only (section 1.4). [`find`](Self::find) is the reverse for templates that
+/// [`check_matchable`](Self::check_matchable) accepts:
+///
+/// - Literal text matches itself, byte for byte.
+/// - `{name}` matches one or more characters that are no `/`, `?` or `#`; `{+name}` one or more characters of any kind.
+///   `{/name}` and `{.name}` match `/` or `.` and then what `{name}` matches; they are not optional.
+/// - A value ends where the literal text that follows it occurs first; the literal text that ends the path has to end
+///   the path of the URI.
+/// - `{?a,b}`, `{&a,b}` and `{#name}` come last. Their variables are optional, and query parameters may come in any order.
+///   A parameter that the template does not name makes the URI no match, as does one that comes twice.
+/// - The path ends at the first character that one of these expressions begins with.
+/// - Values are percent-decoded; a value that is no UTF-8 then makes the URI no match.
+/// - Not accepted: `{;name}`, the modifiers `:n` and `*`, several variables in another expression than a query, and two
+///   variables without literal text between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UriTemplate {
+    text: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    Expression(Operator, Vec<Variable>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Variable {
+    name: String,
+    modifier: Modifier,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Modifier {
+    None,
+    Prefix(usize),
+    Explode,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Simple,
+    Reserved,
+    Fragment,
+    Label,
+    Path,
+    Parameter,
+    Query,
+    Continuation,
+}
+
+/// Why a text is no URI template, or one that cannot be matched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TemplateError(String);
+
+impl UriTemplate {
+    /// Parses a template.
+    ///
+    /// # Errors
+    /// [`TemplateError`] with the place and the remedy.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let literal = rest.find(['{', '}']).unwrap_or(rest.len());
+            if literal > 0 {
+                parts.push(Part::Literal(rest[..literal].to_owned()));
+                rest = &rest[literal..];
+                continue;
+            }
+            let at = text.len() - rest.len();
+            let inner = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+            let Some((inner, after)) = inner else {
+                let words = format!(
+                    "the brace at byte {at} has no counterpart; braces enclose expressions"
+                );
+                return Err(TemplateError(words));
+            };
+            parts.push(expression(inner)?);
+            rest = after;
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            parts,
+        })
+    }
+
+    /// Returns the text of the template.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the names of the variables, in order, each once.
+    pub fn variables(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for part in &self.parts {
+            if let Part::Expression(_, variables) = part {
+                for variable in variables {
+                    if !names.contains(&variable.name.as_str()) {
+                        names.push(&variable.name);
+                    }
+                }
+            }
+        }
+        names
+    }
+}
+
+impl fmt::Display for UriTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn expression(inner: &str) -> Result<Part, TemplateError> {
+    let operator = match inner.chars().next() {
+        Some('+') => Operator::Reserved,
+        Some('#') => Operator::Fragment,
+        Some('.') => Operator::Label,
+        Some('/') => Operator::Path,
+        Some(';') => Operator::Parameter,
+        Some('?') => Operator::Query,
+        Some('&') => Operator::Continuation,
+        Some(reserved @ ('=' | ',' | '!' | '@' | '|')) => {
+            let words = format!(
+                "RFC 6570 reserves the operator `{reserved}` in `{{{inner}}}`; leave it out"
+            );
+            return Err(TemplateError(words));
+        }
+        _ => Operator::Simple,
+    };
+    let list = match operator {
+        Operator::Simple => inner,
+        _ => &inner[1..],
+    };
+    let variables = list.split(',').map(|one| variable(one, inner));
+    Ok(Part::Expression(
+        operator,
+        variables.collect::<Result<_, _>>()?,
+    ))
+}
+
+fn variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
+    let (name, modifier) = match text.split_once(':') {
+        Some((name, length)) => {
+            let length = Some(length).filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+            let length = length.and_then(|text| text.parse().ok());
+            let length = length.filter(|length| (1..10_000).contains(length));
+            let words = || {
+                TemplateError(format!(
+                    "the prefix length in `{{{inner}}}` has to be 1 to 9999"
+                ))
+            };
+            (name, Modifier::Prefix(length.ok_or_else(words)?))
+        }
+        None => match text.strip_suffix('*') {
+            Some(name) => (name, Modifier::Explode),
+            None => (text, Modifier::None),
+        },
+    };
+    let is_name = !name.is_empty()
+        && !name.starts_with('.')
+        && !name.ends_with('.')
+        && !name.contains("..")
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_.%".contains(&b));
+    match is_name {
+        true => Ok(Variable {
+            name: name.to_owned(),
+            modifier,
+        }),
+        false => Err(TemplateError(format!(
+            "`{name}` in `{{{inner}}}` is no variable name; use letters, digits and `_`"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuses(text: &str, expected: &str) {
+        let error = UriTemplate::parse(text).expect_err(text);
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn malformed_templates_are_refused() {
+        refuses(
+            "a{b",
+            "the brace at byte 1 has no counterpart; braces enclose expressions",
+        );
+        refuses(
+            "a}b",
+            "the brace at byte 1 has no counterpart; braces enclose expressions",
+        );
+        refuses(
+            "{}",
+            "`` in `{}` is no variable name; use letters, digits and `_`",
+        );
+        refuses(
+            "{=a}",
+            "RFC 6570 reserves the operator `=` in `{=a}`; leave it out",
+        );
+        refuses("{a:0}", "the prefix length in `{a:0}` has to be 1 to 9999");
+        refuses(
+            "{a b}",
+            "`a b` in `{a b}` is no variable name; use letters, digits and `_`",
+        );
+    }
+
+    #[test]
+    fn variables_are_listed_once() {
+        let template = UriTemplate::parse("{a}/{b,a}{?c}").expect("a template");
+        assert_eq!(template.variables(), ["a", "b", "c"]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Validation of arguments and structured results against the advertised schemas, with the feature `validation`.
+//!
+//! Without the feature arguments are checked by decoding only, and results not at all.
+
+#[cfg(feature = "validation")]
+mod full {
+    use crate::definition::Tool;
+    use crate::error::Error;
+    use crate::link::JsonObject;
+
+    /// Validators of one tool.
+    pub(crate) struct Checks {
+        input: Option<jsonschema::Validator>,
+        output: Option<jsonschema::Validator>,
+    }
+
+    impl Checks {
+        /// # Errors
+        /// Why a schema cannot be used.
+        pub(crate) fn new(tool: &Tool) -> Result<Self, String> {
+            let validator = |schema: Option<&JsonObject>| {
+                let Some(schema) = schema else {
+                    return Ok(None);
+                };
+                let schema: serde_json::Value =
+                    schema.parse().map_err(|error| error.to_string())?;
+                let validator = jsonschema::validator_for(&schema);
+                validator.map(Some).map_err(|error| error.to_string())
+            };
+            Ok(Self {
+                input: validator(tool.input())?,
+                output: validator(tool.output())?,
+            })
+        }
+
+        /// # Errors
+        /// The first argument that does not fit.
+        pub(crate) fn input(&self, arguments: &JsonObject) -> Result<(), Error> {
+            let Some(validator) = &self.input else {
+                return Ok(());
+            };
+            let value: serde_json::Value = arguments.parse()?;
+            validator.validate(&value).map_err(|error| {
+                Error::arguments(error.instance_path().to_string(), error.to_string())
+            })
+        }
+
+        /// # Errors
+        /// Where the result leaves its schema ("Servers MUST provide structured results that conform", `server/tools`).
+        pub(crate) fn output(&self, structured: &crate::link::Json) -> Result<(), Error> {
+            let Some(validator) = &self.output else {
+                return Ok(());
+            };
+            let value: serde_json::Value = structured.parse()?;
+            validator.validate(&value).map_err(|error| {
+                let place = error.instance_path().to_string();
+                Error::msg(format!(
+                    "the result of the tool leaves its output schema at {place:?}: {error}"
+                ))
+            })
+        }
+    }
+}
+
+#[cfg(not(feature = "validation"))]
+mod full {
+    use crate::definition::Tool;
+    use crate::error::Error;
+    use crate::link::JsonObject;
+
+    /// Validators of one tool: none.
+    pub(crate) struct Checks;
+
+    impl Checks {
+        #[allow(clippy::unnecessary_wraps, reason = "the signature of the feature")]
+        pub(crate) fn new(_: &Tool) -> Result<Self, String> {
+            Ok(Self)
+        }
+
+        #[allow(
+            clippy::unnecessary_wraps,
+            clippy::unused_self,
+            reason = "the signature of the feature"
+        )]
+        pub(crate) fn input(&self, _: &JsonObject) -> Result<(), Error> {
+            Ok(())
+        }
+
+        #[allow(
+            clippy::unnecessary_wraps,
+            clippy::unused_self,
+            reason = "the signature of the feature"
+        )]
+        pub(crate) fn output(&self, _: &crate::link::Json) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+}
+
+pub(crate) use full::Checks;

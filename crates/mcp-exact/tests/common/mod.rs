@@ -1,0 +1,9 @@
+//! What several tests share.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use mcp_exact::JsonObject;
+
+pub fn object(text: &str) -> JsonObject {
+    text.parse().expect(text)
+}
