@@ -31,6 +31,14 @@ pub enum Lifecycle {
     Discover,
 }
 
+/// Returns how a revision is negotiated.
+pub(crate) fn lifecycle_of(revision: Revision) -> Lifecycle {
+    match session::era(revision.as_str()) {
+        Some(session::Era::PerRequest) => Lifecycle::Discover,
+        _ => Lifecycle::Initialize,
+    }
+}
+
 /// Returns every revision that is compiled in, oldest first.
 pub fn revisions() -> impl DoubleEndedIterator<Item = Revision> {
     session::revisions()
@@ -96,10 +104,7 @@ impl Request {
     }
 
     pub(crate) fn lifecycle(&self) -> Lifecycle {
-        match session::era(self.revision().as_str()) {
-            Some(session::Era::PerRequest) => Lifecycle::Discover,
-            _ => Lifecycle::Initialize,
-        }
+        lifecycle_of(self.revision())
     }
 
     pub(crate) fn client_capabilities(&self) -> &JsonObject {

@@ -121,7 +121,8 @@ pub(crate) fn answer(
     between(root, result, from, home())
 }
 
-/// Converts the result of a client's request from the negotiated revision to the home revision.
+/// Converts the result of a client's request from the negotiated revision to the home revision. The result of a method that
+/// the home revision does not have stays as it is.
 ///
 /// # Errors
 /// Why the result cannot be read.
@@ -135,7 +136,10 @@ pub(crate) fn received(
         method,
         sender: Role::Server,
     };
-    between(root, result, from, home())
+    match HOME.method(method, true) {
+        Some(_) => between(root, result, from, home()),
+        None => Ok(result.clone()),
+    }
 }
 
 fn between(

@@ -141,7 +141,8 @@ impl Connect {
         self
     }
 
-    /// Takes the changes that the server announces.
+    /// Takes the changes that the server announces: of its lists, and of the resources that
+    /// [`Client::subscribe`] subscribes to. From 2026-07-28 on this subscribes to the lists when the client connects.
     pub fn on_change(mut self, handler: impl Fn(ClientChange) + Send + Sync + 'static) -> Self {
         self.handlers.change = Some(Arc::new(handler));
         self
@@ -154,14 +155,16 @@ impl Connect {
             Target::Memory(server) => {
                 let (to_server, server_frames) = mpsc::channel(64);
                 let (to_client, client_frames) = mpsc::channel(64);
-                let serving = server.serve_frames(server_frames, to_client);
-                tokio::spawn(serving.map_err(|error| ClientError::Config(error.to_string()))?);
+                tokio::spawn(server.serve_channel(server_frames, to_client));
                 (client_frames, to_server)
             }
         };
-        ClientLink::open(self.settings, self.handlers, frames, peer)
-            .await
-            .map(Client)
+        let wants_changes = self.handlers.change.is_some();
+        let client = Client(ClientLink::open(self.settings, self.handlers, frames, peer).await?);
+        if wants_changes {
+            client.listen_to_lists().await?;
+        }
+        Ok(client)
     }
 }
 

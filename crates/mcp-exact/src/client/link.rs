@@ -92,6 +92,8 @@ pub(super) struct ClientLink {
     wake: Arc<Notify>,
     waiting: Mutex<HashMap<RequestKey, Waiting>>,
     answering: Mutex<HashMap<session::AskKey, AbortHandle>>,
+    /// Subscriptions that the server has not acknowledged yet.
+    listens: Mutex<HashMap<RequestKey, oneshot::Sender<()>>>,
     phase: watch::Sender<Phase>,
     handlers: Handlers,
     defaults: session::Patience,
@@ -134,6 +136,7 @@ impl ClientLink {
             wake: Arc::new(Notify::new()),
             waiting: Mutex::default(),
             answering: Mutex::default(),
+            listens: Mutex::default(),
             phase,
             handlers,
             defaults,
@@ -189,6 +192,30 @@ impl ClientLink {
         waiting.insert(key, Waiting { done, progress });
         self.wake.notify_one();
         Ok((key, receiver))
+    }
+
+    /// Sends `subscriptions/listen`, which has no limit of time, and waits until the server has acknowledged it.
+    pub(super) async fn listen(&self, params: JsonObject) -> Result<RequestKey, ClientError> {
+        const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+        let options = Options {
+            idle: Some(FOREVER),
+            total: Some(FOREVER),
+            log_level: None,
+        };
+        let (acknowledged, listening) = oneshot::channel();
+        let (key, done) = {
+            // The lock is held so that the acknowledgement cannot come before its receiver is known.
+            let mut listens = locked(&self.listens);
+            let (key, done) = self.request("subscriptions/listen", Some(params), options, None)?;
+            listens.insert(key, acknowledged);
+            (key, done)
+        };
+        tokio::select! {
+            biased;
+            ended = done => Err(super::result_of(ended.unwrap_or(Outcome::Lost)).err().unwrap_or(ClientError::Lost)),
+            Ok(()) = listening => Ok(key),
+            else => Err(ClientError::Lost),
+        }
     }
 
     pub(super) fn cancel(&self, key: RequestKey) {
@@ -265,7 +292,15 @@ impl ClientLink {
                 }));
             }
             session::ClientEvent::Failed(error) => self.fail(ClientError::Negotiation(error)),
+            session::ClientEvent::Listening(key, _) => {
+                let acknowledged = locked(&self.listens).remove(&key);
+                if let Some(acknowledged) = acknowledged {
+                    // The caller may have stopped waiting.
+                    let _ = acknowledged.send(());
+                }
+            }
             session::ClientEvent::Done(key, outcome) => {
+                locked(&self.listens).remove(&key);
                 let waiting = locked(&self.waiting).remove(&key);
                 if let Some(waiting) = waiting {
                     // The caller may have stopped waiting.

@@ -8,6 +8,7 @@ mod connect;
 mod link;
 mod list;
 mod output;
+mod subscribe;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub use call::{CallTool, Request};
 pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
 pub use output::{Completed, PromptOutput, ResourceOutput, ToolOutput};
+pub use subscribe::Subscription;
 
 use crate::link::{Json, JsonObject, NegotiationError, Outcome, PeerError, Revision, SendError};
 use crate::server::Server;
@@ -244,6 +246,19 @@ impl Client {
     /// Dropping the future cancels the request.
     pub fn request(&self, method: &str, params: Option<JsonObject>) -> Request {
         Request::new(self, method, params)
+    }
+
+    /// Subscribes to changes of resources, in whichever way the negotiated revision has for it: the handler of
+    /// [`Connect::on_change`] is told of them until the subscription is dropped.
+    ///
+    /// # Errors
+    /// [`ClientError`] when the server refuses; nothing is subscribed to then.
+    pub async fn subscribe<'u>(
+        &self,
+        uris: impl IntoIterator<Item = &'u str>,
+    ) -> Result<Subscription, ClientError> {
+        let uris = uris.into_iter().map(str::to_owned).collect();
+        Subscription::begin(self, uris).await
     }
 
     /// Sends a notification, such as `notifications/roots/list_changed`.

@@ -112,16 +112,16 @@ impl Server {
     /// Serves one connection whose frames, one message each, come from `frames` and go to `peer`. Returns when the peer has
     /// closed its direction and all answers have left, or the peer takes no more frames.
     ///
-    /// # Errors
-    /// [`BuildError`](crate::BuildError) never occurs for a server that was built; the type is kept for later transports.
-    pub(crate) fn serve_frames(
-        &self,
-        frames: mpsc::Receiver<Vec<u8>>,
-        peer: mpsc::Sender<Vec<u8>>,
-    ) -> Result<impl Future<Output = ()> + Send + use<>, crate::link::ConfigError> {
-        let link = Link::duplex(&self.0.settings)?;
-        self.register(&link);
-        Ok(link.run(self.clone(), frames, peer))
+    /// Requests that are being served when the peer closes are cancelled.
+    pub async fn serve_channel(self, frames: mpsc::Receiver<Vec<u8>>, peer: mpsc::Sender<Vec<u8>>) {
+        match Link::duplex(&self.0.settings) {
+            Ok(link) => {
+                self.register(&link);
+                link.run(self, frames, peer).await;
+            }
+            // The settings were checked when the server was built.
+            Err(error) => tracing::error!(%error, "a connection could not be opened"),
+        }
     }
 
     fn register(&self, link: &Arc<Link>) {

@@ -1,0 +1,109 @@
+//! Subscriptions to changes (`server/resources`, "Subscriptions"; 2026-07-28, `basic/patterns/subscriptions`).
+//!
+//! Up to 2025-11-25 one request subscribes and another one ends it; from 2026-07-28 on one request lasts as long as the
+//! subscription.
+
+use super::link::Options;
+use super::{Client, ClientError};
+use crate::link::{Json, JsonObject, Lifecycle, RequestKey, lifecycle_of};
+
+/// Subscription to changes of resources, made by [`Client::subscribe`]. It ends when it is dropped.
+#[derive(Debug)]
+#[must_use = "the subscription ends when it is dropped"]
+pub struct Subscription {
+    client: Client,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Session(Vec<String>),
+    Request(RequestKey),
+}
+
+impl Subscription {
+    pub(super) async fn begin(client: &Client, uris: Vec<String>) -> Result<Self, ClientError> {
+        let mut subscription = Self {
+            client: client.clone(),
+            kind: Kind::Session(Vec::new()),
+        };
+        match lifecycle_of(client.revision()) {
+            Lifecycle::Discover => {
+                let notifications = [("resourceSubscriptions", Json::from_encode(&uris))];
+                let key = listen(client, JsonObject::from_iter(notifications)).await?;
+                subscription.kind = Kind::Request(key);
+            }
+            Lifecycle::Initialize => {
+                for uri in uris {
+                    client
+                        .request("resources/subscribe", Some(params(&uri)))
+                        .await?;
+                    // What was subscribed to before an error is ended with `subscription`.
+                    if let Kind::Session(uris) = &mut subscription.kind {
+                        uris.push(uri);
+                    }
+                }
+            }
+        }
+        Ok(subscription)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        match &self.kind {
+            Kind::Request(key) => self.client.link().cancel(*key),
+            Kind::Session(uris) => {
+                for uri in uris {
+                    let options = Options::default();
+                    // Nobody waits for the answer; a connection that is closed has ended the subscription.
+                    let _ = self.client.link().request(
+                        "resources/unsubscribe",
+                        Some(params(uri)),
+                        options,
+                        None,
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Listens to changes of the server's lists, where a client has to ask for them.
+    pub(super) async fn listen_to_lists(&self) -> Result<(), ClientError> {
+        if lifecycle_of(self.revision()) == Lifecycle::Initialize {
+            return Ok(());
+        }
+        let capabilities = self.capabilities();
+        let kinds = [
+            ("tools", "toolsListChanged"),
+            ("prompts", "promptsListChanged"),
+            ("resources", "resourcesListChanged"),
+        ];
+        let announced = kinds.into_iter().filter(|(kind, _)| {
+            let kind = capabilities
+                .view()
+                .find(kind)
+                .and_then(|kind| kind.object());
+            let flag = kind.and_then(|kind| kind.find("listChanged"));
+            flag.is_some_and(|flag| flag.text() == "true")
+        });
+        let filter: JsonObject = announced.map(|(_, member)| (member, true)).collect();
+        match filter.is_empty() {
+            true => Ok(()),
+            // The subscription lasts as long as the connection.
+            false => listen(self, filter).await.map(drop),
+        }
+    }
+}
+
+/// Listens to the changes of a filter (from 2026-07-28 on), and returns once the server has acknowledged it.
+pub(super) async fn listen(client: &Client, filter: JsonObject) -> Result<RequestKey, ClientError> {
+    let params = JsonObject::from_iter([("notifications", filter)]);
+    client.link().listen(params).await
+}
+
+fn params(uri: &str) -> JsonObject {
+    JsonObject::from_iter([("uri", Json::string(uri))])
+}

@@ -1,0 +1,160 @@
+//! Problems of a server that `build` reports, each with its remedy.
+
+use mcp_exact::{
+    Input, Json, Partial, Prompt, ResourceTemplate, Server, ServerBuilder, State, Tool, schemars,
+    serde,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+struct Args {
+    path: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "the schema is all that is used")]
+struct Nested {
+    list: Vec<String>,
+}
+
+#[derive(Clone)]
+struct Db;
+
+fn problems(builder: ServerBuilder, expected: &[&str]) {
+    let error = builder.build().expect_err("a problem");
+    let found: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
+    assert_eq!(found, expected);
+}
+
+fn builder() -> ServerBuilder {
+    Server::builder("test", "1.0.0")
+}
+
+#[test]
+fn duplicates_are_refused() {
+    let builder = builder()
+        .tool("a", || async { "" })
+        .tool("a", || async { "" })
+        .resource("x://a", || async { "" })
+        .resource("x://a", || async { "" })
+        .template("x://{a}", || async { "" })
+        .template("x://{a}", || async { "" })
+        .prompt("p", || async { "" })
+        .prompt("p", || async { "" });
+    problems(
+        builder,
+        &[
+            "tool \"a\" is registered twice; rename or remove one of the two",
+            "resource \"x://a\" is registered twice; rename or remove one of the two",
+            "resource template \"x://{a}\" is registered twice; rename or remove one of the two",
+            "prompt \"p\" is registered twice; rename or remove one of the two",
+        ],
+    );
+}
+
+/// Server/tools, "Tool Names".
+#[test]
+fn tool_names_are_checked() {
+    let long = "a".repeat(129);
+    for name in ["", "a b", "ä", "a/b", long.as_str()] {
+        problems(
+            builder().tool(name, || async { "" }),
+            &[&format!(
+                "tool name {name:?} is not accepted by all clients; use 1 to 128 of the characters A-Z a-z 0-9 _ - ."
+            )],
+        );
+    }
+}
+
+#[test]
+fn schemas_are_checked() {
+    let builder = builder()
+        .tool("list", |Input(_): Input<Vec<u8>>| async { "" })
+        .tool(
+            Tool::new("own").input_schema(mcp_exact::JsonObject::new()),
+            || async { "" },
+        )
+        .prompt("nested", |Input(_): Input<Nested>| async { "" })
+        .tool(
+            "two",
+            |Input(_): Input<Args>, Input(_): Input<Args>| async { "" },
+        )
+        .resource("x://a", |Input(_): Input<Args>| async { "" });
+    problems(
+        builder,
+        &[
+            "the input schema of tool \"list\" cannot be used: its root has to be an object and is `\"array\"`; give `Input` a struct with named fields",
+            "the input schema of tool \"own\" cannot be used: its root has to say `\"type\": \"object\"`",
+            "the input schema of prompt \"nested\" cannot be used: argument \"list\" is no string, number, boolean or enum; prompt arguments are strings on the wire",
+            "the handler of tool \"two\" takes `Input` more than once; put all arguments into one struct",
+            "the input schema of resource \"x://a\" cannot be used: a resource with a fixed URI takes no arguments; use a template, or leave `Input` out",
+        ],
+    );
+}
+
+#[test]
+fn missing_states_are_named() {
+    problems(
+        builder().tool("a", |State(_): State<Db>| async { "" }),
+        &[
+            "the handler of tool \"a\" takes `State<build::Db>`, which the server does not have; call `.state(…)` with a value of this type",
+        ],
+    );
+    let later = builder()
+        .tool("a", |State(_): State<Db>| async { "" })
+        .state(Db);
+    assert!(later.build().is_ok());
+}
+
+#[test]
+fn templates_are_checked() {
+    let builder = builder()
+        .template("x://{a", || async { "" })
+        .template("x://{a}{b}", || async { "" })
+        .template(
+            ResourceTemplate::new("x://{file}").named("files"),
+            |Input(_): Input<Args>| async { "" },
+        );
+    problems(
+        builder,
+        &[
+            "resource template \"x://{a\" cannot be used: the brace at byte 4 has no counterpart; braces enclose expressions",
+            "resource template \"x://{a}{b}\" cannot be used: it cannot be told where the value before `b` ends; put literal text between the two",
+            "resource template \"x://{file}\" cannot be used: the handler needs `path`, and the template has the variables [\"file\"]; use the same names",
+        ],
+    );
+}
+
+#[test]
+fn lost_completions_are_reported() {
+    let builder = builder()
+        .prompt(Prompt::new("review"), |Input(_): Input<Args>| async { "" })
+        .complete_prompt("review", "path", |_: Partial| async { vec![String::new()] })
+        .complete_prompt("review", "code", |_: Partial| async { vec![String::new()] })
+        .complete_template("x://{a}", "a", |_: Partial| async { vec![String::new()] });
+    problems(
+        builder,
+        &[
+            "the completion of \"code\" belongs to prompt \"review\", which has no such argument; register it or correct the name",
+            "the completion of \"a\" belongs to resource template \"x://{a}\", which has no such argument; register it or correct the name",
+        ],
+    );
+}
+
+#[test]
+fn every_revision_may_be_missing() {
+    problems(
+        builder().revisions([]),
+        &["no revision is offered; name at least one that is compiled in and not below the floor"],
+    );
+}
+
+#[test]
+fn all_problems_are_shown() {
+    let error = builder()
+        .tool("", || async { "" })
+        .tool("a b", || async { Json(1) });
+    let error = error.build().expect_err("two problems").to_string();
+    assert_eq!(error.lines().count(), 3, "{error}");
+}
