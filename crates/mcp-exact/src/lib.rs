@@ -15,6 +15,7 @@ mod definition;
 mod error;
 mod extract;
 mod handler;
+mod into_server;
 mod link;
 mod outgoing;
 mod replay;
@@ -40,10 +41,15 @@ pub use definition::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, T
 pub use error::{BadArguments, BuildError, Error, Problem, RequestEnded, ResourceNotFound, Result};
 pub use extract::{Call, FromCall, Headers, Input, Meta, Signature, State, Uri};
 pub use handler::Handler;
+#[doc(hidden)]
+pub use into_server::check_reply;
+pub use into_server::{IntoServer, blocking};
 pub use link::{
     CacheHint, Encode, Json as RawJson, JsonObject, Level, Lifecycle, Limits, NegotiationError,
     PeerError, Principal, Progress, Revision, Seal, SendError, revisions,
 };
+#[cfg(feature = "macros")]
+pub use mcp_exact_macros::{complete, prompt, resource, server, tool};
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};
 pub use seal::{KeyRing, NoRandomness};
 pub use server::{Caller, Listed, Partial, Prompts, Resources, Server, ServerBuilder, Tools};

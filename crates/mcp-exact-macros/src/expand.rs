@@ -1,0 +1,303 @@
+//! The expansion of `#[server]`: the impl block without the attributes, and calls of the public builder.
+//!
+//! What comes out is code that a person could have written.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::spanned::Spanned as _;
+use syn::{Error, GenericParam, Ident, ImplItem, ItemImpl, Path, Result, parse_quote};
+
+use crate::method::{Method, Parameter, SelfKind, own};
+use crate::options::{Kind, ServerOptions};
+
+/// Expands `#[server]`.
+pub(crate) fn server(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    let options = ServerOptions::parse(options)?;
+    let mut block: ItemImpl = syn::parse2(item).map_err(|error| {
+        Error::new(
+            error.span(),
+            format!("`#[server]` belongs on an impl block of a type ({error})"),
+        )
+    })?;
+    if let Some((path, _)) = &block.trait_ {
+        let words = "`#[server]` belongs on an inherent impl block; take the trait away";
+        return Err(Error::new_spanned(path, words));
+    }
+    let krate = options
+        .krate
+        .clone()
+        .unwrap_or_else(|| parse_quote!(::mcp_exact));
+    let methods = methods(&mut block)?;
+    let registrations = methods.iter().map(|method| registration(method, &krate));
+    let registrations: Vec<TokenStream> = registrations.collect();
+    let generated = match &options.part {
+        Some(part) => part_function(part, &block, &registrations, &krate),
+        None => builder_impl(&options, &block, &registrations, &krate),
+    };
+    Ok(quote!(#block #generated))
+}
+
+/// Takes the registered methods off the impl block; every error of every method is reported.
+fn methods(block: &mut ItemImpl) -> Result<Vec<Method>> {
+    let generics: Vec<Ident> = block
+        .generics
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            GenericParam::Type(param) => Some(param.ident.clone()),
+            _ => None,
+        })
+        .collect();
+    let mut methods = Vec::new();
+    let mut errors: Option<Error> = None;
+    for item in &mut block.items {
+        let ImplItem::Fn(function) = item else {
+            continue;
+        };
+        match Method::take(function, &generics) {
+            Ok(method) => methods.extend(method),
+            Err(error) => match &mut errors {
+                Some(errors) => errors.combine(error),
+                None => errors = Some(error),
+            },
+        }
+    }
+    errors.map_or(Ok(methods), Err)
+}
+
+fn builder_impl(
+    options: &ServerOptions,
+    block: &ItemImpl,
+    registrations: &[TokenStream],
+    krate: &Path,
+) -> TokenStream {
+    let (generics, _, clause) = block.generics.split_for_impl();
+    let ty = &block.self_ty;
+    let text = |text: &Option<syn::LitStr>, variable: &str| match text {
+        Some(text) => text.to_token_stream(),
+        None => quote!(::core::env!(#variable)),
+    };
+    let name = text(&options.name, "CARGO_PKG_NAME");
+    let version = text(&options.version, "CARGO_PKG_VERSION");
+    let title = options.title.iter().map(|title| quote!(.title(#title)));
+    let instructions = options
+        .instructions
+        .iter()
+        .map(|text| quote!(.instructions(#text)));
+    let (builder, this) = (own("builder"), own("this"));
+    let parts = options
+        .parts
+        .iter()
+        .map(|part| quote!(let #builder = Self::#part(#builder, ::std::sync::Arc::clone(&#this));));
+    quote! {
+        impl #generics #krate::IntoServer for #ty #clause {
+            fn into_builder(self) -> #krate::ServerBuilder {
+                let #this = ::std::sync::Arc::new(self);
+                let #builder = #krate::Server::builder(#name, #version) #(#title)* #(#instructions)*;
+                #(#registrations)*
+                #(#parts)*
+                #builder
+            }
+        }
+    }
+}
+
+fn part_function(
+    part: &Ident,
+    block: &ItemImpl,
+    registrations: &[TokenStream],
+    krate: &Path,
+) -> TokenStream {
+    let (generics, _, clause) = block.generics.split_for_impl();
+    let ty = &block.self_ty;
+    let (builder, this) = (own("builder"), own("this"));
+    quote! {
+        impl #generics #ty #clause {
+            fn #part(
+                #builder: #krate::ServerBuilder,
+                #this: ::std::sync::Arc<Self>,
+            ) -> #krate::ServerBuilder {
+                #(#registrations)*
+                #builder
+            }
+        }
+    }
+}
+
+/// Returns the statement that registers one method.
+fn registration(method: &Method, krate: &Path) -> TokenStream {
+    let builder = own("builder");
+    let cfgs = &method.cfgs;
+    let arguments = arguments(method, krate);
+    let handler = handler(method, krate);
+    let (register, what) = match method.options.kind {
+        Kind::Complete => completion(method),
+        _ => definition(method, krate),
+    };
+    let check = result_check(method, krate);
+    quote! {
+        #(#cfgs)*
+        let #builder = {
+            #arguments
+            #check
+            #builder.#register(#what, #handler)
+        };
+    }
+}
+
+/// Returns a check whose error points at the type of the result.
+fn result_check(method: &Method, krate: &Path) -> Option<TokenStream> {
+    let ty = method.output.as_ref()?;
+    let kind = match method.options.kind {
+        Kind::Tool => "ToolResult",
+        Kind::Resource => "Contents",
+        Kind::Prompt => "PromptResult",
+        Kind::Complete => "Completions",
+    };
+    let kind = format_ident!("{kind}");
+    Some(quote_spanned!(ty.span()=> #krate::check_reply::<#ty, #krate::#kind>();))
+}
+
+/// Returns the struct of the arguments.
+fn arguments(method: &Method, krate: &Path) -> TokenStream {
+    if !method.has_arguments() {
+        return TokenStream::new();
+    }
+    let serde = quote!(#krate::serde).to_string().replace(' ', "");
+    let schemars = quote!(#krate::schemars).to_string().replace(' ', "");
+    let fields = method
+        .parameters
+        .iter()
+        .filter_map(|parameter| match parameter {
+            Parameter::Argument { ident, ty, attrs } => Some(quote!(#(#attrs)* #ident: #ty,)),
+            Parameter::Extractor { .. } => None,
+        });
+    quote! {
+        #[derive(#krate::serde::Deserialize, #krate::schemars::JsonSchema)]
+        #[serde(crate = #serde)]
+        #[schemars(crate = #schemars)]
+        struct __Arguments { #(#fields)* }
+    }
+}
+
+/// Returns the closure that takes the extractors and calls the method.
+fn handler(method: &Method, krate: &Path) -> TokenStream {
+    let (this, input) = (own("this"), own("arguments"));
+    let mut parameters = Vec::new();
+    if method.has_arguments() {
+        parameters.push(quote!(#krate::Input(#input): #krate::Input<__Arguments>));
+    }
+    let mut passed = Vec::new();
+    for (at, parameter) in method.parameters.iter().enumerate() {
+        match parameter {
+            Parameter::Argument { ident, .. } => passed.push(quote!(#input.#ident)),
+            Parameter::Extractor { ty, by_reference } => {
+                let name = own(&format!("extracted_{at}"));
+                parameters.push(quote!(#name: #ty));
+                passed.push(match by_reference {
+                    true => quote!(&#name),
+                    false => quote!(#name),
+                });
+            }
+        }
+    }
+    let ident = &method.ident;
+    let call = match method.receiver {
+        None => quote!(Self::#ident(#(#passed),*)),
+        Some(SelfKind::Reference) => quote!(Self::#ident(&#this, #(#passed),*)),
+        Some(SelfKind::Arc) => quote!(Self::#ident(#this, #(#passed),*)),
+    };
+    // Errors about the handler point at the name of the method.
+    let body = match (method.is_async, method.options.is_set("blocking")) {
+        (true, _) => quote_spanned!(ident.span()=> async move { #call.await }),
+        (false, true) => quote_spanned!(ident.span()=> #krate::blocking(move || #call)),
+        (false, false) => quote_spanned!(ident.span()=> async move { #call }),
+    };
+    match method.receiver {
+        None => quote_spanned!(ident.span()=> move |#(#parameters),*| #body),
+        Some(_) => quote_spanned! { ident.span()=>
+            {
+                let #this = ::std::sync::Arc::clone(&#this);
+                move |#(#parameters),*| {
+                    let #this = ::std::sync::Arc::clone(&#this);
+                    #body
+                }
+            }
+        },
+    }
+}
+
+/// Returns the method of the builder and the definition.
+fn definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
+    let options = &method.options;
+    let (register, made) = match options.kind {
+        Kind::Resource => resource(method, krate),
+        kind => {
+            let (register, ty) = match kind {
+                Kind::Tool => ("tool", "Tool"),
+                _ => ("prompt", "Prompt"),
+            };
+            let (register, ty) = (format_ident!("{register}"), format_ident!("{ty}"));
+            let name = match options.text("name") {
+                Some(name) => name.to_token_stream(),
+                None => name_of(&method.ident).to_token_stream(),
+            };
+            (register, quote!(#krate::#ty::new(#name)))
+        }
+    };
+    let description = match options.text("description") {
+        Some(_) => None,
+        None => method
+            .description
+            .as_ref()
+            .map(|text| quote!(.description(#text))),
+    };
+    let texts = options.texts.iter().filter(|(name, _)| name != "name");
+    let texts = texts.map(|(name, text)| quote!(.#name(#text)));
+    let flags = options.flags.iter().filter(|(name, _)| name != "blocking");
+    let flags = flags.filter_map(|(name, flag)| match (name == "cooperative", flag.value) {
+        (true, true) => Some(quote!(.#name())),
+        (true, false) => None,
+        (false, _) => Some(quote!(.#name(#flag))),
+    });
+    (register, quote!(#made #description #(#texts)* #(#flags)*))
+}
+
+/// Returns the method of the builder and the definition of a resource, or of a template when the URI has an expression.
+fn resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
+    let uri = method.options.uri.as_ref();
+    let is_template = uri.is_some_and(|uri| uri.value().contains('{'));
+    let name = match method.options.text("name") {
+        Some(name) => name.to_token_stream(),
+        None => name_of(&method.ident).to_token_stream(),
+    };
+    match is_template {
+        true => (
+            format_ident!("template"),
+            quote!(#krate::ResourceTemplate::new(#uri).named(#name)),
+        ),
+        false => (
+            format_ident!("resource"),
+            quote!(#krate::Resource::new(#uri).named(#name)),
+        ),
+    }
+}
+
+/// Returns the method of the builder, and what is completed.
+fn completion(method: &Method) -> (Ident, TokenStream) {
+    let options = &method.options;
+    let argument = options.text("argument");
+    match (options.text("prompt"), options.text("template")) {
+        (Some(prompt), _) => (format_ident!("complete_prompt"), quote!(#prompt, #argument)),
+        (None, template) => (
+            format_ident!("complete_template"),
+            quote!(#template, #argument),
+        ),
+    }
+}
+
+/// Returns the name of a method without `r#`.
+fn name_of(ident: &Ident) -> syn::LitStr {
+    use syn::ext::IdentExt as _;
+    syn::LitStr::new(&ident.unraw().to_string(), ident.span())
+}

@@ -1,0 +1,320 @@
+//! One method of the impl block: its receiver, its parameters, and which of them are arguments.
+//!
+//! Takes the method as it was written; takes away what only the macro understands, and says what cannot be registered.
+
+use proc_macro2::Span;
+use quote::ToTokens as _;
+use syn::{
+    Attribute, Error, Expr, FnArg, GenericArgument, Ident, ImplItemFn, Lit, Meta, Pat,
+    PathArguments, Receiver, Result, ReturnType, Type, TypePath,
+};
+
+use crate::options::{Kind, MethodOptions};
+
+/// A method that is registered.
+pub(crate) struct Method {
+    pub(crate) options: MethodOptions,
+    pub(crate) ident: Ident,
+    pub(crate) receiver: Option<SelfKind>,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) is_async: bool,
+    /// The type of the result, where it is written out and can be checked by itself.
+    pub(crate) output: Option<Type>,
+    pub(crate) description: Option<String>,
+    pub(crate) cfgs: Vec<Attribute>,
+}
+
+/// How a method takes its server.
+#[derive(Clone, Copy)]
+pub(crate) enum SelfKind {
+    Reference,
+    Arc,
+}
+
+/// Parameter of a method.
+pub(crate) enum Parameter {
+    /// Field of the arguments, with the attributes that apply to it.
+    Argument {
+        ident: Ident,
+        ty: Box<Type>,
+        attrs: Vec<Attribute>,
+    },
+    /// Extractor; the type without a reference.
+    Extractor { ty: Box<Type>, by_reference: bool },
+}
+
+/// Types of `mcp-exact` that are extractors.
+const EXTRACTORS: [&str; 11] = [
+    "Cx",
+    "State",
+    "Input",
+    "Principal",
+    "Headers",
+    "Meta",
+    "Uri",
+    "Revision",
+    "Call",
+    "Partial",
+    "JsonObject",
+];
+
+impl Method {
+    /// Takes the macro's attribute off a method; `None` when it has none.
+    pub(crate) fn take(item: &mut ImplItemFn, generics: &[Ident]) -> Result<Option<Self>> {
+        let mut found: Option<MethodOptions> = None;
+        let mut kept = Vec::new();
+        for attribute in std::mem::take(&mut item.attrs) {
+            match Kind::of(&attribute) {
+                Some(_) if found.is_some() => {
+                    let words = "a method is registered once; remove one of the two attributes";
+                    return Err(Error::new_spanned(attribute, words));
+                }
+                Some(kind) => found = Some(MethodOptions::parse(kind, &attribute)?),
+                None => kept.push(attribute),
+            }
+        }
+        item.attrs = kept;
+        let Some(options) = found else {
+            return Ok(None);
+        };
+        check_signature(item, &options)?;
+        let receiver = item.sig.receiver().map(self_kind).transpose()?;
+        let mut parameters = Vec::new();
+        let mut errors: Option<Error> = None;
+        for input in &mut item.sig.inputs {
+            if let FnArg::Typed(input) = input {
+                match parameter(input, generics) {
+                    Ok(parameter) => parameters.push(parameter),
+                    Err(error) => match &mut errors {
+                        Some(errors) => errors.combine(error),
+                        None => errors = Some(error),
+                    },
+                }
+            }
+        }
+        if let Some(errors) = errors {
+            return Err(errors);
+        }
+        let method = Self {
+            ident: item.sig.ident.clone(),
+            receiver,
+            parameters,
+            is_async: item.sig.asyncness.is_some(),
+            output: checkable(&item.sig.output),
+            description: documentation(&item.attrs),
+            cfgs: item
+                .attrs
+                .iter()
+                .filter(|one| one.path().is_ident("cfg"))
+                .cloned()
+                .collect(),
+            options,
+        };
+        method.check_arguments()?;
+        Ok(Some(method))
+    }
+
+    pub(crate) fn has_arguments(&self) -> bool {
+        self.parameters
+            .iter()
+            .any(|one| matches!(one, Parameter::Argument { .. }))
+    }
+
+    fn check_arguments(&self) -> Result<()> {
+        let input = self.parameters.iter().find_map(|one| match one {
+            Parameter::Extractor { ty, .. }
+                if last_ident(ty).is_some_and(|last| last == "Input") =>
+            {
+                Some(ty)
+            }
+            _ => None,
+        });
+        let argument = self.parameters.iter().find_map(|one| match one {
+            Parameter::Argument { ident, .. } => Some(ident),
+            Parameter::Extractor { .. } => None,
+        });
+        if let (Some(input), Some(argument)) = (input, argument) {
+            let words = format!(
+                "`Input` has all the arguments already; make `{argument}` a field of its type, or take every argument by itself"
+            );
+            return Err(Error::new_spanned(input, words));
+        }
+        match (self.options.kind, argument) {
+            (Kind::Complete, Some(argument)) => {
+                let words = format!(
+                    "a completion has no argument `{argument}`; take `Partial`, which has the value and the other arguments"
+                );
+                Err(Error::new(argument.span(), words))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_signature(item: &ImplItemFn, options: &MethodOptions) -> Result<()> {
+    let signature = &item.sig;
+    if options.is_set("blocking") && signature.asyncness.is_some() {
+        let words = "`blocking` is for methods that are not `async`; remove one of the two";
+        return Err(Error::new_spanned(signature.asyncness, words));
+    }
+    let generic = signature
+        .generics
+        .params
+        .iter()
+        .find(|one| !matches!(one, syn::GenericParam::Lifetime(_)));
+    match generic {
+        Some(generic) => {
+            let words = "a method that is registered has no type parameters; write out the types";
+            Err(Error::new_spanned(generic, words))
+        }
+        None => Ok(()),
+    }
+}
+
+fn self_kind(receiver: &Receiver) -> Result<SelfKind> {
+    let text = receiver.to_token_stream().to_string().replace(' ', "");
+    let words = match text.as_str() {
+        "&self" => return Ok(SelfKind::Reference),
+        text if text.starts_with("self:") && text.ends_with("Arc<Self>") && !text.contains('&') => {
+            return Ok(SelfKind::Arc);
+        }
+        "&mutself" => {
+            "handlers run at the same time; take `&self`, and keep what changes in a `Mutex`"
+        }
+        _ => "take the server as `&self` or `self: Arc<Self>`",
+    };
+    Err(Error::new_spanned(receiver, words))
+}
+
+fn parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> {
+    let attrs = std::mem::take(&mut input.attrs);
+    let (extract, attrs): (Vec<_>, Vec<_>) = attrs
+        .into_iter()
+        .partition(|one| one.path().is_ident("extract"));
+    let (ty, by_reference) = match &*input.ty {
+        Type::Reference(reference) if reference.mutability.is_none() => {
+            (reference.elem.clone(), true)
+        }
+        _ => (input.ty.clone(), false),
+    };
+    let borrowable = last_ident(&ty).is_some_and(|last| last == "Cx" || last == "Principal");
+    let is_extractor = !extract.is_empty() || is_extractor(&ty);
+    if is_extractor && (!by_reference || borrowable || !extract.is_empty()) {
+        return Ok(Parameter::Extractor { ty, by_reference });
+    }
+    let Pat::Ident(name) = &*input.pat else {
+        let words = "an argument needs a name; take it as `name: Type`, or mark an extractor with `#[extract]`";
+        return Err(Error::new_spanned(&input.pat, words));
+    };
+    let ident = &name.ident;
+    if let Type::Reference(_) = &*input.ty {
+        let owned = match source_of(&ty).as_str() {
+            "str" => "String".to_owned(),
+            "[u8]" => "Vec<u8>".to_owned(),
+            inner => inner.to_owned(),
+        };
+        let words = format!("argument `{ident}` cannot be a reference; take `{ident}: {owned}`");
+        return Err(Error::new_spanned(&input.ty, words));
+    }
+    if let Some(generic) = mentions(&ty, generics) {
+        let words = format!(
+            "argument `{ident}` depends on the type parameter `{generic}`; arguments have concrete types, because their schema is advertised"
+        );
+        return Err(Error::new_spanned(&input.ty, words));
+    }
+    Ok(Parameter::Argument {
+        ident: ident.clone(),
+        ty,
+        attrs,
+    })
+}
+
+/// Returns a type as a person would write it.
+fn source_of(ty: &Type) -> String {
+    let text = ty.to_token_stream().to_string().replace(' ', "");
+    text.replace(',', ", ")
+        .replace("dyn", "dyn ")
+        .replace('+', " + ")
+}
+
+fn is_extractor(ty: &Type) -> bool {
+    let Some(last) = last_ident(ty) else {
+        return false;
+    };
+    if last == "Option" {
+        return inner_type(ty)
+            .and_then(last_ident)
+            .is_some_and(|inner| inner == "Principal");
+    }
+    EXTRACTORS.iter().any(|known| last == known)
+}
+
+fn last_ident(ty: &Type) -> Option<&Ident> {
+    match ty {
+        Type::Path(TypePath {
+            path, qself: None, ..
+        }) => path.segments.last().map(|last| &last.ident),
+        _ => None,
+    }
+}
+
+fn inner_type(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else {
+        return None;
+    };
+    let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else {
+        return None;
+    };
+    match arguments.args.first()? {
+        GenericArgument::Type(inner) => Some(inner),
+        _ => None,
+    }
+}
+
+/// Returns a result type without lifetimes and without `impl`.
+fn checkable(output: &ReturnType) -> Option<Type> {
+    let ReturnType::Type(_, ty) = output else {
+        return None;
+    };
+    let text = ty.to_token_stream().to_string();
+    let opaque = text.contains('&') || text.contains('\'') || text.contains("impl ");
+    (!opaque).then(|| (**ty).clone())
+}
+
+/// Returns the type parameter that a type mentions.
+fn mentions<'g>(ty: &Type, generics: &'g [Ident]) -> Option<&'g Ident> {
+    fn walk(tokens: proc_macro2::TokenStream, generics: &[Ident]) -> Option<&Ident> {
+        tokens.into_iter().find_map(|token| match token {
+            proc_macro2::TokenTree::Ident(ident) => {
+                generics.iter().find(|generic| **generic == ident)
+            }
+            proc_macro2::TokenTree::Group(group) => walk(group.stream(), generics),
+            _ => None,
+        })
+    }
+    walk(ty.to_token_stream(), generics)
+}
+
+/// Returns the documentation of an item as text.
+fn documentation(attrs: &[Attribute]) -> Option<String> {
+    let lines = attrs.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Str(text) => Some(text.value()),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    });
+    let lines: Vec<String> = lines
+        .map(|line| line.strip_prefix(' ').unwrap_or(&line).to_owned())
+        .collect();
+    let text = lines.join("\n").trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Names of the macro's own variables do not clash with those of the program.
+pub(crate) fn own(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}

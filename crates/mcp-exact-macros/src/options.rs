@@ -1,0 +1,277 @@
+//! Options of the attributes: names, values and their errors.
+//!
+//! Takes the tokens of an attribute; gives the options that it knows, or an error at the one that it does not know.
+
+use proc_macro2::{Span, TokenStream};
+use syn::meta::ParseNestedMeta;
+use syn::parse::Parser as _;
+use syn::{Attribute, Error, Ident, LitBool, LitStr, Meta, Path, Result, Token, parenthesized};
+
+/// Options of `#[server]`.
+#[derive(Default)]
+pub(crate) struct ServerOptions {
+    pub(crate) name: Option<LitStr>,
+    pub(crate) version: Option<LitStr>,
+    pub(crate) title: Option<LitStr>,
+    pub(crate) instructions: Option<LitStr>,
+    pub(crate) parts: Vec<Ident>,
+    pub(crate) part: Option<Ident>,
+    pub(crate) krate: Option<Path>,
+}
+
+impl ServerOptions {
+    pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
+        let mut options = Self::default();
+        let parser = syn::meta::parser(|meta| {
+            let Some(name) = meta.path.get_ident().map(ToString::to_string) else {
+                return Err(meta.error("an option is one word"));
+            };
+            match name.as_str() {
+                "name" => set(&mut options.name, &meta),
+                "version" => set(&mut options.version, &meta),
+                "title" => set(&mut options.title, &meta),
+                "instructions" => set(&mut options.instructions, &meta),
+                "part" => {
+                    options.part = Some(meta.value()?.parse()?);
+                    Ok(())
+                }
+                "parts" => {
+                    let list;
+                    parenthesized!(list in meta.input);
+                    options.parts = list
+                        .parse_terminated(<Ident as syn::parse::Parse>::parse, Token![,])?
+                        .into_iter()
+                        .collect();
+                    Ok(())
+                }
+                "crate" => {
+                    options.krate = Some(meta.value()?.parse()?);
+                    Ok(())
+                }
+                _ => Err(unknown(
+                    &meta,
+                    &[
+                        "name",
+                        "version",
+                        "title",
+                        "instructions",
+                        "parts",
+                        "part",
+                        "crate",
+                    ],
+                )),
+            }
+        });
+        parser.parse2(tokens)?;
+        let named = options
+            .name
+            .as_ref()
+            .or(options.version.as_ref())
+            .or(options.title.as_ref());
+        if let (Some(_), Some(named)) = (&options.part, named) {
+            let words = "a part has no name or version of its own; put them on the main impl block";
+            return Err(Error::new(named.span(), words));
+        }
+        Ok(options)
+    }
+}
+
+use syn::ext::IdentExt as _;
+
+/// What a method is registered as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tool,
+    Resource,
+    Prompt,
+    Complete,
+}
+
+impl Kind {
+    pub(crate) fn of(attribute: &Attribute) -> Option<Self> {
+        let last = attribute.path().segments.last()?;
+        Some(match last.ident.to_string().as_str() {
+            "tool" => Self::Tool,
+            "resource" => Self::Resource,
+            "prompt" => Self::Prompt,
+            "complete" => Self::Complete,
+            _ => return None,
+        })
+    }
+
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Tool => &[
+                "name",
+                "title",
+                "description",
+                "read_only",
+                "destructive",
+                "idempotent",
+                "open_world",
+                "scope",
+                "version",
+                "cooperative",
+                "blocking",
+            ],
+            Self::Resource => &[
+                "name",
+                "title",
+                "description",
+                "mime_type",
+                "scope",
+                "blocking",
+            ],
+            Self::Prompt => &["name", "title", "description", "scope", "blocking"],
+            Self::Complete => &["prompt", "template", "argument", "blocking"],
+        }
+    }
+}
+
+/// Options of the attribute of a method.
+pub(crate) struct MethodOptions {
+    pub(crate) kind: Kind,
+    pub(crate) span: Span,
+    /// The URI or template of a resource.
+    pub(crate) uri: Option<LitStr>,
+    pub(crate) texts: Vec<(Ident, LitStr)>,
+    pub(crate) flags: Vec<(Ident, LitBool)>,
+}
+
+impl MethodOptions {
+    pub(crate) fn parse(kind: Kind, attribute: &Attribute) -> Result<Self> {
+        let mut options = Self {
+            kind,
+            span: attribute
+                .path()
+                .segments
+                .last()
+                .map_or_else(Span::call_site, |last| last.ident.span()),
+            uri: None,
+            texts: Vec::new(),
+            flags: Vec::new(),
+        };
+        match &attribute.meta {
+            Meta::Path(_) => {}
+            Meta::List(list) if kind == Kind::Resource => {
+                options.parse_resource(list.tokens.clone())?;
+            }
+            Meta::List(list) => options.parse_list(list.tokens.clone())?,
+            Meta::NameValue(pair) => {
+                return Err(Error::new_spanned(pair, "options stand in parentheses"));
+            }
+        }
+        options.check()?;
+        Ok(options)
+    }
+
+    /// The first option of a resource is its URI, without a name.
+    fn parse_resource(&mut self, tokens: TokenStream) -> Result<()> {
+        let parser = |input: syn::parse::ParseStream<'_>| {
+            if input.peek(LitStr) {
+                let uri = input.parse()?;
+                if !input.is_empty() {
+                    input.parse::<Token![,]>()?;
+                }
+                let rest: TokenStream = input.parse()?;
+                return Ok((Some(uri), rest));
+            }
+            Ok((None, input.parse()?))
+        };
+        let (uri, rest) = parser.parse2(tokens)?;
+        self.uri = uri;
+        self.parse_list(rest)
+    }
+
+    fn parse_list(&mut self, tokens: TokenStream) -> Result<()> {
+        let known = self.kind.options();
+        let parser = syn::meta::parser(|meta| {
+            let name = meta.path.get_ident().cloned();
+            let name = name.filter(|name| known.iter().any(|known| name == known));
+            let Some(name) = name else {
+                return Err(unknown(&meta, known));
+            };
+            let mut there = self
+                .texts
+                .iter()
+                .map(|(name, _)| name)
+                .chain(self.flags.iter().map(|(name, _)| name));
+            if there.any(|there| *there == name) {
+                return Err(meta.error(format!("`{name}` is given twice; remove one of the two")));
+            }
+            let is_flag = matches!(
+                name.to_string().as_str(),
+                "read_only"
+                    | "destructive"
+                    | "idempotent"
+                    | "open_world"
+                    | "cooperative"
+                    | "blocking"
+            );
+            match is_flag {
+                true if meta.input.peek(Token![=]) => {
+                    self.flags.push((name, meta.value()?.parse()?))
+                }
+                true => {
+                    let flag = LitBool::new(true, name.span());
+                    self.flags.push((name, flag));
+                }
+                false => {
+                    let text = meta.value().and_then(|value| value.parse());
+                    let words = format!("`{name}` needs a string: `{name} = \"…\"`");
+                    let text = text.map_err(|_| meta.error(words))?;
+                    self.texts.push((name, text));
+                }
+            }
+            Ok(())
+        });
+        parser.parse2(tokens)
+    }
+
+    fn check(&self) -> Result<()> {
+        let words = match self.kind {
+            Kind::Resource if self.uri.is_none() => {
+                "a resource needs its URI or URI template: `#[resource(\"file://{+path}\")]`"
+            }
+            Kind::Complete if self.text("argument").is_none() => {
+                "a completion needs the argument that it completes: `argument = \"…\"`"
+            }
+            Kind::Complete if self.text("prompt").is_some() == self.text("template").is_some() => {
+                "a completion belongs to a prompt or to a template: give `prompt = \"…\"` or `template = \"…\"`"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::new(self.span, words))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&LitStr> {
+        let mut all = self.texts.iter();
+        all.find(|(known, _)| known == name).map(|(_, text)| text)
+    }
+
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        let mut all = self.flags.iter();
+        all.any(|(known, flag)| known == name && flag.value)
+    }
+}
+
+fn set(place: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
+    if place.is_some() {
+        return Err(meta.error("this option is given twice; remove one of the two"));
+    }
+    *place = Some(meta.value()?.parse()?);
+    Ok(())
+}
+
+fn unknown(meta: &ParseNestedMeta<'_>, known: &[&str]) -> Error {
+    let name = meta
+        .path
+        .segments
+        .iter()
+        .map(|one| one.ident.unraw().to_string());
+    let name = name.collect::<Vec<_>>().join("::");
+    meta.error(format!(
+        "unknown option `{name}`; the options are {}",
+        known.join(", ")
+    ))
+}

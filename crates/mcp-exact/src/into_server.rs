@@ -1,0 +1,82 @@
+//! Types that are servers: what `#[server]` implements, and how methods that block are run.
+
+use crate::error::{BuildError, Error};
+use crate::reply::IntoReply;
+use crate::server::{Server, ServerBuilder};
+
+/// Type that is a server; the attribute `#[server]` on its impl block implements it.
+///
+/// ```
+/// # #[cfg(feature = "macros")] {
+/// use mcp_exact::{Cx, IntoServer as _, server};
+///
+/// struct Greeter {
+///     greeting: String,
+/// }
+///
+/// #[server(name = "greeter", version = "1.0.0")]
+/// impl Greeter {
+///     /// Greets somebody.
+///     #[tool(read_only)]
+///     async fn greet(&self, name: String, cx: &Cx) -> String {
+///         format!("{}, {name}! You speak {}.", self.greeting, cx.revision())
+///     }
+/// }
+///
+/// let server = Greeter { greeting: "Hello".into() }.into_server()?;
+/// # }
+/// # Ok::<(), mcp_exact::BuildError>(())
+/// ```
+///
+/// What the attribute makes of it is what a person would write with the builder:
+///
+/// ```
+/// # struct Greeter;
+/// use mcp_exact::{Cx, Input, Server, Tool, schemars, serde};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Greet {
+///     name: String,
+/// }
+///
+/// let builder = Server::builder("greeter", "1.0.0").tool(
+///     Tool::new("greet").description("Greets somebody.").read_only(true),
+///     |Input(greet): Input<Greet>, cx: Cx| async move { format!("Hello, {}! You speak {}.", greet.name, cx.revision()) },
+/// );
+/// ```
+pub trait IntoServer: Sized + Send + Sync + 'static {
+    /// Begins a server with everything that the type has registered. Settings can be added.
+    fn into_builder(self) -> ServerBuilder;
+
+    /// Builds the server.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    fn into_server(self) -> Result<Server, BuildError> {
+        self.into_builder().build()
+    }
+}
+
+/// Checks that a type can be the result of a handler: `#[server]` calls it, so that the error points at the type.
+#[doc(hidden)]
+pub const fn check_reply<T: IntoReply<O>, O>() {}
+
+/// Runs work that blocks on tokio's threads for it, and returns its result.
+///
+/// The work runs on when its request is cancelled: [`Cx::is_cancelled`](crate::Cx::is_cancelled) tells it.
+///
+/// # Errors
+/// When the work panics.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| match error.try_into_panic() {
+            Ok(panic) => Error::msg(format!(
+                "the handler panicked: {}",
+                crate::server::message_of(&*panic)
+            )),
+            Err(error) => Error::from(error),
+        })
+}

@@ -1,0 +1,323 @@
+//! Servers by attribute macros: what they register, and that names of the program do not disturb them.
+#![cfg(feature = "macros")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mcp_exact::testing::{every_revision, revisions_from};
+use mcp_exact::{
+    Client, Completions, Contents, Cx, Error, Form, IntoServer, Json, Partial, PromptResult,
+    Result, Server, State, schemars, serde, server,
+};
+
+use common::object;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Confirm {
+    yes: bool,
+}
+
+#[derive(Debug, PartialEq, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+struct Count {
+    n: u32,
+}
+
+struct Files {
+    files: BTreeMap<String, String>,
+    calls: AtomicU64,
+}
+
+impl Files {
+    fn new() -> Self {
+        let files = [("a.txt".to_owned(), "A".to_owned())];
+        Self {
+            files: files.into(),
+            calls: AtomicU64::new(0),
+        }
+    }
+}
+
+#[server(
+    name = "files",
+    version = "1.2.3",
+    title = "Files",
+    instructions = "Mind the files.",
+    parts(more)
+)]
+impl Files {
+    /// Deletes a file.
+    ///
+    /// Asks before.
+    #[tool(destructive, title = "Delete", scope = "write")]
+    async fn remove(&self, path: String, cx: &Cx) -> Result<String> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let answer = cx.elicit::<Confirm>(format!("Delete {path}?")).await?;
+        Ok(if answer.accepted_with(|form| form.yes) {
+            "removed"
+        } else {
+            "kept"
+        }
+        .into())
+    }
+
+    /// Counts.
+    #[tool(read_only, idempotent = true)]
+    async fn count(
+        &self,
+        /// Up to which number.
+        to: u32,
+        #[serde(default)]
+        #[schemars(range(max = 5))]
+        step: u32,
+        cx: &Cx,
+    ) -> Result<Json<Count>> {
+        for n in 0..to {
+            cx.progress(n, to)?;
+        }
+        Ok(Json(Count { n: to + step }))
+    }
+
+    #[tool(name = "list-files", description = "Lists.")]
+    fn list(self: Arc<Self>) -> Vec<mcp_exact::Content> {
+        self.files.keys().map(mcp_exact::Content::from).collect()
+    }
+
+    #[tool(blocking)]
+    fn slow(&self, text: String) -> Result<String, std::fmt::Error> {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        Ok(text.to_uppercase())
+    }
+
+    #[tool]
+    fn stateful(State(state): State<u8>) -> String {
+        state.to_string()
+    }
+
+    /// A file.
+    #[resource("file://{+path}", mime_type = "text/plain")]
+    async fn read(&self, path: String) -> Result<Contents> {
+        let file = self
+            .files
+            .get(&path)
+            .ok_or_else(|| Error::resource_not_found(&path))?;
+        Ok(Contents::text(file))
+    }
+
+    #[resource("files://all", name = "everything")]
+    async fn all(&self) -> String {
+        self.files.values().cloned().collect()
+    }
+
+    /// Reviews code.
+    #[prompt]
+    async fn review(&self, code: String, strict: Option<bool>) -> PromptResult {
+        PromptResult::user(format!("Review {code}, {strict:?}"))
+    }
+
+    #[complete(template = "file://{+path}", argument = "path")]
+    async fn paths(&self, partial: Partial) -> Completions {
+        let known = self
+            .files
+            .keys()
+            .filter(|path| path.starts_with(&partial.value));
+        Completions::new(known.cloned())
+    }
+
+    #[cfg(any())]
+    #[tool]
+    async fn never(&self, gone: Missing) {}
+
+    fn not_registered(&self) -> usize {
+        self.files.len()
+    }
+}
+
+#[server(part = more)]
+impl Files {
+    /// How often `remove` was called.
+    #[tool]
+    async fn calls(&self) -> String {
+        assert_eq!(self.not_registered(), 1);
+        self.calls.load(Ordering::Relaxed).to_string()
+    }
+}
+
+fn files() -> Server {
+    Files::new()
+        .into_builder()
+        .state(7_u8)
+        .build()
+        .expect("a server")
+}
+
+#[tokio::test]
+async fn methods_are_registered() {
+    let server = files();
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let tools = client.tools().all().await.expect("tools");
+            let names: Vec<String> = tools.iter().map(|tool| tool.name()).collect();
+            assert_eq!(
+                names,
+                ["remove", "count", "list-files", "slow", "stateful", "calls"]
+            );
+            assert_eq!(
+                tools[0].description().as_deref(),
+                Some("Deletes a file.\n\nAsks before.")
+            );
+            let schema = tools[1].input_schema().expect("a schema").to_string();
+            assert!(
+                schema.contains(r#""description":"Up to which number.""#),
+                "{schema}"
+            );
+            assert!(
+                schema.contains(r#""required":["to"]"#) && schema.contains(r#""maximum":5"#),
+                "{schema}"
+            );
+            let count: Count = client
+                .call("count", &object(r#"{"to":3}"#))
+                .await
+                .expect("a count");
+            assert_eq!(count, Count { n: 3 });
+            let listed: String = client.call("list-files", &()).await.expect("files");
+            assert_eq!(listed, "a.txt");
+            let slow: String = client
+                .call("slow", &object(r#"{"text":"x"}"#))
+                .await
+                .expect("a text");
+            assert_eq!(slow, "X");
+            let state: u8 = client.call("stateful", &()).await.expect("a state");
+            assert_eq!(state, 7);
+            assert_eq!(
+                client.read("file://a.txt").await.expect("a file").text(),
+                "A"
+            );
+            assert_eq!(
+                client.read("files://all").await.expect("all files").text(),
+                "A"
+            );
+            assert!(client.read("file://b.txt").await.is_err());
+            let prompt = client
+                .prompt("review", [("code", "x"), ("strict", "true")])
+                .await
+                .expect("a prompt");
+            assert_eq!(prompt.text(), "Review x, Some(true)");
+            let found = client
+                .complete_template("file://{+path}", "path", "a")
+                .await
+                .expect("paths");
+            assert_eq!(found.values, ["a.txt"]);
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn methods_can_ask() {
+    let server = files();
+    let connect = || {
+        Client::in_memory(&server)
+            .on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
+    };
+    revisions_from("2025-06-18", connect, |client| async move {
+        let text: String = client
+            .call("remove", &object(r#"{"path":"a"}"#))
+            .await
+            .expect("a text");
+        assert_eq!(text, "removed");
+    })
+    .await;
+    let client = Client::in_memory(&server).await.expect("a client");
+    let calls: u32 = client.call("calls", &()).await.expect("a number");
+    // The handler ran twice for the revision in which a question ends the request.
+    assert_eq!(calls, 4);
+}
+
+trait Store: Send + Sync + 'static {
+    fn get(&self) -> u32;
+}
+
+struct Fixed(u32);
+
+impl Store for Fixed {
+    fn get(&self) -> u32 {
+        self.0
+    }
+}
+
+struct Generic<S>(S);
+
+#[server]
+impl<S> Generic<S>
+where
+    S: Store,
+{
+    #[tool]
+    async fn get(&self, more: u32) -> String {
+        (self.0.get() + more).to_string()
+    }
+}
+
+#[tokio::test]
+async fn generic_types_are_servers() {
+    let server = Generic(Fixed(3)).into_server().expect("a server");
+    let client = Client::in_memory(&server).await.expect("a client");
+    let info = client.server_info().expect("an identity");
+    assert_eq!(info.get("name").expect("a name").text(), "\"mcp-exact\"");
+    let sum: u32 = client
+        .call("get", &object(r#"{"more":4}"#))
+        .await
+        .expect("a number");
+    assert_eq!(sum, 7);
+}
+
+/// Names of the program that the expansion uses too.
+mod hygiene {
+    #![allow(
+        dead_code,
+        non_camel_case_types,
+        reason = "names that could disturb the expansion"
+    )]
+
+    use super::{Client, IntoServer};
+
+    struct Arc;
+    struct Result;
+    struct Option;
+    struct String;
+    struct Input;
+    struct Tool;
+    struct Arguments;
+    mod std {}
+    mod core {}
+    mod serde {}
+
+    struct Odd;
+
+    #[mcp_exact::server(name = "odd", version = "1")]
+    impl Odd {
+        #[mcp_exact::tool]
+        async fn r#move(
+            &self,
+            builder: u8,
+            this: u8,
+            arguments: u8,
+            r#type: u8,
+        ) -> ::std::string::String {
+            (builder + this + arguments + r#type).to_string()
+        }
+    }
+
+    #[tokio::test]
+    async fn names_do_not_clash() {
+        let server = Odd.into_server().expect("a server");
+        let client = Client::in_memory(&server).await.expect("a client");
+        let arguments = super::object(r#"{"builder":1,"this":2,"arguments":3,"type":4}"#);
+        let sum: u8 = client.call("move", &arguments).await.expect("a number");
+        assert_eq!(sum, 10);
+    }
+}

@@ -1,0 +1,25 @@
+use mcp_exact::{Input, server};
+
+struct Files<S>(S);
+
+#[server(name = "files", version = "1")]
+impl<S: Send + Sync + 'static> Files<S> {
+    #[tool]
+    async fn reference(&self, path: &str, bytes: &[u8], list: &Vec<String>) {}
+
+    #[tool]
+    async fn generic(&self, value: Option<S>) {}
+
+    #[tool]
+    async fn pattern(&self, (a, b): (u8, u8)) {}
+
+    #[tool]
+    async fn both(&self, Input(input): Input<u8>, path: String) {}
+
+    #[complete(prompt = "p", argument = "a")]
+    async fn completion(&self, value: String) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+fn main() {}

@@ -1,0 +1,68 @@
+//! Full validation of arguments and results, with the feature `validation`.
+#![cfg(feature = "validation")]
+
+mod common;
+
+use mcp_exact::testing::every_revision;
+use mcp_exact::{Client, JsonObject, Problem, Server, Tool, ToolResult};
+
+use common::object;
+
+fn tool(name: &str) -> Tool {
+    Tool::new(name)
+        .input_schema(object(r#"{"type":"object","properties":{"n":{"type":"integer","maximum":9}}}"#))
+        .output_schema(object(r#"{"type":"object","properties":{"n":{"type":"integer","maximum":5}},"required":["n"]}"#))
+}
+
+/// Server/tools, "Security Considerations": servers MUST validate all tool inputs.
+#[tokio::test]
+async fn arguments_and_results_fit_their_schemas() {
+    let server = Server::builder("test", "1")
+        .tool(tool("echo"), |arguments: JsonObject| async move {
+            ToolResult::new().structured(arguments)
+        })
+        .build()
+        .expect("a server");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let text = |arguments: &'static str| {
+                let client = client.clone();
+                async move {
+                    client
+                        .call_tool("echo", &object(arguments))
+                        .await
+                        .expect("a result")
+                        .text()
+                }
+            };
+            assert_eq!(text(r#"{"n":5}"#).await, r#"{"n":5}"#);
+            let refused = text(r#"{"n":10}"#).await;
+            assert_eq!(
+                refused,
+                "invalid arguments at \"/n\": 10 is greater than the maximum of 9"
+            );
+            let wrong = text(r#"{"n":7}"#).await;
+            assert!(
+                wrong.starts_with("the result of the tool leaves its output schema at \"/n\""),
+                "{wrong}"
+            );
+        },
+    )
+    .await;
+}
+
+#[test]
+fn invalid_schemas_are_refused() {
+    let tool = Tool::new("bad").input_schema(object(
+        r#"{"type":"object","properties":{"n":{"type":"int"}}}"#,
+    ));
+    let error = Server::builder("test", "1")
+        .tool(tool, || async { "" })
+        .build()
+        .expect_err("no type");
+    assert!(
+        matches!(&error.problems()[0], Problem::InputSchema { name, .. } if name == "bad"),
+        "{error}"
+    );
+}
