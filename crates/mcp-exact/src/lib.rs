@@ -3,6 +3,7 @@
 //! Write a handler once: clients of every revision are served by it, from 2024-11-05 to 2026-07-28, whichever way they
 //! negotiate, questions to the user included.
 
+pub use mcp_exact_transport as transport;
 #[doc(hidden)]
 pub use schemars1 as schemars;
 #[doc(hidden)]
@@ -45,8 +46,8 @@ pub use handler::Handler;
 pub use into_server::check_reply;
 pub use into_server::{IntoServer, blocking};
 pub use link::{
-    CacheHint, Encode, Json as RawJson, JsonObject, Level, Lifecycle, Limits, NegotiationError,
-    PeerError, Principal, Progress, Revision, Seal, SendError, revisions,
+    CacheHint, CachedNegotiation, Encode, Json as RawJson, JsonObject, Level, Lifecycle, Limits,
+    NegotiationError, PeerError, Principal, Progress, Revision, Seal, SendError, revisions,
 };
 #[cfg(feature = "macros")]
 pub use mcp_exact_macros::{complete, prompt, resource, server, tool};

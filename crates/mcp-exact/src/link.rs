@@ -1,47 +1,38 @@
-//! The server's side of one connection: the only module of the server that calls `mcp-exact-session`.
+//! The server's side of connections: the only module of the server that calls session and transport.
 //!
-//! Owns the endpoint behind a lock; takes frames and gives frames; starts a task for each request and cancels it. What the
-//! rest of the crate uses of the session is re-exported here.
+//! Takes the events of every connection; starts a task for each request and cancels it. What the rest of the crate uses of the
+//! session is re-exported here.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcp_exact_session as session;
-use tokio::sync::{Notify, mpsc, oneshot};
+use mcp_exact_transport as transport;
+use session::ServerEvent;
 use tokio::task::AbortHandle;
+use transport::{RequestContext, ServerHandle, ServerHandler};
 
 pub use mcp_exact_wire::Encode;
-pub(crate) use session::{Answers, Change, ConfigError, RequestKey, Time};
 pub use session::{
-    Ask, CacheHint, Identity, Json, JsonObject, Level, Limits, NegotiationError, Offer, Outcome,
-    PeerError, Principal, Progress, Revision, Seal, SendError,
+    CacheHint, CachedNegotiation, Identity, Json, JsonObject, Level, Lifecycle, Limits,
+    NegotiationError, Outcome, PeerError, Principal, Progress, Revision, Seal, SendError,
+    revisions,
 };
+pub(crate) use session::{
+    Change, ConfigError, InputRequest, InputResponses, Offer, RequestKey, ServerConfig,
+};
+pub(crate) use transport::PendingRequest;
 
 use crate::cx::Token;
 use crate::server::Server;
 
-/// How a revision is negotiated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lifecycle {
-    /// By `initialize`, for a session (up to 2025-11-25).
-    Initialize,
-    /// By every request (from 2026-07-28 on).
-    Discover,
-}
-
 /// Returns how a revision is negotiated.
 pub(crate) fn lifecycle_of(revision: Revision) -> Lifecycle {
-    match session::era(revision.as_str()) {
-        Some(session::Era::PerRequest) => Lifecycle::Discover,
-        _ => Lifecycle::Initialize,
-    }
-}
-
-/// Returns every revision that is compiled in, oldest first.
-pub fn revisions() -> impl DoubleEndedIterator<Item = Revision> {
-    session::revisions()
+    session::lifecycle(revision.as_str()).unwrap_or(Lifecycle::Initialize)
 }
 
 pub(crate) fn resource_not_found(uri: &str) -> PeerError {
@@ -54,43 +45,23 @@ pub(crate) fn missing_capability(capability: &str) -> PeerError {
     PeerError::missing_capability(capability)
 }
 
-/// Time since the Unix epoch that never goes back: a record that one process has sealed is opened by another one.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock {
-    start: Instant,
-    epoch: Duration,
-}
-
-impl Clock {
-    pub(crate) fn new() -> Self {
-        Self {
-            start: Instant::now(),
-            epoch: SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default(),
-        }
-    }
-
-    pub(crate) fn now(&self) -> Time {
-        Time::since_start(self.epoch + self.start.elapsed())
-    }
-
-    /// Returns the milliseconds since the epoch.
-    pub(crate) fn millis(&self) -> u64 {
-        u64::try_from(self.now().elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
+/// Returns the milliseconds since the Unix epoch, by a clock that never goes back: the deadline that one process has recorded
+/// is read by another one.
+pub(crate) fn now_millis() -> u64 {
+    static ORIGIN: OnceLock<(Instant, Duration)> = OnceLock::new();
+    let (start, epoch) = ORIGIN.get_or_init(|| {
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+        (Instant::now(), epoch.unwrap_or_default())
+    });
+    u64::try_from((*epoch + start.elapsed()).as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A request that has come in, with what is known of its sender.
 pub struct Request {
-    incoming: session::Incoming<()>,
+    incoming: session::IncomingRequest<RequestContext>,
 }
 
 impl Request {
-    pub(crate) fn key(&self) -> RequestKey {
-        self.incoming.key
-    }
-
     pub(crate) fn method(&self) -> &str {
         self.incoming.method()
     }
@@ -129,12 +100,17 @@ impl Request {
         http.map_or(&[], |http| &http.headers)
     }
 
+    /// Returns what the transport knows of the request.
+    pub(crate) fn context(&self) -> &RequestContext {
+        &self.incoming.with().cx
+    }
+
     /// Returns the state that the retry of a request carries, opened.
     pub(crate) fn state(&self) -> Option<&str> {
         self.incoming.state.as_deref()
     }
 
-    pub(crate) fn answers(&self) -> &Answers {
+    pub(crate) fn answers(&self) -> &InputResponses {
         &self.incoming.answers
     }
 }
@@ -151,17 +127,30 @@ pub(crate) enum Reply {
     Result(JsonObject),
     Error(PeerError),
     InputRequired {
-        asks: Vec<(String, Ask)>,
+        asks: Vec<(String, InputRequest)>,
         state: String,
     },
 }
 
+impl From<Reply> for session::Reply {
+    fn from(reply: Reply) -> Self {
+        match reply {
+            Reply::Result(result) => Self::Result(result.into()),
+            Reply::Error(error) => Self::Error(error),
+            Reply::InputRequired { asks, state } => Self::InputRequired {
+                asks,
+                state: Some(state),
+            },
+        }
+    }
+}
+
 /// Configuration of the endpoints of a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings(Arc<session::ServerConfig>);
+pub(crate) struct Settings(Arc<ServerConfig>);
 
 impl Settings {
-    pub(crate) fn new(config: session::ServerConfig) -> Result<Self, ConfigError> {
+    pub(crate) fn new(config: ServerConfig) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self(Arc::new(config)))
     }
@@ -169,326 +158,290 @@ impl Settings {
     pub(crate) fn capabilities(&self) -> &JsonObject {
         &self.0.capabilities
     }
-}
 
-pub(crate) use session::ServerConfig;
-
-struct Running {
-    abort: Option<AbortHandle>,
-    token: Token,
-    cooperative: bool,
-}
-
-/// One connection of a server.
-pub(crate) struct Link {
-    endpoint: Mutex<session::Server<()>>,
-    clock: Clock,
-    wake: Notify,
-    running: Mutex<HashMap<RequestKey, Running>>,
-    questions: Mutex<HashMap<RequestKey, oneshot::Sender<Outcome>>>,
-    /// The latest progress of requests whose client reads slowly.
-    delayed: Mutex<HashMap<RequestKey, Progress>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").finish_non_exhaustive()
+    /// Returns the form that transports take.
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0)
     }
+}
+
+/// What a request may send to its client.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    handle: ServerHandle,
+    key: RequestKey,
+    /// The latest progress, while the client reads too slowly to be sent each one.
+    delayed: Arc<Mutex<Option<Progress>>>,
 }
 
 impl Link {
-    /// Opens a connection over one stream for both directions, such as stdio.
-    pub(crate) fn duplex(settings: &Settings) -> Result<Arc<Self>, ConfigError> {
-        let clock = Clock::new();
-        let config = Arc::clone(&settings.0);
-        let endpoint = session::Server::new(config, session::Binding::Duplex, clock.now())?;
-        Ok(Arc::new(Self {
-            endpoint: Mutex::new(endpoint),
-            clock,
-            wake: Notify::new(),
-            running: Mutex::default(),
-            questions: Mutex::default(),
-            delayed: Mutex::default(),
-        }))
+    fn new(handle: &ServerHandle, key: RequestKey) -> Self {
+        Self {
+            handle: handle.clone(),
+            key,
+            delayed: Arc::default(),
+        }
     }
 
-    pub(crate) fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    fn with<T>(&self, f: impl FnOnce(&mut session::Server<()>) -> T) -> T {
-        let done = f(&mut locked(&self.endpoint));
-        self.wake.notify_one();
-        done
-    }
-
-    /// Sends progress; the latest one is kept when the client reads slowly.
-    pub(crate) fn progress(&self, key: RequestKey, progress: Progress) -> Result<(), SendError> {
-        match self.with(|endpoint| endpoint.progress(key, &progress))? {
-            session::Sent::Dropped => {
-                locked(&self.delayed).insert(key, progress);
-            }
-            _ => {
-                locked(&self.delayed).remove(&key);
-            }
+    /// Sends progress. When the client reads slowly the latest one is sent later.
+    pub(crate) fn progress(&self, progress: Progress) -> Result<(), SendError> {
+        let sent = self.handle.progress(self.key, &progress)?;
+        if sent == session::Sent::Dropped && locked(&self.delayed).replace(progress).is_none() {
+            tokio::spawn(self.clone().send_delayed());
         }
         Ok(())
     }
 
-    pub(crate) fn log(
-        &self,
-        key: RequestKey,
-        level: Level,
-        logger: Option<&str>,
-        data: Json,
-    ) -> Result<(), SendError> {
-        let scope = session::Scope::During(key);
-        self.with(|endpoint| endpoint.log(scope, level, logger, data))
-            .map(drop)
-    }
-
-    pub(crate) fn notify(
-        &self,
-        key: RequestKey,
-        method: &str,
-        params: Option<JsonObject>,
-    ) -> Result<(), SendError> {
-        let scope = session::Scope::During(key);
-        self.with(|endpoint| endpoint.notify(scope, method, params))
-            .map(drop)
-    }
-
-    /// Sends a question of a request as a request of the server (up to 2025-11-25).
-    pub(crate) fn ask(
-        &self,
-        during: RequestKey,
-        ask: Ask,
-        patience: Option<Duration>,
-    ) -> Result<(RequestKey, oneshot::Receiver<Outcome>), SendError> {
-        let options = session::CallOptions {
-            patience: Some(patience_of(patience)),
-            ..session::CallOptions::default()
-        };
-        let (sender, receiver) = oneshot::channel();
-        let scope = session::Scope::During(during);
-        let now = self.clock.now();
-        // The lock of the questions is held so that the answer cannot come before its receiver is known.
-        let mut questions = locked(&self.questions);
-        let key =
-            self.with(|endpoint| endpoint.request(scope, &ask.method, ask.params, options, now))?;
-        questions.insert(key, sender);
-        Ok((key, receiver))
-    }
-
-    pub(crate) fn cancel_question(&self, key: RequestKey) {
-        locked(&self.questions).remove(&key);
-        let now = self.clock.now();
-        self.with(|endpoint| endpoint.cancel(key, "the handler does not wait any more", now));
-    }
-
-    pub(crate) fn publish(&self, change: &Change) {
-        self.with(|endpoint| endpoint.publish(change));
-    }
-
-    /// Answers a request. When the answer is refused, the request is answered with the reason instead.
-    pub(crate) fn reply(&self, key: RequestKey, reply: Reply) {
-        locked(&self.running).remove(&key);
-        locked(&self.delayed).remove(&key);
-        let now = self.clock.now();
-        let reply = match reply {
-            Reply::Result(result) => session::Reply::Result(result.into()),
-            Reply::Error(error) => session::Reply::Error(error),
-            Reply::InputRequired { asks, state } => session::Reply::Ask {
-                asks,
-                state: Some(state),
-            },
-        };
-        self.with(|endpoint| {
-            if let Err(error) = endpoint.reply(key, reply, now) {
-                let error = PeerError::internal(error.to_string());
-                if let Err(error) = endpoint.reply(key, error, now) {
-                    tracing::debug!(%error, "a request could not be answered");
-                }
-            }
-        });
-    }
-
-    /// Handles frames until the peer closes its direction and all output has left, or the peer takes no more frames.
-    pub(crate) async fn run(
-        self: Arc<Self>,
-        server: Server,
-        mut frames: mpsc::Receiver<Vec<u8>>,
-        peer: mpsc::Sender<Vec<u8>>,
-    ) {
-        let mut output = VecDeque::new();
-        let mut open = true;
+    async fn send_delayed(self) {
         loop {
-            self.handle_events(&server);
-            self.collect(&mut output);
-            if !open && output.is_empty() {
-                break;
-            }
-            let (ready, timeout) = {
-                let endpoint = locked(&self.endpoint);
-                (endpoint.wants_input(), endpoint.poll_timeout())
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let Some(latest) = locked(&self.delayed).clone() else {
+                return;
             };
-            let wait = timeout.map(|at| at.after(self.clock.now()));
-            let timer = tokio::time::sleep(wait.unwrap_or(Duration::from_secs(3600)));
-            tokio::select! {
-                permit = peer.reserve(), if !output.is_empty() => match permit {
-                    Ok(permit) => {
-                        if let Some(frame) = output.pop_front() {
-                            permit.send(frame);
-                        }
-                    }
-                    Err(_) => {
-                        output.clear();
-                        self.close(session::Closed::Lost);
-                        open = false;
-                    }
-                },
-                frame = frames.recv(), if open && ready => match frame {
-                    Some(frame) => self.receive(&frame),
-                    None => {
-                        self.close(session::Closed::Clean);
-                        open = false;
-                    }
-                },
-                () = self.wake.notified() => {}
-                () = timer => {
-                    let now = self.clock.now();
-                    locked(&self.endpoint).handle_timeout(now);
-                }
-            }
-        }
-        self.handle_events(&server);
-        self.cancel_all();
-    }
-
-    fn receive(&self, frame: &[u8]) {
-        tracing::debug!(frame = %String::from_utf8_lossy(frame), "received");
-        let now = self.clock.now();
-        let inbound = session::Inbound::new(());
-        let mut endpoint = locked(&self.endpoint);
-        if let Err(error) = endpoint.receive(session::StreamId::DUPLEX, frame, inbound, now) {
-            tracing::debug!(%error, "a frame was not taken");
-        }
-    }
-
-    fn close(&self, how: session::Closed) {
-        let now = self.clock.now();
-        locked(&self.endpoint).closed(session::StreamId::DUPLEX, how, now);
-    }
-
-    fn collect(&self, output: &mut VecDeque<Vec<u8>>) {
-        // The peer is slow while frames wait here: what is not collected fills the endpoint, which then refuses more.
-        while output.len() < 16 {
-            let mut frame = Vec::new();
-            // The lock must not be held in the arms: they take it again.
-            let transmit = locked(&self.endpoint).poll_transmit(&mut frame);
-            match transmit {
-                Some(session::Transmit::Frame { .. }) => {
-                    tracing::debug!(frame = %String::from_utf8_lossy(&frame), "sent");
-                    output.push_back(frame);
-                }
-                Some(_) => {}
-                None => {
-                    self.send_delayed();
+            match self.handle.progress(self.key, &latest) {
+                Ok(session::Sent::Dropped) => {}
+                // It was sent, or is superseded, or the request has ended.
+                _ => {
+                    locked(&self.delayed).take();
                     return;
                 }
             }
         }
     }
 
-    fn send_delayed(&self) {
-        let delayed = std::mem::take(&mut *locked(&self.delayed));
-        for (key, progress) in delayed {
-            // The request may have ended meanwhile.
-            let _ = self.progress(key, progress);
-        }
+    pub(crate) fn log(
+        &self,
+        level: Level,
+        logger: Option<&str>,
+        data: Json,
+    ) -> Result<(), SendError> {
+        let scope = session::Scope::During(self.key);
+        self.handle.log(scope, level, logger, data).map(drop)
     }
 
-    fn handle_events(self: &Arc<Self>, server: &Server) {
-        loop {
-            let Some(event) = locked(&self.endpoint).poll_event() else {
-                return;
-            };
-            match event {
-                session::ServerEvent::Request(incoming) => self.start(server, incoming),
-                session::ServerEvent::Cancelled { key, .. } => self.cancel(key),
-                session::ServerEvent::Done(key, outcome) => {
-                    if let Some(sender) = locked(&self.questions).remove(&key) {
-                        // The handler may have stopped waiting.
-                        let _ = sender.send(outcome);
-                    }
-                }
-                session::ServerEvent::Violation(violation) => {
-                    tracing::debug!(%violation, "the client broke a rule");
-                }
-                session::ServerEvent::Closed => self.cancel_all(),
-                _ => {}
-            }
-        }
+    pub(crate) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
+        let scope = session::Scope::During(self.key);
+        self.handle.notify(scope, method, params).map(drop)
     }
 
-    fn start(self: &Arc<Self>, server: &Server, incoming: session::Incoming<()>) {
-        let key = incoming.key;
-        let token = Token::default();
-        let request = Arc::new(Request { incoming });
-        let cooperative = server.is_cooperative(&request);
-        let (link, token_of_task) = (Arc::clone(self), token.clone());
-        let server = server.clone();
-        // Known before the task runs, which may end at once.
-        let running = Running {
-            abort: None,
-            token,
-            cooperative,
+    /// Sends a question of the request as a request of the server (up to 2025-11-25). Dropping it withdraws the question.
+    pub(crate) fn ask(
+        &self,
+        ask: InputRequest,
+        limit: Option<Duration>,
+    ) -> Result<PendingRequest, SendError> {
+        // A question waits for a person: without a limit of its own it waits a day.
+        let limit = limit.unwrap_or(Duration::from_secs(24 * 3600));
+        let timeout = session::RequestTimeout {
+            idle: limit,
+            reset_on_progress: false,
+            total: limit,
         };
-        locked(&self.running).insert(key, running);
-        let task = tokio::spawn(async move {
-            let reply = server
-                .serve(request, Arc::clone(&link), token_of_task)
-                .await;
-            link.reply(key, reply);
-        });
-        if let Some(running) = locked(&self.running).get_mut(&key) {
-            running.abort = Some(task.abort_handle());
-        }
+        let options = session::CallOptions {
+            timeout: Some(timeout),
+            ..session::CallOptions::default()
+        };
+        let scope = session::Scope::During(self.key);
+        self.handle
+            .request(scope, &ask.method, ask.params, options, None)
     }
 
-    fn cancel(&self, key: RequestKey) {
-        let running = locked(&self.running).remove(&key);
-        if let Some(running) = running {
-            running.cancel();
+    /// Answers the request. When the answer is refused, the request is answered with the reason instead.
+    fn reply(&self, reply: Reply) {
+        let Err(error) = self.handle.reply(self.key, reply) else {
+            return;
+        };
+        tracing::debug!(%error, "a reply was refused");
+        let error = PeerError::internal(error.to_string());
+        if let Err(error) = self.handle.reply(self.key, error) {
+            tracing::debug!(%error, "a request could not be answered");
         }
     }
+}
 
-    fn cancel_all(&self) {
-        let all = std::mem::take(&mut *locked(&self.running));
-        all.into_values().for_each(|running| running.cancel());
-        locked(&self.questions).clear();
-    }
+/// A request that is being served.
+struct Running {
+    handle: ServerHandle,
+    abort: AbortHandle,
+    token: Token,
+    cooperative: bool,
 }
 
 impl Running {
     fn cancel(self) {
         self.token.cancel();
-        if let Some(abort) = self.abort.filter(|_| !self.cooperative) {
-            abort.abort();
+        if !self.cooperative {
+            self.abort.abort();
         }
     }
 }
 
-/// A question waits for a person: without a limit of its own it waits a day.
-fn patience_of(limit: Option<Duration>) -> session::Patience {
-    let limit = limit.unwrap_or(Duration::from_secs(24 * 3600));
-    session::Patience {
-        timeout: limit,
-        reset_on_progress: false,
-        at_most: limit,
+/// Requests that are being served, by key; keys are unique in one endpoint only.
+#[derive(Clone, Default)]
+struct RunningRequests(Arc<Mutex<HashMap<RequestKey, Vec<Running>>>>);
+
+impl RunningRequests {
+    fn insert(&self, key: RequestKey, running: Running) {
+        locked(&self.0).entry(key).or_default().push(running);
     }
+
+    fn take(&self, handle: &ServerHandle, key: RequestKey) -> Option<Running> {
+        let mut all = locked(&self.0);
+        let same_key = all.get_mut(&key)?;
+        let at = same_key
+            .iter()
+            .position(|running| running.handle.is_same(handle))?;
+        let running = same_key.swap_remove(at);
+        if same_key.is_empty() {
+            all.remove(&key);
+        }
+        Some(running)
+    }
+
+    fn take_all(&self, handle: &ServerHandle) -> Vec<Running> {
+        let mut taken = Vec::new();
+        locked(&self.0).retain(|_, same_key| {
+            let of_handle = same_key.extract_if(.., |running| running.handle.is_same(handle));
+            taken.extend(of_handle);
+            !same_key.is_empty()
+        });
+        taken
+    }
+}
+
+/// Endpoints whose clients want to know of changes.
+#[derive(Default)]
+pub(crate) struct Listeners(Mutex<Vec<Listener>>);
+
+struct Listener {
+    handle: ServerHandle,
+    /// Whether the client has a session.
+    is_session: bool,
+    /// Subscriptions (from 2026-07-28 on).
+    subscriptions: Vec<RequestKey>,
+}
+
+impl Listeners {
+    fn change(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
+        let mut all = locked(&self.0);
+        let at = all
+            .iter()
+            .position(|listener| listener.handle.is_same(handle));
+        let at = at.unwrap_or_else(|| {
+            all.push(Listener {
+                handle: handle.clone(),
+                is_session: false,
+                subscriptions: Vec::new(),
+            });
+            all.len() - 1
+        });
+        change(&mut all[at]);
+        if !all[at].is_session && all[at].subscriptions.is_empty() {
+            all.swap_remove(at);
+        }
+    }
+
+    /// Announces a change to every client that wants to know.
+    pub(crate) fn publish(&self, change: &Change) {
+        let all: Vec<ServerHandle> = locked(&self.0)
+            .iter()
+            .map(|listener| listener.handle.clone())
+            .collect();
+        for handle in all {
+            handle.publish(change);
+        }
+    }
+}
+
+/// Takes the events of all connections of a server.
+pub(crate) struct Dispatcher {
+    server: Server,
+    running: RunningRequests,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(server: &Server) -> Arc<Self> {
+        Arc::new(Self {
+            server: server.clone(),
+            running: RunningRequests::default(),
+        })
+    }
+
+    /// Runs the first step of a handler at once, and the rest of one that waits as a task: a handler that waits for nothing
+    /// costs no task.
+    fn start(&self, handle: &ServerHandle, incoming: session::IncomingRequest<RequestContext>) {
+        let key = incoming.key;
+        let request = Arc::new(Request { incoming });
+        let cooperative = self.server.is_cooperative(&request);
+        let (link, token) = (Link::new(handle, key), Token::default());
+        let server = self.server.clone();
+        let serving = server.answer_request(request, link.clone(), token.clone());
+        let mut serving: Pin<Box<dyn Future<Output = Reply> + Send>> = Box::pin(serving);
+        // A future that is pending registers the waker of its task when that polls it.
+        let mut first = Context::from_waker(Waker::noop());
+        if let Poll::Ready(reply) = serving.as_mut().poll(&mut first) {
+            return link.reply(reply);
+        }
+        let (running, done) = (self.running.clone(), handle.clone());
+        // The task waits until it is known, so that it cannot end before.
+        let (known, is_known) = tokio::sync::oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let _ = is_known.await;
+            let reply = serving.await;
+            running.take(&done, key);
+            link.reply(reply);
+        });
+        self.running.insert(
+            key,
+            Running {
+                handle: handle.clone(),
+                abort: task.abort_handle(),
+                token,
+                cooperative,
+            },
+        );
+        let _ = known.send(());
+    }
+}
+
+impl ServerHandler for Dispatcher {
+    fn handle(&self, handle: &ServerHandle, event: ServerEvent<RequestContext>) {
+        let listeners = self.server.listeners();
+        match event {
+            ServerEvent::Request(incoming) => self.start(handle, incoming),
+            ServerEvent::Cancelled { key, .. } => {
+                if let Some(running) = self.running.take(handle, key) {
+                    running.cancel();
+                } else {
+                    listeners.change(handle, |listener| {
+                        listener.subscriptions.retain(|one| *one != key)
+                    });
+                }
+            }
+            ServerEvent::Negotiated(_) => {
+                listeners.change(handle, |listener| listener.is_session = true)
+            }
+            ServerEvent::Subscribed { key, .. } => {
+                listeners.change(handle, |listener| listener.subscriptions.push(key));
+            }
+            ServerEvent::Violation(violation) => {
+                tracing::debug!(%violation, "the client broke a rule")
+            }
+            ServerEvent::Closed => {
+                listeners.change(handle, |listener| {
+                    listener.is_session = false;
+                    listener.subscriptions.clear();
+                });
+                self.running
+                    .take_all(handle)
+                    .into_iter()
+                    .for_each(Running::cancel);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use serde::{Deserialize, Serialize};
 
-use crate::link::{Ask, Json, JsonObject};
+use crate::link::{InputRequest, Json, JsonObject};
 
 /// Part of the record that travels through the client, sealed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ struct Question {
     /// Whether this run has taken its answer, or does not want it any more.
     settled: bool,
     /// What to ask; known once this run has asked it.
-    ask: Option<Ask>,
+    ask: Option<InputRequest>,
     /// Whether somebody waits for the answer.
     wanted: bool,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Run {
 /// Questions that end the request, and the record for the next round.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Suspension {
-    pub(crate) asks: Vec<(String, Ask)>,
+    pub(crate) asks: Vec<(String, InputRequest)>,
     pub(crate) record: Record,
 }
 
@@ -149,7 +149,7 @@ impl Run {
     }
 
     /// Notes that the handler asks something; the same as before when it has asked it in an earlier round.
-    pub(crate) fn ask(&mut self, ask: Ask) -> QuestionId {
+    pub(crate) fn ask(&mut self, ask: InputRequest) -> QuestionId {
         let fingerprint = fingerprint(&ask);
         let same =
             |question: &Question| !question.asked && question.recorded.fingerprint == fingerprint;
@@ -315,7 +315,7 @@ impl Run {
 }
 
 /// Returns the FNV-1a hash of a question: equal for equal questions in every build and process.
-fn fingerprint(ask: &Ask) -> u64 {
+fn fingerprint(ask: &InputRequest) -> u64 {
     let params = ask.params.as_ref().map_or("", JsonObject::text);
     let bytes = ask.method.bytes().chain([0]).chain(params.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -327,9 +327,9 @@ fn fingerprint(ask: &Ask) -> u64 {
 mod tests {
     use super::*;
 
-    fn ask(message: &str) -> Ask {
+    fn ask(message: &str) -> InputRequest {
         let params = JsonObject::from_iter([("message", Json::string(message))]);
-        Ask::new("elicitation/create", Some(params))
+        InputRequest::new("elicitation/create", Some(params))
     }
 
     fn answer() -> JsonObject {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_exact::testing::{every_revision, revisions_from};
+use mcp_exact::transport::LineTransport;
 use mcp_exact::{
     AskErrorKind, Client, ClientError, Connect, Cx, Elicited, Error, Form, KeyRing, Level,
     Lifecycle, PeerError, Progress, PromptResult, Result, Revision, Root, Sample, SampleReply,
@@ -15,6 +16,7 @@ use mcp_exact::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use common::object;
 
@@ -574,19 +576,27 @@ async fn states_move_between_processes() {
 
 /// Returns the params of a retry: those that a client would send after the first round.
 async fn asked_params(server: &Server) -> mcp_exact::JsonObject {
-    let (to_server, frames) = tokio::sync::mpsc::channel(8);
-    let (peer, mut from_server) = tokio::sync::mpsc::channel(8);
-    tokio::spawn(server.clone().serve_channel(frames, peer));
+    let (near, far) = tokio::io::duplex(64 << 10);
+    let (reader, writer) = tokio::io::split(far);
+    let serving = server.clone();
+    tokio::spawn(async move {
+        serving
+            .serve(LineTransport::new(reader, writer, 64 << 10))
+            .await
+    });
+    let (reader, mut writer) = tokio::io::split(near);
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
+    let newline = "\n";
     let request = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"ask","arguments":{{}},"_meta":{meta}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"ask","arguments":{{}},"_meta":{meta}}}}}{newline}"#
     );
-    to_server
-        .send(request.into_bytes())
+    writer
+        .write_all(request.as_bytes())
         .await
         .expect("the server reads");
-    let frame = from_server.recv().await.expect("an answer");
-    let answer = object(std::str::from_utf8(&frame).expect("text"));
+    let mut lines = BufReader::new(reader).lines();
+    let line = lines.next_line().await.expect("a line").expect("an answer");
+    let answer = object(&line);
     let result = object(answer.get("result").expect("a result").text());
     assert_eq!(
         result.get("resultType").expect("a type").text(),

@@ -9,21 +9,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use mcp_exact_transport::ProgressCallback;
 use serde::de::DeserializeOwned;
-use tokio::sync::oneshot;
 
-use super::link::{ClientLink, OnProgress, Options};
+use super::link::{ClientLink, Options};
 use super::output::ToolOutput;
 use super::{Client, ClientError, result_of};
-use crate::link::{Json, JsonObject, Level, Outcome, Progress, RequestKey};
+use crate::link::{Json, JsonObject, Level, PendingRequest, Progress};
 use crate::outgoing;
 
 enum State {
     New {
         params: Option<JsonObject>,
-        progress: Option<OnProgress>,
+        progress: Option<ProgressCallback>,
     },
-    Waiting(RequestKey, oneshot::Receiver<Outcome>),
+    Waiting(PendingRequest),
     Done,
 }
 
@@ -70,7 +70,7 @@ impl Request {
     /// Asks for progress, and hands it to `handler`.
     pub fn on_progress(mut self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         if let State::New { progress, .. } = &mut self.state {
-            *progress = Some(Arc::new(handler));
+            *progress = Some(Box::new(move |progress| handler(progress.clone())));
         }
         self
     }
@@ -89,11 +89,10 @@ impl Future for Request {
                     let sent = this
                         .link
                         .request(&this.method, params, this.options, progress);
-                    let (key, receiver) = sent.map_err(ClientError::Send)?;
-                    this.state = State::Waiting(key, receiver);
+                    this.state = State::Waiting(sent.map_err(ClientError::Send)?);
                 }
-                State::Waiting(_, receiver) => {
-                    let outcome = ready!(Pin::new(receiver).poll(cx)).unwrap_or(Outcome::Lost);
+                State::Waiting(pending) => {
+                    let outcome = ready!(Pin::new(pending).poll(cx));
                     this.state = State::Done;
                     let result = result_of(outcome)?;
                     let revision = this.link.session().revision;
@@ -102,14 +101,6 @@ impl Future for Request {
                 }
                 State::Done => return Poll::Ready(Err(ClientError::Lost)),
             }
-        }
-    }
-}
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        if let State::Waiting(key, _) = &self.state {
-            self.link.cancel(*key);
         }
     }
 }

@@ -7,14 +7,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use mcp_exact_transport as transport;
+use transport::{ConnectionOptions, Transport, memory_pair};
 
 use super::answer::{Form, FormAnswer, Handlers, SampleReply, SampleRequest};
-use super::link::{ClientLink, Settings};
+use super::link::{ClientLink, Dial, Settings};
 use super::{Client, ClientError};
 use crate::cx::Root;
-use crate::link::{Identity, Json, Level, Limits, Revision};
+use crate::link::{CachedNegotiation, Identity, Json, Level, Limits, Revision};
 use crate::server::Server;
+
+/// Bytes that wait in each direction of a connection in memory.
+const MEMORY_BYTES: usize = 256 << 10;
 
 /// Log message of a server (`server/utilities/logging`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,36 +45,80 @@ pub enum ClientChange {
     Resource(String),
 }
 
-enum Target {
-    Memory(Server),
-    Frames(mpsc::Receiver<Vec<u8>>, mpsc::Sender<Vec<u8>>),
-}
-
 /// Builder of a [`Client`]: set what differs from the defaults, then `await` it.
 #[must_use = "`.await` connects"]
 pub struct Connect {
-    target: Target,
+    dial: Result<DialWith, ClientError>,
     settings: Settings,
     handlers: Handlers,
+    cached: Option<CachedNegotiation>,
 }
 
+/// Makes the connection once the settings are known.
+type DialWith = Box<dyn FnOnce(&Settings) -> Dial + Send>;
+
 impl Connect {
-    pub(super) fn in_memory(server: &Server) -> Self {
-        Self::new(Target::Memory(server.clone()))
-    }
-
-    /// Begins a connection whose frames, one message each, come from `frames` and go to `peer`.
-    pub fn frames(frames: mpsc::Receiver<Vec<u8>>, peer: mpsc::Sender<Vec<u8>>) -> Self {
-        Self::new(Target::Frames(frames, peer))
-    }
-
-    fn new(target: Target) -> Self {
+    fn new(dial: Result<DialWith, ClientError>) -> Self {
         let identity = Identity::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         Self {
-            target,
+            dial,
             settings: Settings::new(identity),
             handlers: Handlers::default(),
+            cached: None,
         }
+    }
+
+    pub(super) fn in_memory(server: &Server) -> Self {
+        let server = server.clone();
+        Self::new(Ok(Box::new(move |settings| {
+            let (local, remote) = memory_pair(MEMORY_BYTES, settings.limits().message_bytes);
+            Box::new(move |config, cached, handler| {
+                tokio::spawn(async move {
+                    if let Err(error) = server.serve(remote).await {
+                        tracing::debug!(%error, "a connection in memory ended");
+                    }
+                });
+                transport::connect(config, cached, handler, local, ConnectionOptions::default())
+            })
+        })))
+    }
+
+    pub(super) fn over(transport: impl Transport) -> Self {
+        Self::new(Ok(Box::new(move |_| {
+            Box::new(move |config, cached, handler| {
+                transport::connect(
+                    config,
+                    cached,
+                    handler,
+                    transport,
+                    ConnectionOptions::default(),
+                )
+            })
+        })))
+    }
+
+    #[cfg(feature = "process")]
+    pub(super) fn command(command: transport::ServerCommand) -> Self {
+        Self::new(Ok(Box::new(move |_| {
+            Box::new(move |config, cached, handler| command.connect(config, cached, handler))
+        })))
+    }
+
+    #[cfg(feature = "http-client")]
+    pub(super) fn http(
+        endpoint: Result<transport::http::client::HttpEndpoint, ClientError>,
+    ) -> Self {
+        Self::new(endpoint.map(|endpoint| -> DialWith {
+            Box::new(move |_| {
+                Box::new(move |config, cached, handler| endpoint.connect(config, cached, handler))
+            })
+        }))
+    }
+
+    /// Uses what an earlier connection to the same server has found out ([`Client::negotiation`]), which saves a probe.
+    pub fn cached(mut self, negotiation: CachedNegotiation) -> Self {
+        self.cached = Some(negotiation);
+        self
     }
 
     /// Sets what the client says of itself: a name for programs and a version.
@@ -150,17 +198,10 @@ impl Connect {
 
     async fn connect(mut self) -> Result<Client, ClientError> {
         self.settings.set_capabilities(self.handlers.capabilities());
-        let (frames, peer) = match self.target {
-            Target::Frames(frames, peer) => (frames, peer),
-            Target::Memory(server) => {
-                let (to_server, server_frames) = mpsc::channel(64);
-                let (to_client, client_frames) = mpsc::channel(64);
-                tokio::spawn(server.serve_channel(server_frames, to_client));
-                (client_frames, to_server)
-            }
-        };
         let wants_changes = self.handlers.change.is_some();
-        let client = Client(ClientLink::open(self.settings, self.handlers, frames, peer).await?);
+        let dial = self.dial?(&self.settings);
+        let client =
+            Client(ClientLink::open(self.settings, self.handlers, self.cached, dial).await?);
         if wants_changes {
             client.listen_to_lists().await?;
         }

@@ -1,49 +1,35 @@
-//! The client's side of one connection: the only module of the client that calls `mcp-exact-session`.
+//! The client's side of a connection: the only module of the client that calls session and transport.
 //!
-//! Owns the endpoint behind a lock; takes frames and gives frames; hands results to those who wait for them and questions to
-//! the handlers of the program.
+//! Takes events of the endpoint; hands questions, logs and changes to the handlers of the program.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcp_exact_session as session;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::task::AbortHandle;
+use mcp_exact_transport as transport;
+use session::{ClientConfig, ClientEvent, ServerRequestKey};
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinHandle};
+use transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest, ProgressCallback};
 
 use super::ClientError;
 use super::answer::Handlers;
 use super::connect::{ClientChange, LogMessage};
 use crate::link::{
-    Clock, Identity, JsonObject, Level, Limits, Outcome, PeerError, Progress, RequestKey, Revision,
-    SendError,
+    CachedNegotiation, Identity, JsonObject, Level, Limits, RequestKey, Revision, SendError,
 };
 
-/// What was agreed with the server.
-#[derive(Debug, Clone)]
-pub(super) struct SessionInfo {
-    pub(super) revision: Revision,
-    pub(super) capabilities: JsonObject,
-    pub(super) info: Option<JsonObject>,
-    pub(super) instructions: Option<String>,
-}
-
-/// State of a connection.
-#[derive(Debug, Clone)]
-enum Phase {
-    Negotiating,
-    Open(SessionInfo),
-    Failed(ClientError),
-}
+pub(super) use session::SessionInfo;
 
 /// Settings of a client, as the builder gathers them.
 #[derive(Debug, Clone)]
-pub(super) struct Settings(session::ClientConfig);
+pub(super) struct Settings(ClientConfig);
 
 impl Settings {
     pub(super) fn new(identity: Identity) -> Self {
-        Self(session::ClientConfig::new(identity))
+        Self(ClientConfig::new(identity))
     }
 
     pub(super) fn set_identity(&mut self, identity: Identity) {
@@ -59,11 +45,15 @@ impl Settings {
     }
 
     pub(super) fn set_idle(&mut self, limit: Duration) {
-        self.0.patience.timeout = limit;
+        self.0.request_timeout.idle = limit;
     }
 
     pub(super) fn set_limits(&mut self, limits: Limits) {
         self.0.limits = limits;
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.0.limits
     }
 
     pub(super) fn set_capabilities(&mut self, capabilities: JsonObject) {
@@ -79,24 +69,24 @@ pub(super) struct Options {
     pub(super) log_level: Option<Level>,
 }
 
-pub(super) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
-
-struct Waiting {
-    done: oneshot::Sender<Outcome>,
-    progress: Option<OnProgress>,
-}
+/// Connects over some transport.
+pub(super) type Dial = Box<
+    dyn FnOnce(
+            Arc<ClientConfig>,
+            Option<&CachedNegotiation>,
+            Arc<dyn ClientHandler>,
+        ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError>
+        + Send,
+>;
 
 pub(super) struct ClientLink {
-    endpoint: Mutex<session::Client>,
-    clock: Clock,
-    wake: Arc<Notify>,
-    waiting: Mutex<HashMap<RequestKey, Waiting>>,
-    answering: Mutex<HashMap<session::AskKey, AbortHandle>>,
-    /// Subscriptions that the server has not acknowledged yet.
-    listens: Mutex<HashMap<RequestKey, oneshot::Sender<()>>>,
-    phase: watch::Sender<Phase>,
-    handlers: Handlers,
-    defaults: session::Patience,
+    handle: ClientHandle,
+    events: Arc<Events>,
+    defaults: session::RequestTimeout,
+    info: SessionInfo,
+    negotiation: CachedNegotiation,
+    /// The subscription to the server's lists (from 2026-07-28 on).
+    lists: Mutex<Option<PendingRequest>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -111,59 +101,54 @@ impl fmt::Debug for ClientLink {
 
 impl Drop for ClientLink {
     fn drop(&mut self) {
-        // The task that moves frames holds the link weakly and ends by itself.
-        self.wake.notify_one();
+        self.handle.close();
     }
 }
 
 impl ClientLink {
-    /// Opens a connection whose frames come from `frames` and go to `peer`, and waits until a revision is agreed.
+    /// Opens a connection, and waits until a revision is negotiated.
     pub(super) async fn open(
         settings: Settings,
         handlers: Handlers,
-        frames: mpsc::Receiver<Vec<u8>>,
-        peer: mpsc::Sender<Vec<u8>>,
+        cached: Option<CachedNegotiation>,
+        dial: Dial,
     ) -> Result<Arc<Self>, ClientError> {
-        let clock = Clock::new();
-        let defaults = settings.0.patience;
-        let config = Arc::new(settings.0);
-        let endpoint = session::Client::new(config, session::Binding::Duplex, None, clock.now());
-        let endpoint = endpoint.map_err(|error| ClientError::Config(error.to_string()))?;
-        let (phase, mut changed) = watch::channel(Phase::Negotiating);
-        let link = Arc::new(Self {
-            endpoint: Mutex::new(endpoint),
-            clock,
-            wake: Arc::new(Notify::new()),
-            waiting: Mutex::default(),
-            answering: Mutex::default(),
-            listens: Mutex::default(),
-            phase,
+        let defaults = settings.0.request_timeout;
+        let events = Arc::new(Events {
             handlers,
-            defaults,
+            answering: Mutex::default(),
+            subscribed: Mutex::default(),
+            changed: Notify::new(),
         });
-        let wake = Arc::clone(&link.wake);
-        tokio::spawn(run(Arc::downgrade(&link), wake, frames, peer));
-        let agreed = changed
-            .wait_for(|phase| !matches!(phase, Phase::Negotiating))
-            .await;
-        match agreed.map(|phase| phase.clone()) {
-            Ok(Phase::Failed(error)) => Err(error),
-            Ok(_) => Ok(link),
-            Err(_) => Err(ClientError::Lost),
-        }
+        let handler: Arc<dyn ClientHandler> = Arc::new(Handler(Arc::clone(&events)));
+        let (handle, _driver) =
+            dial(Arc::new(settings.0), cached.as_ref(), handler).map_err(ClientError::of)?;
+        let closes = CloseOnDrop(Some(handle));
+        let ready = match &closes.0 {
+            Some(handle) => handle.ready().await,
+            None => Err(ConnectError::Closed),
+        };
+        let (info, negotiation) = ready.map_err(ClientError::of)?;
+        let handle = closes.keep().ok_or(ClientError::Lost)?;
+        Ok(Arc::new(Self {
+            handle,
+            events,
+            defaults,
+            info,
+            negotiation,
+            lists: Mutex::default(),
+        }))
     }
 
+    /// Returns what is negotiated now: a session over HTTP may have been followed by another one.
     pub(super) fn session(&self) -> SessionInfo {
-        match &*self.phase.borrow() {
-            Phase::Open(info) => info.clone(),
-            // Links are given out once the phase is open, and it never goes back.
-            Phase::Negotiating | Phase::Failed(_) => SessionInfo {
-                revision: crate::outgoing::home(),
-                capabilities: JsonObject::new(),
-                info: None,
-                instructions: None,
-            },
-        }
+        self.handle
+            .session_info()
+            .unwrap_or_else(|| self.info.clone())
+    }
+
+    pub(super) fn negotiation(&self) -> CachedNegotiation {
+        self.negotiation
     }
 
     pub(super) fn request(
@@ -171,285 +156,161 @@ impl ClientLink {
         method: &str,
         params: Option<JsonObject>,
         options: Options,
-        progress: Option<OnProgress>,
-    ) -> Result<(RequestKey, oneshot::Receiver<Outcome>), SendError> {
-        let idle = options.idle.unwrap_or(self.defaults.timeout);
-        let patience = session::Patience {
-            timeout: idle,
+        progress: Option<ProgressCallback>,
+    ) -> Result<PendingRequest, SendError> {
+        let idle = options.idle.unwrap_or(self.defaults.idle);
+        let timeout = session::RequestTimeout {
+            idle,
             reset_on_progress: true,
-            at_most: options.total.unwrap_or(self.defaults.at_most.max(idle)),
+            total: options.total.unwrap_or(self.defaults.total.max(idle)),
         };
         let options = session::CallOptions {
-            patience: Some(patience),
+            timeout: Some(timeout),
             progress: progress.is_some(),
             log_level: options.log_level,
         };
-        let (done, receiver) = oneshot::channel();
-        let now = self.clock.now();
-        // The lock is held so that the answer cannot come before its receiver is known.
-        let mut waiting = locked(&self.waiting);
-        let key = locked(&self.endpoint).request(method, params, options, now)?;
-        waiting.insert(key, Waiting { done, progress });
-        self.wake.notify_one();
-        Ok((key, receiver))
+        self.handle.request(method, params, options, progress)
     }
 
-    /// Sends `subscriptions/listen`, which has no limit of time, and waits until the server has acknowledged it.
-    pub(super) async fn listen(&self, params: JsonObject) -> Result<RequestKey, ClientError> {
+    /// Sends `subscriptions/listen`, which has no limit of time, and waits until the server has acknowledged it. The
+    /// subscription lasts until the request is dropped.
+    pub(super) async fn listen(&self, params: JsonObject) -> Result<PendingRequest, ClientError> {
         const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
         let options = Options {
             idle: Some(FOREVER),
             total: Some(FOREVER),
             log_level: None,
         };
-        let (acknowledged, listening) = oneshot::channel();
-        let (key, done) = {
-            // The lock is held so that the acknowledgement cannot come before its receiver is known.
-            let mut listens = locked(&self.listens);
-            let (key, done) = self.request("subscriptions/listen", Some(params), options, None)?;
-            listens.insert(key, acknowledged);
-            (key, done)
-        };
-        tokio::select! {
-            biased;
-            ended = done => Err(super::result_of(ended.unwrap_or(Outcome::Lost)).err().unwrap_or(ClientError::Lost)),
-            Ok(()) = listening => Ok(key),
-            else => Err(ClientError::Lost),
+        let mut request = self.request("subscriptions/listen", Some(params), options, None)?;
+        let key = request.key();
+        loop {
+            let changed = self.events.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if locked(&self.events.subscribed).remove(&key) {
+                return Ok(request);
+            }
+            tokio::select! {
+                () = changed => {}
+                ended = &mut request => {
+                    return Err(super::result_of(ended).err().unwrap_or(ClientError::Lost));
+                }
+            }
         }
     }
 
-    pub(super) fn cancel(&self, key: RequestKey) {
-        if locked(&self.waiting).remove(&key).is_some() {
-            let now = self.clock.now();
-            locked(&self.endpoint).cancel(key, "the caller does not wait any more", now);
-            self.wake.notify_one();
-        }
+    pub(super) fn keep_lists(&self, subscription: PendingRequest) {
+        *locked(&self.lists) = Some(subscription);
     }
 
     pub(super) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
-        locked(&self.endpoint).notify(method, params)?;
-        self.wake.notify_one();
-        Ok(())
+        self.handle.notify(method, params).map(drop)
     }
 
     pub(super) fn shut_down(&self) {
-        let now = self.clock.now();
-        locked(&self.endpoint).shutdown(now);
-        self.wake.notify_one();
+        self.handle.close();
     }
+}
 
-    fn receive(&self, frame: &[u8]) {
-        tracing::debug!(frame = %String::from_utf8_lossy(frame), "received");
-        let now = self.clock.now();
-        let mut endpoint = locked(&self.endpoint);
-        if let Err(error) = endpoint.receive(session::StreamId::DUPLEX, frame, now) {
-            tracing::debug!(%error, "a frame was not taken");
+/// Closes a connection that is given up while it is negotiated.
+struct CloseOnDrop(Option<ClientHandle>);
+
+impl CloseOnDrop {
+    fn keep(mut self) -> Option<ClientHandle> {
+        self.0.take()
+    }
+}
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.0 {
+            handle.close();
         }
     }
+}
 
-    fn lose(&self) {
-        let now = self.clock.now();
-        let mut endpoint = locked(&self.endpoint);
-        endpoint.closed(session::StreamId::DUPLEX, session::Closed::Lost, now);
-    }
-
-    /// Returns whether the connection is over.
-    fn collect(&self, output: &mut VecDeque<Vec<u8>>) -> bool {
-        let mut closes = false;
-        while output.len() < 16 {
-            let mut frame = Vec::new();
-            let transmit = locked(&self.endpoint).poll_transmit(&mut frame);
-            match transmit {
-                Some(session::Transmit::Frame { .. }) => {
-                    tracing::debug!(frame = %String::from_utf8_lossy(&frame), "sent");
-                    output.push_back(frame);
-                }
-                Some(session::Transmit::Close { .. }) => closes = true,
-                Some(_) => {}
-                None => break,
-            }
-        }
-        closes
-    }
-
-    fn handle_events(self: &Arc<Self>) {
-        loop {
-            let Some(event) = locked(&self.endpoint).poll_event() else {
-                return;
-            };
-            self.handle_event(event);
+impl ClientError {
+    fn of(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Config(error) => Self::Config(error.to_string()),
+            ConnectError::Negotiation(error) => Self::Negotiation(error),
+            ConnectError::Closed => Self::Lost,
+            error => Self::Connect(error.to_string()),
         }
     }
+}
 
-    fn handle_event(self: &Arc<Self>, event: session::ClientEvent) {
+/// What the events of a connection change.
+struct Events {
+    handlers: Handlers,
+    answering: Mutex<HashMap<ServerRequestKey, AbortHandle>>,
+    /// Subscriptions that the server has acknowledged and nobody has noticed yet.
+    subscribed: Mutex<HashSet<RequestKey>>,
+    changed: Notify,
+}
+
+struct Handler(Arc<Events>);
+
+impl ClientHandler for Handler {
+    fn handle(&self, client: &ClientHandle, event: ClientEvent) {
+        let events = &self.0;
         match event {
-            session::ClientEvent::Agreed(agreed, _) => {
-                self.phase.send_replace(Phase::Open(SessionInfo {
-                    revision: agreed.revision,
-                    capabilities: agreed.capabilities,
-                    info: agreed.info,
-                    instructions: agreed.instructions,
-                }));
-            }
-            session::ClientEvent::Failed(error) => self.fail(ClientError::Negotiation(error)),
-            session::ClientEvent::Listening(key, _) => {
-                let acknowledged = locked(&self.listens).remove(&key);
-                if let Some(acknowledged) = acknowledged {
-                    // The caller may have stopped waiting.
-                    let _ = acknowledged.send(());
-                }
-            }
-            session::ClientEvent::Done(key, outcome) => {
-                locked(&self.listens).remove(&key);
-                let waiting = locked(&self.waiting).remove(&key);
-                if let Some(waiting) = waiting {
-                    // The caller may have stopped waiting.
-                    let _ = waiting.done.send(outcome);
-                }
-            }
-            session::ClientEvent::Progress(key, progress) => {
-                let waiting = locked(&self.waiting);
-                let handler = waiting
-                    .get(&key)
-                    .and_then(|waiting| waiting.progress.clone());
-                drop(waiting);
-                if let Some(handler) = handler {
-                    handler(progress);
-                }
-            }
-            session::ClientEvent::Ask { key, ask, .. } => self.ask(key, ask),
-            session::ClientEvent::AskCancelled(key) => {
-                let answering = locked(&self.answering).remove(&key);
+            ClientEvent::Request { key, request, .. } => events.answer(client, key, &request),
+            ClientEvent::RequestCancelled(key) => {
+                let answering = locked(&events.answering).remove(&key);
                 if let Some(answering) = answering {
                     answering.abort();
                 }
             }
-            session::ClientEvent::Log(_, log) => self.handlers.log(LogMessage {
+            ClientEvent::Subscribed(key, _) => {
+                locked(&events.subscribed).insert(key);
+                events.changed.notify_waiters();
+            }
+            ClientEvent::Log(_, log) => events.handlers.log(LogMessage {
                 level: log.level,
                 logger: log.logger,
                 data: log.data,
             }),
-            session::ClientEvent::Changed(_, change) => self.handlers.change(match change {
+            ClientEvent::Changed(_, change) => events.handlers.change(match change {
                 session::Change::Tools => ClientChange::Tools,
                 session::Change::Prompts => ClientChange::Prompts,
                 session::Change::Resources => ClientChange::Resources,
                 session::Change::Resource(uri) => ClientChange::Resource(uri),
                 _ => return,
             }),
-            session::ClientEvent::Violation(violation) => {
+            ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
-            session::ClientEvent::Closed => {
-                self.fail(ClientError::Lost);
-                locked(&self.waiting).clear();
-                let answering = std::mem::take(&mut *locked(&self.answering));
+            ClientEvent::Closed => {
+                let answering = std::mem::take(&mut *locked(&events.answering));
                 answering.into_values().for_each(|task| task.abort());
             }
             _ => {}
         }
     }
+}
 
-    fn fail(&self, error: ClientError) {
-        self.phase.send_if_modified(|phase| {
-            let first = matches!(phase, Phase::Negotiating);
-            if first {
-                *phase = Phase::Failed(error);
-            }
-            first
-        });
-    }
-
-    fn ask(self: &Arc<Self>, key: session::AskKey, asked: session::Asked) {
-        let (link, revision) = (Arc::downgrade(self), asked.revision());
+impl Events {
+    fn answer(
+        self: &Arc<Self>,
+        client: &ClientHandle,
+        key: ServerRequestKey,
+        request: &session::ServerRequest,
+    ) {
         let answer = self
             .handlers
-            .answer(asked.method(), asked.params(), revision);
+            .answer(request.method(), request.params(), request.revision());
+        let (events, client) = (Arc::clone(self), client.clone());
         // Held until the task is known, which may end at once.
         let mut answering = locked(&self.answering);
         let task = tokio::spawn(async move {
             let answer = answer.await;
-            if let Some(link) = link.upgrade() {
-                link.answer(key, answer);
+            locked(&events.answering).remove(&key);
+            let answer = answer.map(session::RawResult::from);
+            if let Err(error) = client.answer(key, answer) {
+                tracing::debug!(%error, "an answer was not sent");
             }
         });
         answering.insert(key, task.abort_handle());
     }
-
-    fn answer(&self, key: session::AskKey, answer: Result<JsonObject, PeerError>) {
-        locked(&self.answering).remove(&key);
-        let now = self.clock.now();
-        let sent = locked(&self.endpoint).answer(key, answer.map(session::RawResult::from), now);
-        if let Err(error) = sent {
-            tracing::debug!(%error, "an answer was not sent");
-        }
-        self.wake.notify_one();
-    }
-}
-
-/// Moves frames until the connection is over, or nobody holds the client any more.
-async fn run(
-    link: Weak<ClientLink>,
-    wake: Arc<Notify>,
-    mut frames: mpsc::Receiver<Vec<u8>>,
-    peer: mpsc::Sender<Vec<u8>>,
-) {
-    let mut output = VecDeque::new();
-    let mut closes = false;
-    loop {
-        let Some(strong) = link.upgrade() else {
-            return;
-        };
-        strong.handle_events();
-        closes |= strong.collect(&mut output);
-        if closes && output.is_empty() {
-            strong.handle_events();
-            return;
-        }
-        let (ready, timeout) = {
-            let endpoint = locked(&strong.endpoint);
-            (endpoint.wants_input(), endpoint.poll_timeout())
-        };
-        let wait = timeout.map(|at| at.after(strong.clock.now()));
-        let timer = tokio::time::sleep(wait.unwrap_or(Duration::from_secs(3600)));
-        // The weak link is what is kept while nothing happens: dropping the last client ends the connection.
-        drop(strong);
-        let event = tokio::select! {
-            permit = peer.reserve(), if !output.is_empty() => match permit {
-                Ok(permit) => {
-                    if let Some(frame) = output.pop_front() {
-                        permit.send(frame);
-                    }
-                    Event::Nothing
-                }
-                Err(_) => Event::Lost,
-            },
-            frame = frames.recv(), if ready => frame.map_or(Event::Lost, Event::Frame),
-            () = wake.notified() => Event::Nothing,
-            () = timer => Event::Timeout,
-        };
-        let Some(strong) = link.upgrade() else {
-            return;
-        };
-        match event {
-            Event::Nothing => {}
-            Event::Frame(frame) => strong.receive(&frame),
-            Event::Lost => {
-                output.clear();
-                strong.lose();
-                strong.handle_events();
-                return;
-            }
-            Event::Timeout => {
-                let now = strong.clock.now();
-                locked(&strong.endpoint).handle_timeout(now);
-            }
-        }
-    }
-}
-
-enum Event {
-    Nothing,
-    Frame(Vec<u8>),
-    Lost,
-    Timeout,
 }

@@ -13,6 +13,14 @@ mod subscribe;
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(feature = "process")]
+use std::ffi::OsString;
+
+#[cfg(feature = "process")]
+use mcp_exact_transport::ServerCommand;
+use mcp_exact_transport::Transport;
+#[cfg(feature = "http-client")]
+use mcp_exact_transport::http::client::HttpEndpoint;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -23,7 +31,9 @@ pub use list::{Definition, List};
 pub use output::{Completed, PromptOutput, ResourceOutput, ToolOutput};
 pub use subscribe::Subscription;
 
-use crate::link::{Json, JsonObject, NegotiationError, Outcome, PeerError, Revision, SendError};
+use crate::link::{
+    CachedNegotiation, Json, JsonObject, NegotiationError, Outcome, PeerError, Revision, SendError,
+};
 use crate::server::Server;
 use link::ClientLink;
 
@@ -62,6 +72,9 @@ pub enum ClientError {
     /// The two sides have no revision in common, or the server does not answer.
     #[error(transparent)]
     Negotiation(NegotiationError),
+    /// The server cannot be reached or started.
+    #[error("{0}")]
+    Connect(String),
     /// The settings of the client are refused.
     #[error("{0}")]
     Config(String),
@@ -92,6 +105,54 @@ impl Client {
     /// Begins a connection to a server in the same process: awaits to a [`Client`].
     pub fn in_memory(server: &Server) -> Connect {
         Connect::in_memory(server)
+    }
+
+    /// Begins a connection over a transport, such as a Unix socket: awaits to a [`Client`].
+    pub fn over(transport: impl Transport) -> Connect {
+        Connect::over(transport)
+    }
+
+    /// Begins a connection to a server that is started as a child process: awaits to a [`Client`]. The process and its
+    /// children end with the connection.
+    ///
+    /// ```no_run
+    /// # async fn example() -> mcp_exact::Result {
+    /// use mcp_exact::Client;
+    /// let client = Client::command("npx", ["-y", "@modelcontextprotocol/server-everything"]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "process")]
+    pub fn command<A: Into<OsString>>(
+        program: impl Into<OsString>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Connect {
+        Connect::command(ServerCommand::new(program).args(arguments))
+    }
+
+    /// Begins a connection to a server that is started as a child process, with environment, directory and so on.
+    #[cfg(feature = "process")]
+    pub fn spawn(command: ServerCommand) -> Connect {
+        Connect::command(command)
+    }
+
+    /// Begins a connection to the endpoint of a server over HTTP: awaits to a [`Client`]. A server that speaks HTTP+SSE of
+    /// 2024-11-05 alone is found out.
+    #[cfg(feature = "http-client")]
+    pub fn connect(url: &str) -> Connect {
+        let endpoint = HttpEndpoint::new(url);
+        Connect::http(endpoint.map_err(|error| ClientError::Connect(error.to_string())))
+    }
+
+    /// Begins a connection over HTTP, with headers, an HTTP client and so on.
+    #[cfg(feature = "http-client")]
+    pub fn http(endpoint: HttpEndpoint) -> Connect {
+        Connect::http(Ok(endpoint))
+    }
+
+    /// Returns what was found out about the server, for [`Connect::cached`] the next time.
+    pub fn negotiation(&self) -> CachedNegotiation {
+        self.0.negotiation()
     }
 
     /// Returns the negotiated revision.

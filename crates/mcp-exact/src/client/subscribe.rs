@@ -3,22 +3,29 @@
 //! Up to 2025-11-25 one request subscribes and another one ends it; from 2026-07-28 on one request lasts as long as the
 //! subscription.
 
+use std::fmt;
+
 use super::link::Options;
 use super::{Client, ClientError};
-use crate::link::{Json, JsonObject, Lifecycle, RequestKey, lifecycle_of};
+use crate::link::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 
 /// Subscription to changes of resources, made by [`Client::subscribe`]. It ends when it is dropped.
-#[derive(Debug)]
 #[must_use = "the subscription ends when it is dropped"]
 pub struct Subscription {
     client: Client,
     kind: Kind,
 }
 
-#[derive(Debug)]
 enum Kind {
     Session(Vec<String>),
-    Request(RequestKey),
+    /// Dropping the request ends the subscription.
+    Request(#[allow(dead_code, reason = "held until the subscription is dropped")] PendingRequest),
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
 }
 
 impl Subscription {
@@ -30,8 +37,8 @@ impl Subscription {
         match lifecycle_of(client.revision()) {
             Lifecycle::Discover => {
                 let notifications = [("resourceSubscriptions", Json::from_encode(&uris))];
-                let key = listen(client, JsonObject::from_iter(notifications)).await?;
-                subscription.kind = Kind::Request(key);
+                let request = listen(client, JsonObject::from_iter(notifications)).await?;
+                subscription.kind = Kind::Request(request);
             }
             Lifecycle::Initialize => {
                 for uri in uris {
@@ -51,20 +58,30 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        match &self.kind {
-            Kind::Request(key) => self.client.link().cancel(*key),
-            Kind::Session(uris) => {
-                for uri in uris {
-                    let options = Options::default();
-                    // Nobody waits for the answer; a connection that is closed has ended the subscription.
-                    let _ = self.client.link().request(
-                        "resources/unsubscribe",
-                        Some(params(uri)),
-                        options,
-                        None,
-                    );
+        let Kind::Session(uris) = &self.kind else {
+            return;
+        };
+        let unsubscribe = |uri: &String| {
+            let link = self.client.link();
+            link.request(
+                "resources/unsubscribe",
+                Some(params(uri)),
+                Options::default(),
+                None,
+            )
+        };
+        // A connection that is closed has ended the subscription. Nobody waits for the answers, but a request whose future is
+        // dropped is cancelled.
+        let requests: Vec<PendingRequest> = uris
+            .iter()
+            .filter_map(|uri| unsubscribe(uri).ok())
+            .collect();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                for request in requests {
+                    request.await;
                 }
-            }
+            });
         }
     }
 }
@@ -93,13 +110,20 @@ impl Client {
         match filter.is_empty() {
             true => Ok(()),
             // The subscription lasts as long as the connection.
-            false => listen(self, filter).await.map(drop),
+            false => {
+                let subscription = listen(self, filter).await?;
+                self.link().keep_lists(subscription);
+                Ok(())
+            }
         }
     }
 }
 
 /// Listens to the changes of a filter (from 2026-07-28 on), and returns once the server has acknowledged it.
-pub(super) async fn listen(client: &Client, filter: JsonObject) -> Result<RequestKey, ClientError> {
+pub(super) async fn listen(
+    client: &Client,
+    filter: JsonObject,
+) -> Result<PendingRequest, ClientError> {
     let params = JsonObject::from_iter([("notifications", filter)]);
     client.link().listen(params).await
 }

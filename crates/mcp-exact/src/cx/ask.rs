@@ -7,10 +7,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
 use super::Cx;
-use crate::link::{Ask, JsonObject, Lifecycle, Outcome, PeerError, RequestKey, Revision};
+use crate::link::{
+    InputRequest, JsonObject, Lifecycle, Outcome, PeerError, PendingRequest, Revision, now_millis,
+};
 use crate::outgoing;
 use crate::replay::{Answer, QuestionId};
 
@@ -86,14 +86,11 @@ pub enum AskErrorKind {
 enum State {
     /// Not asked yet.
     New {
-        ask: Ask,
+        ask: InputRequest,
         timeout: Option<Duration>,
     },
     /// Waits for the answer to a request of the server.
-    Waiting {
-        key: RequestKey,
-        receiver: oneshot::Receiver<Outcome>,
-    },
+    Waiting(PendingRequest),
     /// Waits for the retry of the request.
     Recorded(QuestionId),
     Failed(AskErrorKind),
@@ -135,22 +132,21 @@ impl Question {
             State::New { timeout, .. } => *timeout = Some(limit),
             State::Recorded(id) => {
                 let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-                let deadline = self.cx.link().clock().millis().saturating_add(limit);
+                let deadline = now_millis().saturating_add(limit);
                 self.cx.run().set_deadline(*id, deadline);
             }
             _ => {}
         }
     }
 
-    fn send(&mut self, ask: Ask, timeout: Option<Duration>) -> Result<(), AskErrorKind> {
-        let during = self.cx.request().key();
-        let sent = self.cx.link().ask(during, ask, timeout);
-        let (key, receiver) = sent.map_err(|error| match error {
+    fn send(&mut self, ask: InputRequest, timeout: Option<Duration>) -> Result<(), AskErrorKind> {
+        let pending = self.cx.link().ask(ask, timeout);
+        let pending = pending.map_err(|error| match error {
             crate::SendError::UnknownRequest | crate::SendError::Closed => AskErrorKind::Ended,
             error => AskErrorKind::Inexpressible(error.to_string()),
         })?;
         self.cx.wait();
-        self.state = State::Waiting { key, receiver };
+        self.state = State::Waiting(pending);
         Ok(())
     }
 
@@ -181,17 +177,16 @@ impl Question {
                         return Poll::Ready(Err(kind));
                     }
                 }
-                State::Waiting { receiver, .. } => {
-                    let Poll::Ready(outcome) = Pin::new(receiver).poll(cx) else {
+                State::Waiting(pending) => {
+                    let Poll::Ready(outcome) = Pin::new(pending).poll(cx) else {
                         return Poll::Pending;
                     };
                     self.cx.wait_no_more();
                     self.state = State::Done;
-                    let outcome = outcome.unwrap_or(Outcome::Lost);
                     return Poll::Ready(self.answered(outcome));
                 }
                 State::Recorded(id) => {
-                    let now = self.cx.link().clock().millis();
+                    let now = now_millis();
                     let answer = self.cx.run().take(*id, now);
                     let Some(answer) = answer else {
                         return Poll::Pending;
@@ -226,10 +221,8 @@ impl Future for Question {
 impl Drop for Question {
     fn drop(&mut self) {
         match &self.state {
-            State::Waiting { key, .. } => {
-                self.cx.wait_no_more();
-                self.cx.link().cancel_question(*key);
-            }
+            // Dropping the request withdraws the question.
+            State::Waiting(_) => self.cx.wait_no_more(),
             State::Recorded(id) => self.cx.run().release(*id),
             _ => {}
         }
@@ -242,7 +235,7 @@ fn prepared(
     method: &'static str,
     capability: &'static str,
     params: Result<JsonObject, AskErrorKind>,
-) -> Result<Ask, AskErrorKind> {
+) -> Result<InputRequest, AskErrorKind> {
     let params = params?;
     if !cx.may_ask() {
         return Err(AskErrorKind::NotHere);
@@ -256,7 +249,7 @@ fn prepared(
     let params = outgoing::question(method, &params, cx.revision());
     let params = params.map_err(AskErrorKind::Inexpressible)?;
     let params = (!params.is_empty()).then_some(params);
-    Ok(Ask::new(method, params))
+    Ok(InputRequest::new(method, params))
 }
 
 /// Returns whether a client has declared a capability such as `elicitation.url`. An `elicitation` without modes means

@@ -77,7 +77,7 @@ pub struct Cx(Arc<Inner>);
 
 struct Inner {
     request: Arc<Request>,
-    link: Arc<Link>,
+    link: Link,
     run: Mutex<Run>,
     token: Token,
     ended: AtomicBool,
@@ -99,7 +99,7 @@ impl fmt::Debug for Cx {
 impl Cx {
     pub(crate) fn new(
         request: Arc<Request>,
-        link: Arc<Link>,
+        link: Link,
         run: Run,
         token: Token,
         may_ask: bool,
@@ -119,7 +119,7 @@ impl Cx {
         self.0.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn link(&self) -> &Arc<Link> {
+    pub(crate) fn link(&self) -> &Link {
         &self.0.link
     }
 
@@ -182,6 +182,11 @@ impl Cx {
         self.0.request.header(name)
     }
 
+    /// Returns what the transport knows of the request: the address of the client, the parts of the HTTP request.
+    pub fn transport(&self) -> &mcp_exact_transport::RequestContext {
+        self.0.request.context()
+    }
+
     /// Returns the `_meta` of the request's parameters.
     pub fn meta(&self) -> Option<JsonObject> {
         let meta = self.0.request.params()?.get("_meta")?;
@@ -217,7 +222,7 @@ impl Cx {
         if self.is_replaying() {
             return Ok(());
         }
-        match self.0.link.progress(self.0.request.key(), progress) {
+        match self.0.link.progress(progress) {
             Ok(()) => Ok(()),
             Err(SendError::UnknownRequest | SendError::Closed) => Err(RequestEnded),
             Err(error) => {
@@ -243,8 +248,7 @@ impl Cx {
         if self.is_replaying() {
             return Ok(());
         }
-        let key = self.0.request.key();
-        match self.0.link.log(key, level, logger, data.into()) {
+        match self.0.link.log(level, logger, data.into()) {
             Ok(()) => Ok(()),
             Err(SendError::UnknownRequest | SendError::Closed) => Err(RequestEnded),
             Err(error) => {
@@ -270,7 +274,7 @@ impl Cx {
         if self.has_ended() {
             return Err(SendError::UnknownRequest);
         }
-        self.0.link.notify(self.0.request.key(), method, params)
+        self.0.link.notify(method, params)
     }
 
     /// Waits until the client cancels the request.

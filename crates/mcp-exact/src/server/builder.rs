@@ -4,7 +4,7 @@
 //! given in any order.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use super::catalogue::{self, Catalogue, Reference};
@@ -15,7 +15,8 @@ use crate::error::{BuildError, Problem};
 use crate::extract::States;
 use crate::handler::Handler;
 use crate::link::{
-    CacheHint, Identity, Json, JsonObject, Level, Limits, Offer, Revision, ServerConfig, Settings,
+    CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, Revision, ServerConfig,
+    Settings,
 };
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::seal::KeyRing;
@@ -347,7 +348,7 @@ impl ServerBuilder {
             page_size: self.page_size,
             timeout: self.timeout,
             version,
-            links: Mutex::default(),
+            listeners: Listeners::default(),
         })))
     }
 

@@ -24,7 +24,7 @@ use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 /// Everything that one request needs while it is served.
 struct Serving {
     request: Arc<Request>,
-    link: Arc<Link>,
+    link: Link,
     token: Token,
     catalogue: Arc<Catalogue>,
 }
@@ -42,7 +42,12 @@ impl Server {
     }
 
     /// Answers a request.
-    pub(crate) async fn serve(self, request: Arc<Request>, link: Arc<Link>, token: Token) -> Reply {
+    pub(crate) async fn answer_request(
+        self,
+        request: Arc<Request>,
+        link: Link,
+        token: Token,
+    ) -> Reply {
         let serving = Serving {
             catalogue: self.catalogue(),
             request: Arc::clone(&request),

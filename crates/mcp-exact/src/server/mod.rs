@@ -9,13 +9,12 @@ mod dispatch;
 mod page;
 mod runner;
 mod runtime;
+mod serve;
 mod visibility;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-
-use tokio::sync::mpsc;
 
 pub use builder::ServerBuilder;
 pub use complete::Partial;
@@ -24,7 +23,7 @@ pub use runtime::{Prompts, Resources, Tools};
 pub use visibility::{Caller, Listed};
 
 use crate::extract::States;
-use crate::link::{Change, JsonObject, Link, Revision, Settings};
+use crate::link::{Change, JsonObject, Listeners, Revision, Settings};
 use catalogue::Catalogue;
 use visibility::Visibility;
 
@@ -58,7 +57,7 @@ struct Inner {
     page_size: usize,
     timeout: Option<Duration>,
     version: String,
-    links: Mutex<Vec<Weak<Link>>>,
+    listeners: Listeners,
 }
 
 impl fmt::Debug for Server {
@@ -109,38 +108,13 @@ impl Server {
         Prompts(self.clone())
     }
 
-    /// Serves one connection whose frames, one message each, come from `frames` and go to `peer`. Returns when the peer has
-    /// closed its direction and all answers have left, or the peer takes no more frames.
-    ///
-    /// Requests that are being served when the peer closes are cancelled.
-    pub async fn serve_channel(self, frames: mpsc::Receiver<Vec<u8>>, peer: mpsc::Sender<Vec<u8>>) {
-        match Link::duplex(&self.0.settings) {
-            Ok(link) => {
-                self.register(&link);
-                link.run(self, frames, peer).await;
-            }
-            // The settings were checked when the server was built.
-            Err(error) => tracing::error!(%error, "a connection could not be opened"),
-        }
-    }
-
-    fn register(&self, link: &Arc<Link>) {
-        let mut links = self.0.links.lock().unwrap_or_else(PoisonError::into_inner);
-        links.retain(|link| link.strong_count() > 0);
-        links.push(Arc::downgrade(link));
-    }
-
-    /// Announces a change to every connection that wants to know.
+    /// Announces a change to every client that wants to know.
     fn publish(&self, change: &Change) {
-        let links = self
-            .0
-            .links
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        for link in links.iter().filter_map(Weak::upgrade) {
-            link.publish(change);
-        }
+        self.0.listeners.publish(change);
+    }
+
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.0.listeners
     }
 
     fn catalogue(&self) -> Arc<Catalogue> {

@@ -1,0 +1,96 @@
+//! Serving a server over the transports of `mcp-exact-transport`.
+//!
+//! Takes a built server; returns when its connections have ended. Decides nothing about the protocol.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use mcp_exact_transport as transport;
+use transport::{ConnectionOptions, ServeError, ServerHandler, Transport};
+
+use super::Server;
+use crate::link::{Dispatcher, ServerConfig};
+
+impl Server {
+    /// Returns what transports take: the configuration of endpoints and the handler of their events. For transports that this
+    /// crate has no method for.
+    pub fn endpoint(&self) -> (Arc<ServerConfig>, Arc<dyn ServerHandler>) {
+        (self.0.settings.config(), Dispatcher::new(self))
+    }
+
+    /// Serves one client over a transport, until its input ends or the connection breaks. Calls in flight are answered first,
+    /// as long as [`ConnectionOptions`] wait.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    pub async fn serve(&self, transport: impl Transport) -> Result<(), ServeError> {
+        let (config, handler) = self.endpoint();
+        let options = ConnectionOptions::default();
+        transport::serve(config, handler, transport, options, pending()).await
+    }
+
+    /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C. What the program prints goes
+    /// to standard error meanwhile.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    #[cfg(feature = "stdio")]
+    pub async fn serve_stdio(&self) -> Result<(), ServeError> {
+        let (config, handler) = self.endpoint();
+        transport::serve_stdio(config, handler).await
+    }
+
+    /// Returns the service for Streamable HTTP, and for HTTP+SSE beside it: a `tower` service, which an application can mount.
+    ///
+    /// # Errors
+    /// [`ServeError::Config`] never occurs for a server that was built.
+    #[cfg(feature = "http-server")]
+    pub fn http(
+        &self,
+        options: transport::http::server::HttpServerOptions,
+    ) -> Result<transport::http::server::HttpService, ServeError> {
+        let (config, handler) = self.endpoint();
+        Ok(transport::http::server::HttpService::new(
+            config, handler, options,
+        )?)
+    }
+
+    /// Serves clients over HTTP on an address such as `127.0.0.1:8080`, until SIGTERM or Ctrl-C. Only clients that name a
+    /// loopback address as `Host` are served; [`http`](Self::http) takes other options.
+    ///
+    /// # Errors
+    /// [`ServeError`] when the address cannot be bound or the listener fails.
+    #[cfg(feature = "http-server")]
+    pub async fn serve_http(
+        &self,
+        address: impl tokio::net::ToSocketAddrs,
+    ) -> Result<(), ServeError> {
+        let service = self.http(transport::http::server::HttpServerOptions::default())?;
+        let listener = transport::http::server::HttpListener::bind(address).await?;
+        Ok(listener.serve(service, shutdown()).await?)
+    }
+}
+
+/// Completes when the process is asked to end: by Ctrl-C, and on Unix by SIGTERM.
+#[cfg(feature = "http-server")]
+async fn shutdown() {
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminate = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => pending::<()>().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = pending::<()>();
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}
