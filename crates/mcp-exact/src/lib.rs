@@ -1,11 +1,35 @@
 //! Servers and clients of the Model Context Protocol, for every revision.
 //!
 //! Write a handler once: clients of every revision are served by it, from 2024-11-05 to 2026-07-28, whichever way they
-//! negotiate, questions to the user included.
+//! negotiate, questions to the user included. [`Server::builder`] begins a server of closures, the attribute
+//! [`macro@server`] makes one of an impl block, and [`Client`] calls servers.
+//!
+//! # What handlers take and return
+//!
+//! A handler is an async function. Its arguments are extractors ([`FromCall`]): [`Input`] for the arguments of the call,
+//! [`State`] for states of the server, [`Cx`] for progress, logs, cancellation and questions, and [`Principal`],
+//! [`Headers`], [`Meta`] for the request. It returns a `String`, [`Json`], [`ToolResult`], [`PromptResult`], [`Contents`], or a
+//! `Result` of one of these with any error ([`Error`] says what the client then receives).
+//!
+//! # Revisions
+//!
+//! Results, definitions and questions are built in the newest revision and converted to the one of the client; what an older
+//! one does not have is left out or rewritten, such as structured content, of which clients before 2025-06-18 receive the
+//! text. Clients receive results in the same form, whatever the server speaks.
+//!
+//! # Features
+//!
+//! `macros`, `stdio`, `process`, `http-server` and `http-client` are on by default; `unix` adds Unix sockets, and
+//! `validation` the check of arguments and results against their JSON Schemas (without it, arguments are checked by
+//! decoding).
+
+#[cfg(all(doctest, feature = "macros", feature = "stdio"))]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 pub use mcp_exact_transport as transport;
 #[doc(hidden)]
-pub use schemars1 as schemars;
+pub use schemars;
 #[doc(hidden)]
 pub use serde;
 
@@ -35,8 +59,8 @@ pub use client::{
 };
 pub use content::{Content, Role};
 pub use cx::{
-    AskError, AskErrorKind, Cancelled, Cx, Elicit, ElicitUrl, Elicited, FormError, OnceError, Root,
-    Roots, Sample, Sampled, Sampling,
+    Amount, AskError, AskErrorKind, Cancelled, Cx, Elicit, ElicitUrl, Elicited, FormError,
+    OnceError, Root, Roots, Sample, Sampled, Sampling,
 };
 pub use definition::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 pub use error::{BadArguments, BuildError, Error, Problem, RequestEnded, ResourceNotFound, Result};

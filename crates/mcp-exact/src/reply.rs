@@ -2,7 +2,7 @@
 //!
 //! Takes strings, blocks, structured values and errors; gives result objects. Knows nothing of the negotiated revision.
 
-use schemars1::JsonSchema;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 //! Takes types; gives schemas in the dialect of the specification (2020-12), with subschemas inlined because many clients
 //! follow no `$ref`. Says in words why a schema cannot serve its purpose.
 
-use schemars1::JsonSchema;
-use schemars1::generate::SchemaSettings;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use crate::definition::PromptArgument;
@@ -197,7 +197,6 @@ pub(crate) fn kind_of(schema: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schemars1 as schemars;
 
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "the schema is all that is used")]

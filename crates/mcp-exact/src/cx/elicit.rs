@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use schemars1::JsonSchema;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::ask::{AskError, AskErrorKind, Question};

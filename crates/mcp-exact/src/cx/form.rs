@@ -2,7 +2,7 @@
 //!
 //! Takes the schema that schemars derives from a type; gives a flat form of primitive fields, or says which field is none.
 
-use schemars1::JsonSchema;
+use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use crate::link::JsonObject;
@@ -205,7 +205,6 @@ fn kept(from: &Map<String, Value>, names: &[&str], base: Value) -> Map<String, V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schemars1 as schemars;
     use serde::Deserialize;
 
     #[derive(Deserialize, JsonSchema)]

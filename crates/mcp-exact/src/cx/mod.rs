@@ -30,6 +30,27 @@ use crate::link::{
 };
 use crate::replay::Run;
 
+/// Number that progress is measured by: every primitive number.
+pub trait Amount {
+    /// Returns the number, rounded where it is too large to be exact.
+    fn to_f64(self) -> f64;
+}
+
+macro_rules! amounts {
+    ($($number:ty)*) => {
+        $(
+            impl Amount for $number {
+                #[allow(clippy::cast_lossless, clippy::cast_precision_loss, reason = "one macro for all numbers")]
+                fn to_f64(self) -> f64 {
+                    self as f64
+                }
+            }
+        )*
+    };
+}
+
+amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
+
 /// Context of a request: cheap to clone, `Send` and `'static`, so that it can be moved into tasks.
 ///
 /// After the request has ended, or its client has cancelled it, calls return [`RequestEnded`] or an [`AskError`].
@@ -205,12 +226,8 @@ impl Cx {
     ///
     /// # Errors
     /// [`RequestEnded`].
-    pub fn progress(
-        &self,
-        done: impl Into<f64>,
-        total: impl Into<f64>,
-    ) -> Result<(), RequestEnded> {
-        self.send_progress(Progress::new(done.into()).of(total.into()))
+    pub fn progress(&self, done: impl Amount, total: impl Amount) -> Result<(), RequestEnded> {
+        self.send_progress(Progress::new(done.to_f64()).of(total.to_f64()))
     }
 
     /// Sends how far the request has come, with or without a total and a message (message: from 2025-03-26 on).

@@ -1,0 +1,203 @@
+//! The same server over HTTP and standard streams, for clients of every revision.
+#![cfg(all(
+    feature = "http-server",
+    feature = "http-client",
+    feature = "macros",
+    feature = "process",
+    feature = "stdio"
+))]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use mcp_exact::testing::{every_revision, revisions_from};
+use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::{
+    Client, ClientChange, Connect, Cx, Error, Form, Headers, Progress, Server, revisions, schemars,
+    serde,
+};
+use tokio::task::AbortHandle;
+
+use common::object;
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct Confirm {
+    yes: bool,
+}
+
+fn server() -> Server {
+    Server::builder("test", "1.0.0")
+        .tool(
+            "revision",
+            |cx: Cx| async move { cx.revision().to_string() },
+        )
+        .tool("agent", |headers: Headers| async move {
+            headers.get("host").unwrap_or_default().to_owned()
+        })
+        .tool("ask", |cx: Cx| async move {
+            cx.progress(1, 2)?;
+            let answer = cx.elicit::<Confirm>("Sure?").await?;
+            cx.progress(2, 2)?;
+            Ok::<_, Error>(answer.accepted_with(|form| form.yes).to_string())
+        })
+        .build()
+        .expect("a server")
+}
+
+/// Serves over HTTP until it is dropped.
+struct Listening {
+    url: String,
+    task: AbortHandle,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn listen(server: &Server) -> Listening {
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let service = server
+        .http(HttpServerOptions::default())
+        .expect("a service");
+    let task = tokio::spawn(listener.serve(service, std::future::pending()));
+    Listening {
+        url: format!("http://{address}/mcp"),
+        task: task.abort_handle(),
+    }
+}
+
+fn connect(url: &str) -> Connect {
+    Client::connect(url)
+        .on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
+}
+
+/// 2024-11-05 has no Streamable HTTP; its clients use HTTP+SSE, at another URL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_work_over_http() {
+    let listening = listen(&server()).await;
+    revisions_from(
+        "2025-03-26",
+        || connect(&listening.url),
+        |client| async move {
+            let revision: String = client.call("revision", &()).await.expect("a revision");
+            assert_eq!(revision, client.revision().as_str());
+            let host: String = client.call("agent", &()).await.expect("a header");
+            assert!(host.starts_with("127.0.0.1:"), "{host}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_work_over_http() {
+    let listening = listen(&server()).await;
+    revisions_from(
+        "2025-06-18",
+        || connect(&listening.url),
+        |client| async move {
+            let progress = Arc::new(Mutex::new(Vec::new()));
+            let seen = Arc::clone(&progress);
+            let answer: String = client
+                .call("ask", &())
+                .on_progress(move |progress: Progress| {
+                    seen.lock().expect("a lock").push(progress.done)
+                })
+                .await
+                .expect("an answer");
+            assert_eq!(answer, "true");
+            assert_eq!(*progress.lock().expect("a lock"), [1.0, 2.0]);
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_are_announced_over_http() {
+    let server = server();
+    let listening = listen(&server).await;
+    for revision in revisions().filter(|revision| revision.as_str() >= "2025-03-26") {
+        let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
+        let client = connect(&listening.url)
+            .revision(revision)
+            .on_change(move |change| drop(changed.send(change)))
+            .await
+            .expect("a client");
+        // The stream for what the server sends by itself opens beside the first requests (up to 2025-11-25).
+        let change = loop {
+            server
+                .tools()
+                .insert("new", || async { "" })
+                .expect("a tool");
+            let wait = tokio::time::timeout(std::time::Duration::from_millis(100), changes.recv());
+            match wait.await {
+                Ok(change) => break change,
+                Err(_) => continue,
+            }
+        };
+        assert_eq!(change, Some(ClientChange::Tools), "{revision}");
+        client.close();
+    }
+}
+
+/// The server of the README, started as a child process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_works_over_stdio() {
+    every_revision(
+        || Client::command::<&str>(example("notes"), []),
+        |client| async move {
+            let arguments = object(r#"{"name":"a","text":"hello"}"#);
+            let added = client.call_tool("add", &arguments).await.expect("a note");
+            assert!(!added.is_error());
+            let count: u32 = client.call("count", &()).await.expect("a number");
+            assert_eq!(count, 1);
+            assert_eq!(
+                client.read("note:///a").await.expect("a note").text(),
+                "hello"
+            );
+            let prompt = client
+                .prompt("summarise", [("name", "a")])
+                .await
+                .expect("a prompt");
+            assert_eq!(prompt.text(), "Summarise this note:\nhello");
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_asks_over_stdio() {
+    let connect = || {
+        Client::command::<&str>(example("notes"), [])
+            .on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
+    };
+    revisions_from("2025-06-18", connect, |client| async move {
+        let removed: String = client
+            .call("remove", &object(r#"{"name":"a"}"#))
+            .await
+            .expect("an answer");
+        assert_eq!(removed, "removed: true");
+    })
+    .await;
+}
+
+/// Returns the path of an example, which cargo builds for all tests of the package.
+fn example(name: &str) -> std::path::PathBuf {
+    let test = std::env::current_exe().expect("a path");
+    let target = test
+        .parent()
+        .and_then(std::path::Path::parent)
+        .expect("a target directory");
+    let path = target
+        .join("examples")
+        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(
+        path.exists(),
+        "{} is not built; run `cargo build -p mcp-exact --example {name}`",
+        path.display()
+    );
+    path
+}
