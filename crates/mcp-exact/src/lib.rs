@@ -40,6 +40,8 @@ mod definition;
 mod error;
 mod extract;
 mod handler;
+#[cfg(all(feature = "process", feature = "http-client"))]
+mod host;
 mod into_server;
 mod link;
 mod outgoing;
@@ -66,12 +68,17 @@ pub use definition::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, T
 pub use error::{BadArguments, BuildError, Error, Problem, RequestEnded, ResourceNotFound, Result};
 pub use extract::{Call, FromCall, Headers, Input, Meta, Signature, State, Uri};
 pub use handler::Handler;
+#[cfg(all(feature = "process", feature = "http-client"))]
+pub use host::{
+    ConfigFileError, Host, HostBuilder, HostCall, HostError, HostTool, HostTools, ServerEntry,
+};
 #[doc(hidden)]
 pub use into_server::check_reply;
 pub use into_server::{IntoServer, blocking};
 pub use link::{
-    CacheHint, CachedNegotiation, Encode, Json as RawJson, JsonObject, Level, Lifecycle, Limits,
-    NegotiationError, PeerError, Principal, Progress, Revision, Seal, SendError, revisions,
+    CacheHint, CachedNegotiation, Encode, Home, Json as RawJson, JsonObject, Level, Lifecycle,
+    Limits, NegotiationError, PeerError, Principal, Progress, Revision, Seal, SendError,
+    TypedRequest, revisions,
 };
 #[cfg(feature = "macros")]
 pub use mcp_exact_macros::{complete, prompt, resource, server, tool};

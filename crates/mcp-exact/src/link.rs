@@ -17,6 +17,9 @@ use tokio::task::AbortHandle;
 use transport::{RequestContext, ServerHandle, ServerHandler};
 
 pub use mcp_exact_wire::Encode;
+use mcp_exact_wire::{Direction, RevisionTypes};
+pub use session::Home;
+pub(crate) use session::http::{Mirrored, mirrored};
 pub use session::{
     CacheHint, CachedNegotiation, Identity, Json, JsonObject, Level, Lifecycle, Limits,
     NegotiationError, Outcome, PeerError, Principal, Progress, Revision, Seal, SendError,
@@ -26,6 +29,9 @@ pub(crate) use session::{
     Change, ConfigError, InputRequest, InputResponses, Offer, RequestKey, ServerConfig,
 };
 pub(crate) use transport::PendingRequest;
+
+/// Request of a client in the types of the revision `H`.
+pub type TypedRequest<H> = <<H as RevisionTypes>::FromClient as Direction>::Request;
 
 use crate::cx::Token;
 use crate::server::Server;
@@ -103,6 +109,29 @@ impl Request {
     /// Returns what the transport knows of the request.
     pub(crate) fn context(&self) -> &RequestContext {
         &self.incoming.with().cx
+    }
+
+    /// Returns the request in the types of the revision `H`, converted from the one that it speaks.
+    pub(crate) fn typed_as<H: session::Home>(&self) -> Result<TypedRequest<H>, PeerError> {
+        let converted = self.incoming.typed_as::<H>(session::LossPolicy::Report)?;
+        for loss in converted.losses.iter().filter(|loss| loss.kind.is_lossy()) {
+            tracing::debug!(method = self.method(), %loss, "a conversion lost information");
+        }
+        Ok(converted.value)
+    }
+
+    /// Checks the headers that mirror arguments of a tool, on a request over HTTP (from 2026-07-28 on).
+    pub(crate) fn check_mirrored(
+        &self,
+        mirrored: &[Mirrored],
+        arguments: &JsonObject,
+    ) -> Result<(), PeerError> {
+        match &self.incoming.with().http {
+            Some(http) if self.lifecycle() == Lifecycle::Discover => {
+                session::http::check_params(http, mirrored, Some(arguments))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the state that the retry of a request carries, opened.

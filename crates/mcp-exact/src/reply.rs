@@ -428,3 +428,18 @@ impl IntoReply<Completions> for Vec<String> {
         Ok(Completions::new(self))
     }
 }
+
+/// Result of a vendor's method as it stands in the message.
+impl IntoReply<Self> for JsonObject {
+    fn into_reply(self) -> Result<Self, Error> {
+        Ok(self)
+    }
+}
+
+impl<T: Serialize> IntoReply<JsonObject> for Json<T> {
+    fn into_reply(self) -> Result<JsonObject, Error> {
+        let no_object =
+            |_| Error::msg("the result of a method has to be an object; return a struct");
+        JsonObject::try_from(json_of(&self.0)?).map_err(no_object)
+    }
+}

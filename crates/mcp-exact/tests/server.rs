@@ -466,3 +466,80 @@ async fn merged_servers_have_prefixes() -> Result {
     assert_eq!((own, merged), (5, 7));
     Ok(())
 }
+
+/// A vendor's method is answered for clients of every revision.
+#[tokio::test]
+async fn vendor_methods_are_answered() {
+    let server = Server::builder("test", "1")
+        .method("example.com/add", |Input(add): Input<Add>| async move {
+            Json(Sum { sum: add.a + add.b })
+        })
+        .build()
+        .expect("a server");
+    let connect = || Client::in_memory(&server).methods(["example.com/add", "example.com/none"]);
+    every_revision(connect, |client| async move {
+        let params = Some(object(r#"{"a":1,"b":2}"#));
+        let result = client
+            .request("example.com/add", params)
+            .await
+            .expect("a result");
+        assert_eq!(result.get("sum").expect("a sum").text(), "3");
+        let error = client
+            .request("example.com/add", None)
+            .await
+            .expect_err("no params");
+        assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32602)));
+        let error = client
+            .request("example.com/none", None)
+            .await
+            .expect_err("no method");
+        assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32601)));
+    })
+    .await;
+}
+
+/// A program can have the exact types of one revision, whichever one the client speaks.
+#[tokio::test]
+async fn requests_have_exact_types() {
+    let server = Server::builder("test", "1")
+        .tool("typed", |cx: Cx, _: mcp_exact::JsonObject| async move {
+            let request = cx.request_as::<mcp_2025_06_18::V2025_06_18>()?;
+            match request.request {
+                mcp_2025_06_18::ClientRequest::CallTool(call) => Ok(call.params.name),
+                _ => Err(Error::msg("another request")),
+            }
+        })
+        .build()
+        .expect("a server");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let name: String = client.call("typed", &()).await.expect("a name");
+            assert_eq!(name, "typed");
+        },
+    )
+    .await;
+}
+
+/// 2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool Parameters".
+#[test]
+fn mirrored_parameters_are_checked() {
+    let schema = |header: &str| {
+        object(&format!(
+            r#"{{"type":"object","properties":{{"a":{{"type":"string","x-mcp-header":"{header}"}}}}}}"#
+        ))
+    };
+    let build = |header: &str| {
+        let tool = Tool::new("a").input_schema(schema(header));
+        Server::builder("test", "1")
+            .tool(tool, || async { "" })
+            .build()
+            .map(drop)
+    };
+    assert!(build("Region").is_ok());
+    let error = build("no token").expect_err("a space").to_string();
+    assert!(
+        error.contains("the input schema of tool \"a\" cannot be used"),
+        "{error}"
+    );
+}

@@ -151,6 +151,13 @@ impl Connect {
         self
     }
 
+    /// Adds methods of vendors or extensions that the client may send by [`Client::request`].
+    pub fn methods(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.settings
+            .add_methods(methods.into_iter().map(Into::into));
+        self
+    }
+
     /// Sets the limits of the connection.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.set_limits(limits);

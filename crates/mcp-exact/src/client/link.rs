@@ -48,6 +48,10 @@ impl Settings {
         self.0.request_timeout.idle = limit;
     }
 
+    pub(super) fn add_methods(&mut self, methods: impl Iterator<Item = String>) {
+        self.0.extensions.requests.extend(methods);
+    }
+
     pub(super) fn set_limits(&mut self, limits: Limits) {
         self.0.limits = limits;
     }

@@ -340,7 +340,7 @@ impl Client {
     }
 }
 
-fn object_of<A: Serialize + ?Sized>(arguments: &A) -> Result<JsonObject, ClientError> {
+pub(crate) fn object_of<A: Serialize + ?Sized>(arguments: &A) -> Result<JsonObject, ClientError> {
     let json = Json::from_serialize(arguments);
     let json = json.map_err(|error| ClientError::Arguments(error.to_string()))?;
     match JsonObject::try_from(json) {

@@ -26,7 +26,8 @@ pub(crate) use token::Token;
 
 use crate::error::RequestEnded;
 use crate::link::{
-    Json, JsonObject, Level, Lifecycle, Link, Principal, Progress, Request, Revision, SendError,
+    Home, Json, JsonObject, Level, Lifecycle, Link, PeerError, Principal, Progress, Request,
+    Revision, SendError, TypedRequest,
 };
 use crate::replay::Run;
 
@@ -212,6 +213,15 @@ impl Cx {
     pub fn meta(&self) -> Option<JsonObject> {
         let meta = self.0.request.params()?.get("_meta")?;
         JsonObject::try_from(meta).ok()
+    }
+
+    /// Returns the request in the exact types of a revision that the program chooses, such as `mcp_2026_07_28::Revision`,
+    /// converted from the one that the client speaks.
+    ///
+    /// # Errors
+    /// [`PeerError`](crate::PeerError) when the params do not fit the method, or the revision cannot express them.
+    pub fn request_as<H: Home>(&self) -> Result<TypedRequest<H>, PeerError> {
+        self.0.request.typed_as::<H>()
     }
 
     /// Returns whether the handler repeats an earlier run (see the rules of [`Cx`]).

@@ -141,6 +141,22 @@ impl ServerBuilder {
         )
     }
 
+    /// Registers a method of a vendor or extension, such as `example.com/index`, for clients of every revision. The handler's
+    /// [`Input`](crate::Input) is decoded from the params; its result is sent as it is. A method of the specification can be
+    /// answered by a handler too: it comes before the registered tools and so on, and gives a result of the revision that
+    /// [`Cx::revision`](crate::Cx::revision) says.
+    pub fn method<A: 'static, H: Handler<A, JsonObject>>(
+        mut self,
+        method: impl Into<String>,
+        handler: H,
+    ) -> Self {
+        let method = method.into();
+        self.config.extensions.requests.push(method.clone());
+        self.register(move |catalogue, states| {
+            catalogue.add_method(catalogue::method(method, handler, states)?)
+        })
+    }
+
     fn complete<A: 'static, H: Handler<A, Completions>>(
         self,
         reference: Reference,
@@ -182,6 +198,10 @@ impl ServerBuilder {
                 catalogue.absorb(own, prefix.as_deref())
             });
         }
+        self.config
+            .extensions
+            .requests
+            .extend(other.config.extensions.requests);
         for capability in other.declared {
             self = self.declare(capability);
         }
@@ -404,6 +424,9 @@ impl Catalogue {
         }
         for entry in other.templates.into_iter().filter_map(Arc::into_inner) {
             self.add_template(entry)?;
+        }
+        for entry in other.methods.into_iter().filter_map(Arc::into_inner) {
+            self.add_method(entry)?;
         }
         for mut entry in other.completions.into_iter().filter_map(Arc::into_inner) {
             if let Reference::Prompt(name) = &entry.reference {

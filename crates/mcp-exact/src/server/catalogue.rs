@@ -8,6 +8,7 @@ use crate::definition::{Advertised, Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
 use crate::extract::{Signature, States};
 use crate::handler::{Erased, Handler};
+use crate::link::{self, JsonObject, Mirrored};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::schema;
 use crate::template::UriTemplate;
@@ -21,6 +22,13 @@ pub(super) struct Catalogue {
     pub(super) templates: Vec<Arc<TemplateEntry>>,
     pub(super) prompts: Vec<Arc<PromptEntry>>,
     pub(super) completions: Vec<Arc<CompletionEntry>>,
+    pub(super) methods: Vec<Arc<MethodEntry>>,
+}
+
+/// Method of a vendor or extension.
+pub(super) struct MethodEntry {
+    pub(super) method: String,
+    pub(super) handler: Erased<JsonObject>,
 }
 
 pub(super) struct ToolEntry {
@@ -28,6 +36,8 @@ pub(super) struct ToolEntry {
     pub(super) handler: Erased<ToolResult>,
     pub(super) advertised: Advertised,
     pub(super) checks: crate::validate::Checks,
+    /// Arguments that headers mirror over HTTP.
+    pub(super) mirrored: Vec<Mirrored>,
 }
 
 pub(super) struct ResourceEntry {
@@ -145,6 +155,23 @@ impl Catalogue {
         Ok(())
     }
 
+    /// # Errors
+    /// The problem that keeps the method out.
+    pub(super) fn add_method(&mut self, entry: MethodEntry) -> Result<(), Problem> {
+        if self
+            .methods
+            .iter()
+            .any(|known| known.method == entry.method)
+        {
+            return Err(Problem::Duplicate {
+                kind: "method",
+                name: entry.method,
+            });
+        }
+        self.methods.push(Arc::new(entry));
+        Ok(())
+    }
+
     /// Returns the completion of an argument.
     pub(super) fn completion(
         &self,
@@ -225,6 +252,10 @@ where
         tool = tool.output_schema(schema);
     }
     let checks = crate::validate::Checks::new(&tool).map_err(input)?;
+    let mirrored = tool.input().map(link::mirrored).transpose();
+    let mirrored = mirrored
+        .map_err(|bad| input(bad.to_string()))?
+        .unwrap_or_default();
     let advertised =
         Advertised::new("Tool", tool.definition()).map_err(definition("tool", &name))?;
     Ok(ToolEntry {
@@ -232,6 +263,7 @@ where
         handler,
         advertised,
         checks,
+        mirrored,
     })
 }
 
@@ -373,6 +405,20 @@ where
     })
 }
 
+/// Makes the entry of a method.
+pub(super) fn method<A, H>(
+    method: String,
+    handler: H,
+    states: &States,
+) -> Result<MethodEntry, Problem>
+where
+    H: Handler<A, JsonObject>,
+{
+    let (handler, signature) = Erased::new(handler);
+    check_signature("method", &method, &signature, states)?;
+    Ok(MethodEntry { method, handler })
+}
+
 impl Reference {
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -389,13 +435,10 @@ impl Reference {
 }
 
 /// Returns the arguments of a call that come as strings, in the form that the handler's `Input` decodes.
-pub(super) fn from_strings(
-    input: Option<&Value>,
-    values: Vec<(String, String)>,
-) -> crate::link::JsonObject {
+pub(super) fn from_strings(input: Option<&Value>, values: Vec<(String, String)>) -> JsonObject {
     let nothing = Value::Bool(true);
     let values = schema::from_strings(input.unwrap_or(&nothing), values);
-    crate::link::JsonObject::from(values)
+    JsonObject::from(values)
 }
 
 impl ToolEntry {

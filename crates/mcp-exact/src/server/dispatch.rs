@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::Server;
-use super::catalogue::{Catalogue, PromptEntry, ToolEntry, from_strings};
+use super::catalogue::{Catalogue, MethodEntry, PromptEntry, ToolEntry, from_strings};
 use super::complete::Wanted;
 use super::page::{Entry, page};
 use super::runner::{End, run};
@@ -59,7 +59,13 @@ impl Server {
             "resources/read" => self.read_resource(serving).await,
             "prompts/get" => self.read_prompt(serving).await,
             "completion/complete" => self.complete(serving).await,
-            _ => self.answer(&serving).map(Reply::Result),
+            method => {
+                let all = Arc::clone(&serving.catalogue);
+                match all.methods.iter().find(|entry| entry.method == method) {
+                    Some(entry) => self.call_method(serving, entry).await,
+                    None => self.answer(&serving).map(Reply::Result),
+                }
+            }
         };
         reply.unwrap_or_else(Reply::Error)
     }
@@ -160,6 +166,9 @@ impl Server {
                 return Err(PeerError::invalid_params("`arguments` has to be an object"));
             }
         };
+        serving
+            .request
+            .check_mirrored(&entry.mirrored, &arguments)?;
         let revision = serving.request.revision();
         let cx = self.cx(serving, &entry.tool.version)?;
         let call = self.new_call(arguments, None, &cx);
@@ -179,6 +188,17 @@ impl Server {
                 true => Ok(object),
                 false => outgoing::result("tools/call", object, revision, None),
             }
+        })
+    }
+
+    /// Calls the handler of a vendor's method. Its result is sent as it is.
+    async fn call_method(&self, serving: Serving, entry: &MethodEntry) -> Result<Reply, PeerError> {
+        let params = serving.request.params().cloned().unwrap_or_default();
+        let cx = self.cx(serving, "")?;
+        let call = self.new_call(params, None, &cx);
+        let end = run(entry.handler.call(call), &cx, self.0.timeout).await;
+        finish(end, &cx, |result| {
+            result.map_err(|error| error_of(&error, &cx))
         })
     }
 

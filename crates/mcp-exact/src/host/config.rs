@@ -1,0 +1,191 @@
+//! Configuration of hosts: the form that `mcp.json` files share.
+//!
+//! Takes text; gives entries by name, and connections with variables of the environment put in.
+
+use std::collections::BTreeMap;
+
+use http::{HeaderName, HeaderValue};
+use serde::Deserialize;
+
+use crate::client::{Client, ClientError, Connect};
+use crate::transport::ServerCommand;
+use crate::transport::http::client::{HttpEndpoint, HttpTransport};
+
+/// Why a configuration cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigFileError {
+    /// The file cannot be read.
+    #[error("the configuration {0:?} cannot be read: {1}")]
+    Read(String, String),
+    /// The text has another form.
+    #[error(
+        "the configuration has another form: {0}; it needs an object `mcpServers` of servers by name"
+    )]
+    Form(String),
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(alias = "servers", rename = "mcpServers")]
+    servers: BTreeMap<String, ServerEntry>,
+}
+
+/// Server of a configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ServerEntry {
+    /// The transport: `stdio`, `http`, `streamable-http` or `sse`. Without it, it follows from the other members.
+    #[serde(rename = "type", alias = "transport")]
+    pub kind: Option<String>,
+    /// The program to start.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables of its environment, beside those of the host.
+    pub env: BTreeMap<String, String>,
+    /// Its working directory.
+    pub cwd: Option<String>,
+    /// The URL of a server over HTTP.
+    pub url: Option<String>,
+    /// Headers of every request.
+    pub headers: BTreeMap<String, String>,
+    /// Whether the server is left out.
+    pub disabled: bool,
+}
+
+pub(super) fn parse(text: &str) -> Result<BTreeMap<String, ServerEntry>, ConfigFileError> {
+    let file: File =
+        serde_json::from_str(text).map_err(|error| ConfigFileError::Form(error.to_string()))?;
+    Ok(file.servers)
+}
+
+impl ServerEntry {
+    /// Returns the connection; `variable` gives variables of the environment.
+    pub(super) fn connect(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Connect, ClientError> {
+        let expand = |text: &String| expanded(text, &variable).map_err(ClientError::Config);
+        match (&self.command, &self.url) {
+            (Some(command), None) => {
+                let mut command = ServerCommand::new(expand(command)?);
+                for argument in &self.args {
+                    command = command.arg(expand(argument)?);
+                }
+                for (name, value) in &self.env {
+                    command = command.env(name, expand(value)?);
+                }
+                if let Some(directory) = &self.cwd {
+                    command = command.directory(expand(directory)?);
+                }
+                Ok(Client::spawn(command))
+            }
+            (None, Some(url)) => {
+                let invalid = |error: String| ClientError::Config(error);
+                let endpoint = HttpEndpoint::new(&expand(url)?);
+                let mut endpoint = endpoint.map_err(|error| invalid(error.to_string()))?;
+                for (name, value) in &self.headers {
+                    let header = HeaderName::try_from(name.as_str())
+                        .map_err(|error| invalid(error.to_string()))?;
+                    let value = HeaderValue::try_from(expand(value)?)
+                        .map_err(|error| invalid(error.to_string()))?;
+                    endpoint = endpoint.header(header, value);
+                }
+                Ok(Client::http(endpoint.transport(self.transport()?)))
+            }
+            _ => {
+                let words = "a server needs either a `command` or a `url`";
+                Err(ClientError::Config(words.to_owned()))
+            }
+        }
+    }
+
+    fn transport(&self) -> Result<HttpTransport, ClientError> {
+        match self.kind.as_deref() {
+            None | Some("http") => Ok(HttpTransport::Automatic),
+            Some("streamable-http" | "streamableHttp") => Ok(HttpTransport::Streamable),
+            Some("sse") => Ok(HttpTransport::Sse),
+            Some(other) => {
+                let words =
+                    format!("the type {other:?} has no `url`; use http, streamable-http or sse");
+                Err(ClientError::Config(words))
+            }
+        }
+    }
+}
+
+/// Puts variables in place of `${NAME}` and `${NAME:-default}`.
+fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        out.push_str(&rest[..start]);
+        let (inner, after) = rest[start + 2..]
+            .split_once('}')
+            .ok_or_else(|| format!("`${{` in {text:?} has no closing brace"))?;
+        let (name, default) = match inner.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inner, None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let value = variable(name).or_else(|| default.map(str::to_owned));
+        out.push_str(&value.ok_or_else(|| {
+            format!(
+                "the environment has no variable {name:?}; set it, or write `${{{name}:-default}}`"
+            )
+        })?);
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_files_are_read() {
+        let file = r#"{"mcpServers":{"a":{"command":"x","args":["1"],"env":{"K":"v"}},"b":{"url":"http://h/mcp","type":"sse"}}}"#;
+        let servers = parse(file).expect("a configuration");
+        assert_eq!(servers["a"].args, ["1"]);
+        assert_eq!(servers["b"].transport(), Ok(HttpTransport::Sse));
+        assert!(parse(r#"{"servers":{}}"#).expect("an empty one").is_empty());
+        let error = parse("[]").expect_err("an array").to_string();
+        assert!(
+            error.ends_with("it needs an object `mcpServers` of servers by name"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn entries_need_a_command_or_a_url() {
+        let error = ServerEntry::default()
+            .connect(|_| None)
+            .err()
+            .expect("neither");
+        assert_eq!(
+            error.to_string(),
+            "a server needs either a `command` or a `url`"
+        );
+    }
+
+    #[test]
+    fn variables_are_put_in() {
+        let variable = |name: &str| (name == "A").then(|| "1".to_owned());
+        assert_eq!(
+            expanded("x${A}y${env:A}${B:-2}", variable).as_deref(),
+            Ok("x1y12")
+        );
+        assert_eq!(
+            expanded("${B}", variable),
+            Err(
+                "the environment has no variable \"B\"; set it, or write `${B:-default}`"
+                    .to_owned()
+            )
+        );
+        assert!(expanded("${A", variable).is_err());
+    }
+}

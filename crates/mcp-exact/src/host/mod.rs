@@ -1,0 +1,365 @@
+//! Hosts: programs that use several servers at once, such as those of an `mcp.json` file.
+//!
+//! Each server has a connection of its own: one that fails, hangs or crashes disturbs no other. Tools are known by the name of
+//! their server and their own.
+
+mod config;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+pub use config::{ConfigFileError, ServerEntry};
+
+use crate::client::{Client, ClientError, Connect, Definition, ToolOutput};
+use crate::link::JsonObject;
+
+/// What stands between the name of a server and the name of its tool.
+const SEPARATOR: &str = "__";
+
+/// Several servers under one roof.
+///
+/// ```no_run
+/// # async fn example() -> mcp_exact::Result {
+/// use mcp_exact::Host;
+///
+/// let host = Host::builder()
+///     .config_file("mcp.json")?
+///     .policy(|call| call.tool != "rm")
+///     .start()
+///     .await;
+/// for (server, error) in host.failures() {
+///     eprintln!("{server}: {error}");
+/// }
+/// for tool in host.tools().await.tools {
+///     println!("{}", tool.name());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Host {
+    clients: BTreeMap<String, Client>,
+    failures: BTreeMap<String, ClientError>,
+    timeout: Duration,
+    policy: Option<Arc<Policy>>,
+    audit: Option<Arc<Audit>>,
+}
+
+type Policy = dyn Fn(&HostCall<'_>) -> bool + Send + Sync;
+type Audit = dyn Fn(&HostCall<'_>, &Result<ToolOutput, HostError>) + Send + Sync;
+type Configure = dyn Fn(&str, Connect) -> Connect + Send + Sync;
+
+/// A call that a host is about to make, or has made.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct HostCall<'c> {
+    /// The name of the server.
+    pub server: &'c str,
+    /// The name of the tool, as the server has it.
+    pub tool: &'c str,
+    /// The arguments.
+    pub arguments: &'c JsonObject,
+}
+
+/// Why a host has no result of a call.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// No server of this name is connected.
+    #[error("no server is connected for {0:?}; names are those of `Host::tools`")]
+    Unknown(String),
+    /// The policy of the host refuses the call.
+    #[error("the policy of the host does not allow {tool:?} of server {server:?}")]
+    Refused {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+    },
+    /// The server did not give a result.
+    #[error("server {server:?}: {error}")]
+    Client {
+        /// The server.
+        server: String,
+        /// Why.
+        error: ClientError,
+    },
+}
+
+/// Tool of one of the servers of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostTool {
+    /// The name of the server.
+    pub server: String,
+    /// The definition, as the server gives it.
+    pub definition: Definition,
+}
+
+impl HostTool {
+    /// Returns the name by which [`Host::call`] finds the tool: those of server and tool, joined by two underscores.
+    pub fn name(&self) -> String {
+        format!("{}{SEPARATOR}{}", self.server, self.definition.name())
+    }
+}
+
+/// Tools of all servers, and what kept servers from giving theirs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HostTools {
+    /// The tools, by server in alphabetical order.
+    pub tools: Vec<HostTool>,
+    /// The servers that did not answer, and why.
+    pub failures: BTreeMap<String, ClientError>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("servers", &self.clients.keys())
+            .field("failures", &self.failures)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// Begins a host.
+    pub fn builder() -> HostBuilder {
+        HostBuilder {
+            servers: BTreeMap::new(),
+            timeout: Duration::from_secs(30),
+            policy: None,
+            audit: None,
+            configure: None,
+        }
+    }
+
+    /// Returns the names of the servers that are connected.
+    pub fn servers(&self) -> impl Iterator<Item = &str> {
+        self.clients.keys().map(String::as_str)
+    }
+
+    /// Returns the client of a server.
+    pub fn client(&self, server: &str) -> Option<&Client> {
+        self.clients.get(server)
+    }
+
+    /// Returns the servers that could not be connected, and why.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &ClientError)> {
+        self.failures
+            .iter()
+            .map(|(name, error)| (name.as_str(), error))
+    }
+
+    /// Lists the tools of all servers, side by side. A server that does not answer in time is left out.
+    pub async fn tools(&self) -> HostTools {
+        let mut lists = JoinSet::new();
+        for (server, client) in &self.clients {
+            let (server, list, limit) = (server.clone(), client.tools(), self.timeout);
+            let declares = client.capabilities().get("tools").is_some();
+            lists.spawn(async move {
+                if !declares {
+                    return (server, Ok(Vec::new()));
+                }
+                let listed = tokio::time::timeout(limit, list.all()).await;
+                (server, listed.unwrap_or(Err(ClientError::TimedOut)))
+            });
+        }
+        let mut all = HostTools::default();
+        while let Some(listed) = lists.join_next().await {
+            match listed {
+                Ok((server, Ok(definitions))) => {
+                    all.tools
+                        .extend(definitions.into_iter().map(|definition| HostTool {
+                            server: server.clone(),
+                            definition,
+                        }))
+                }
+                Ok((server, Err(error))) => drop(all.failures.insert(server, error)),
+                Err(error) => tracing::error!(%error, "a list of tools was not finished"),
+            }
+        }
+        // Stable: the tools of a server keep their order.
+        all.tools.sort_by(|a, b| a.server.cmp(&b.server));
+        all
+    }
+
+    /// Calls a tool by its [name](HostTool::name), if the policy allows it.
+    ///
+    /// # Errors
+    /// [`HostError`]. A result with `isError` is none.
+    pub async fn call<A: Serialize + ?Sized>(
+        &self,
+        name: &str,
+        arguments: &A,
+    ) -> Result<ToolOutput, HostError> {
+        let unknown = || HostError::Unknown(name.to_owned());
+        let (server, client, tool) = self.find(name).ok_or_else(unknown)?;
+        let failed = |error| HostError::Client {
+            server: server.to_owned(),
+            error,
+        };
+        let arguments = crate::client::object_of(arguments).map_err(failed)?;
+        let call = HostCall {
+            server,
+            tool,
+            arguments: &arguments,
+        };
+        let allowed = self.policy.as_ref().is_none_or(|policy| policy(&call));
+        let result = match allowed {
+            true => client.call_tool(tool, &arguments).await.map_err(failed),
+            false => Err(HostError::Refused {
+                server: server.to_owned(),
+                tool: tool.to_owned(),
+            }),
+        };
+        if let Some(audit) = &self.audit {
+            audit(&call, &result);
+        }
+        result
+    }
+
+    /// Returns the server and the tool of a name. The longest name of a server counts: names may contain the separator.
+    fn find<'h, 'n>(&'h self, name: &'n str) -> Option<(&'h str, &'h Client, &'n str)> {
+        let of_server = |(server, client): (&'h String, &'h Client)| {
+            let tool = name
+                .strip_prefix(server.as_str())?
+                .strip_prefix(SEPARATOR)?;
+            Some((server.as_str(), client, tool))
+        };
+        self.clients
+            .iter()
+            .filter_map(of_server)
+            .max_by_key(|(server, _, _)| server.len())
+    }
+
+    /// Closes all connections.
+    pub fn close(&self) {
+        self.clients.values().for_each(Client::close);
+    }
+}
+
+/// Builder of a [`Host`].
+#[must_use = "`start` connects the servers"]
+pub struct HostBuilder {
+    servers: BTreeMap<String, Result<Connect, ClientError>>,
+    timeout: Duration,
+    policy: Option<Arc<Policy>>,
+    audit: Option<Arc<Audit>>,
+    configure: Option<Arc<Configure>>,
+}
+
+impl fmt::Debug for HostBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostBuilder")
+            .field("servers", &self.servers.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl HostBuilder {
+    /// Adds a server; it takes the place of one with the same name.
+    pub fn server(mut self, name: impl Into<String>, connect: Connect) -> Self {
+        self.servers.insert(name.into(), Ok(connect));
+        self
+    }
+
+    /// Adds the servers of a configuration file in the usual form: an object `mcpServers` (or `servers`) whose entries have a
+    /// `command` with `args`, `env` and `cwd`, or a `url` with `headers`. `${NAME}` and `${NAME:-default}` stand for variables
+    /// of the environment. Entries with `disabled` are left out.
+    ///
+    /// An entry that cannot be used is a [failure](Host::failures) of its server alone.
+    ///
+    /// # Errors
+    /// [`ConfigFileError`] when the file cannot be read or has no such form.
+    pub fn config_file(self, path: impl AsRef<std::path::Path>) -> Result<Self, ConfigFileError> {
+        let text = std::fs::read_to_string(path.as_ref()).map_err(|error| {
+            ConfigFileError::Read(path.as_ref().display().to_string(), error.to_string())
+        })?;
+        self.config(&text)
+    }
+
+    /// Adds the servers of a configuration; see [`config_file`](Self::config_file).
+    ///
+    /// # Errors
+    /// [`ConfigFileError`] when the text has no such form.
+    pub fn config(mut self, text: &str) -> Result<Self, ConfigFileError> {
+        for (name, entry) in config::parse(text)? {
+            if !entry.disabled {
+                self.servers
+                    .insert(name, entry.connect(|name| std::env::var(name).ok()));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Sets how long a server may take to connect, and to list its tools; 30 seconds without it.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
+        self
+    }
+
+    /// Sets which calls are allowed.
+    pub fn policy(
+        mut self,
+        policy: impl Fn(&HostCall<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.policy = Some(Arc::new(policy));
+        self
+    }
+
+    /// Takes every call that was made or refused, with its result.
+    pub fn audit(
+        mut self,
+        audit: impl Fn(&HostCall<'_>, &Result<ToolOutput, HostError>) + Send + Sync + 'static,
+    ) -> Self {
+        self.audit = Some(Arc::new(audit));
+        self
+    }
+
+    /// Sets what every connection is given, such as handlers of questions. The first argument is the name of the server.
+    pub fn configure(
+        mut self,
+        configure: impl Fn(&str, Connect) -> Connect + Send + Sync + 'static,
+    ) -> Self {
+        self.configure = Some(Arc::new(configure));
+        self
+    }
+
+    /// Connects all servers, side by side. Those that fail are [failures](Host::failures) of the host.
+    pub async fn start(self) -> Host {
+        let mut host = Host {
+            clients: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            timeout: self.timeout,
+            policy: self.policy,
+            audit: self.audit,
+        };
+        let mut connections = JoinSet::new();
+        for (name, connect) in self.servers {
+            let connect = match (connect, &self.configure) {
+                (Ok(connect), Some(configure)) => configure(&name, connect),
+                (Ok(connect), None) => connect,
+                (Err(error), _) => {
+                    host.failures.insert(name, error);
+                    continue;
+                }
+            };
+            let limit = self.timeout;
+            connections.spawn(async move {
+                let connected = tokio::time::timeout(limit, connect.into_future()).await;
+                (name, connected.unwrap_or(Err(ClientError::TimedOut)))
+            });
+        }
+        while let Some(connected) = connections.join_next().await {
+            match connected {
+                Ok((name, Ok(client))) => drop(host.clients.insert(name, client)),
+                Ok((name, Err(error))) => drop(host.failures.insert(name, error)),
+                Err(error) => tracing::error!(%error, "a connection was not finished"),
+            }
+        }
+        host
+    }
+}

@@ -1,0 +1,92 @@
+//! Hosts of several servers: isolated from each other, with one list of tools.
+#![cfg(all(feature = "process", feature = "http-client"))]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_exact::transport::memory_pair;
+use mcp_exact::{Client, Host, HostError, Server};
+
+use common::object;
+
+fn server(reply: &'static str) -> Server {
+    Server::builder("test", "1")
+        .tool("say", move || async move { reply })
+        .build()
+        .expect("a server")
+}
+
+/// One server that fails and one that hangs do not keep the others from working.
+#[tokio::test]
+async fn failing_servers_disturb_nobody() {
+    let (silent, _kept_open) = memory_pair(1024, 1024);
+    let host = Host::builder()
+        .server("good", Client::in_memory(&server("hello")))
+        .server("good__too", Client::in_memory(&server("again")))
+        .server("silent", Client::over(silent))
+        .config(
+            r#"{"mcpServers":{
+            "missing":{"command":"/does/not/exist"},
+            "odd":{},
+            "off":{"command":"/does/not/exist","disabled":true}
+        }}"#,
+        )
+        .expect("a configuration")
+        .timeout(Duration::from_millis(300))
+        .start()
+        .await;
+    assert_eq!(host.servers().collect::<Vec<_>>(), ["good", "good__too"]);
+    let failed: Vec<&str> = host.failures().map(|(name, _)| name).collect();
+    assert_eq!(failed, ["missing", "odd", "silent"]);
+    let names: Vec<String> = host
+        .tools()
+        .await
+        .tools
+        .iter()
+        .map(|tool| tool.name())
+        .collect();
+    assert_eq!(names, ["good__say", "good__too__say"]);
+    let text = |name: &'static str| {
+        let host = &host;
+        async move { host.call(name, &()).await.map(|output| output.text()) }
+    };
+    assert_eq!(text("good__say").await.as_deref(), Ok("hello"));
+    assert_eq!(text("good__too__say").await.as_deref(), Ok("again"));
+    assert_eq!(
+        text("bad__say").await,
+        Err(HostError::Unknown("bad__say".to_owned()))
+    );
+    host.client("good").expect("a client").close();
+    assert!(text("good__say").await.is_err());
+    assert_eq!(text("good__too__say").await.as_deref(), Ok("again"));
+    let tools = host.tools().await;
+    assert_eq!((tools.tools.len(), tools.failures.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn calls_are_allowed_and_audited() {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&calls);
+    let host = Host::builder()
+        .server("a", Client::in_memory(&server("a")))
+        .policy(|call| call.arguments.get("x").is_none())
+        .audit(move |call, result| {
+            let entry = (format!("{}/{}", call.server, call.tool), result.is_ok());
+            seen.lock().expect("a lock").push(entry);
+        })
+        .start()
+        .await;
+    assert!(host.call("a__say", &()).await.is_ok());
+    let refused = host
+        .call("a__say", &object(r#"{"x":1}"#))
+        .await
+        .expect_err("refused");
+    assert_eq!(
+        refused.to_string(),
+        "the policy of the host does not allow \"say\" of server \"a\""
+    );
+    let expected = [("a/say".to_owned(), true), ("a/say".to_owned(), false)];
+    assert_eq!(*calls.lock().expect("a lock"), expected);
+}
