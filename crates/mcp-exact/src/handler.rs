@@ -87,6 +87,14 @@ impl<O: 'static> Erased<O> {
         (erased, H::signature())
     }
 
+    pub(crate) fn from_fn(
+        call: impl Fn(Call) -> BoxFuture<Result<O, Error>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            call: Arc::new(call),
+        }
+    }
+
     pub(crate) fn call(&self, call: Call) -> BoxFuture<Result<O, Error>> {
         (self.call)(call)
     }

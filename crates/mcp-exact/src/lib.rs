@@ -43,6 +43,7 @@ mod handler;
 #[cfg(all(feature = "process", feature = "http-client"))]
 mod host;
 mod into_server;
+mod layer;
 mod link;
 mod outgoing;
 mod replay;
@@ -75,6 +76,7 @@ pub use host::{
 #[doc(hidden)]
 pub use into_server::check_reply;
 pub use into_server::{IntoServer, blocking};
+pub use layer::ToolService;
 pub use link::{
     CacheHint, CachedNegotiation, Encode, Home, Json as RawJson, JsonObject, Level, Lifecycle,
     Limits, NegotiationError, PeerError, Principal, Progress, Revision, Seal, SendError,

@@ -214,3 +214,32 @@ async fn closed_connections_end_their_calls() {
     )
     .await;
 }
+
+/// Layers of `tower` wrap the handlers of tools that are there, and of those that are inserted.
+#[tokio::test]
+async fn layers_wrap_tools() {
+    let server = Server::builder("test", "1")
+        .layer(tower::timeout::TimeoutLayer::new(Duration::from_millis(20)))
+        .layer(tower::limit::ConcurrencyLimitLayer::new(1))
+        .tool("fast", || async { "fast" })
+        .build()
+        .expect("a server");
+    let slow = || async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        "slow"
+    };
+    server.tools().insert("slow", slow).expect("a tool");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let fast: String = client.call("fast", &()).await.expect("a text");
+            assert_eq!(fast, "fast");
+            let slow = client.call_tool("slow", &()).await.expect("a result");
+            assert_eq!(
+                (slow.is_error(), slow.text().as_str()),
+                (true, "request timed out")
+            );
+        },
+    )
+    .await;
+}

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use mcp_exact::testing::{every_revision, revisions_from};
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{
-    Client, ClientChange, Connect, Cx, Error, Form, Headers, Progress, Server, revisions, schemars,
-    serde,
+    Client, ClientChange, Connect, Cx, Error, Form, Headers, JsonObject, Progress, Server, Tool,
+    revisions, schemars, serde,
 };
 use tokio::task::AbortHandle;
 
@@ -31,6 +31,18 @@ fn server() -> Server {
         .tool(
             "revision",
             |cx: Cx| async move { cx.revision().to_string() },
+        )
+        .tool(
+            Tool::new("region").input_schema(object(
+                r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#,
+            )),
+            |arguments: JsonObject, headers: Headers| async move {
+                // What came in the header is what the body says: the server has compared the two.
+                let header = headers.get("mcp-param-region").unwrap_or_default().to_owned();
+                let body = arguments.get("region").map(|region| region.to_string());
+                assert_eq!(body, Some(format!("{header:?}")));
+                header
+            },
         )
         .tool("agent", |headers: Headers| async move {
             headers.get("host").unwrap_or_default().to_owned()
@@ -113,6 +125,23 @@ async fn questions_work_over_http() {
         },
     )
     .await;
+}
+
+/// 2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool Parameters": the server compares headers and body.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mirrored_arguments_are_compared() {
+    let listening = listen(&server()).await;
+    let arguments = object(r#"{"region":"eu"}"#);
+    let client = connect(&listening.url).await.expect("a client");
+    // A client knows what to mirror once it has listed the tools.
+    let unlisted = client
+        .call_tool("region", &arguments)
+        .await
+        .expect("listed after the refusal");
+    assert_eq!(unlisted.text(), "eu");
+    client.tools().all().await.expect("tools");
+    let listed: String = client.call("region", &arguments).await.expect("a text");
+    assert_eq!(listed, "eu");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

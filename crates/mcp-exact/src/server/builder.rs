@@ -7,13 +7,17 @@ use std::fmt;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use tower_layer::Layer;
+use tower_service::Service;
+
 use super::catalogue::{self, Catalogue, Reference};
 use super::visibility::{Caller, Listed, Visibility};
 use super::{Inner, Server};
 use crate::definition::{Icon, Prompt, Resource, ResourceTemplate, Tool, icons_json};
 use crate::error::{BuildError, Problem};
-use crate::extract::States;
+use crate::extract::{Call, States};
 use crate::handler::Handler;
+use crate::layer::{self, ToolService, Wrap};
 use crate::link::{
     CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, Revision, ServerConfig,
     Settings,
@@ -30,6 +34,7 @@ pub struct ServerBuilder {
     states: States,
     registrations: Vec<Registration>,
     visibility: Visibility,
+    layers: Vec<Wrap>,
     page_size: usize,
     timeout: Option<Duration>,
     icons: Vec<Icon>,
@@ -54,6 +59,7 @@ impl ServerBuilder {
             states: States::default(),
             registrations: Vec::new(),
             visibility: Visibility::default(),
+            layers: Vec::new(),
             page_size: 100,
             timeout: None,
             icons: Vec::new(),
@@ -218,6 +224,23 @@ impl ServerBuilder {
         self
     }
 
+    /// Puts a layer of `tower` around the handler of every tool, also of those that are inserted later. The layer that is given
+    /// last sees a call first. Every tool has a service of its own: a limit that all tools share needs a layer that shares
+    /// it, such as `GlobalConcurrencyLimitLayer`. An error of the layer is the error of the tool.
+    ///
+    /// From 2026-07-28 on a handler that asks runs again with the answers, and each run passes the layers. A limit of time
+    /// that pauses while the user answers is [`timeout`](Self::timeout).
+    pub fn layer<L, S>(mut self, layer: L) -> Self
+    where
+        L: Layer<ToolService, Service = S> + Send + Sync + 'static,
+        S: Service<Call, Response = ToolResult> + Clone + Send + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        S::Future: Send,
+    {
+        self.layers.push(layer::wrap(layer));
+        self
+    }
+
     /// Sets the name for people (from 2025-06-18 on).
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.config.identity.title = Some(title.into());
@@ -331,7 +354,10 @@ impl ServerBuilder {
     /// # Errors
     /// [`BuildError`] with every problem of the definitions, handlers and settings, and what to do about each.
     pub fn build(mut self) -> Result<Server, BuildError> {
-        let mut catalogue = Catalogue::default();
+        let mut catalogue = Catalogue {
+            layers: std::mem::take(&mut self.layers),
+            ..Catalogue::default()
+        };
         let mut problems = Vec::new();
         for registration in std::mem::take(&mut self.registrations) {
             problems.extend(registration(&mut catalogue, &self.states).err());

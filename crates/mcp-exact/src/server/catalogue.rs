@@ -8,6 +8,7 @@ use crate::definition::{Advertised, Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
 use crate::extract::{Signature, States};
 use crate::handler::{Erased, Handler};
+use crate::layer::Wrap;
 use crate::link::{self, JsonObject, Mirrored};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::schema;
@@ -23,6 +24,8 @@ pub(super) struct Catalogue {
     pub(super) prompts: Vec<Arc<PromptEntry>>,
     pub(super) completions: Vec<Arc<CompletionEntry>>,
     pub(super) methods: Vec<Arc<MethodEntry>>,
+    /// What is put around the handler of every tool, innermost first.
+    pub(super) layers: Vec<Wrap>,
 }
 
 /// Method of a vendor or extension.
@@ -105,7 +108,8 @@ impl Catalogue {
 
     /// # Errors
     /// The problem that keeps the tool out.
-    pub(super) fn add_tool(&mut self, entry: ToolEntry) -> Result<(), Problem> {
+    pub(super) fn add_tool(&mut self, mut entry: ToolEntry) -> Result<(), Problem> {
+        self.wrap(&mut entry);
         let name = entry.tool.name().to_owned();
         if self.tool(&name).is_some() {
             return Err(Problem::Duplicate { kind: "tool", name });
@@ -170,6 +174,13 @@ impl Catalogue {
         }
         self.methods.push(Arc::new(entry));
         Ok(())
+    }
+
+    /// Puts the layers around the handler of a tool.
+    pub(super) fn wrap(&self, entry: &mut ToolEntry) {
+        for layer in &self.layers {
+            entry.handler = layer(entry.handler.clone());
+        }
     }
 
     /// Returns the completion of an argument.

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use tracing::Instrument as _;
+
 use super::Server;
 use super::catalogue::{Catalogue, MethodEntry, PromptEntry, ToolEntry, from_strings};
 use super::complete::Wanted;
@@ -41,13 +43,18 @@ impl Server {
         entry.is_some_and(|entry| entry.tool.cooperative)
     }
 
-    /// Answers a request.
+    /// Answers a request, in a span of `tracing` with its method and revision. Arguments are never part of it.
     pub(crate) async fn answer_request(
         self,
         request: Arc<Request>,
         link: Link,
         token: Token,
     ) -> Reply {
+        let span = tracing::debug_span!("request", method = request.method(), revision = %request.revision());
+        self.reply_to(request, link, token).instrument(span).await
+    }
+
+    async fn reply_to(self, request: Arc<Request>, link: Link, token: Token) -> Reply {
         let serving = Serving {
             catalogue: self.catalogue(),
             request: Arc::clone(&request),

@@ -35,8 +35,9 @@ impl Tools {
         tool: impl Into<Tool>,
         handler: H,
     ) -> Result<(), Problem> {
-        let entry = catalogue::tool(tool.into(), handler, &self.0.0.states)?;
+        let mut entry = catalogue::tool(tool.into(), handler, &self.0.0.states)?;
         self.0.change("tools", &Change::Tools, |catalogue| {
+            catalogue.wrap(&mut entry);
             let name = entry.tool.name().to_owned();
             replace(&mut catalogue.tools, Arc::new(entry), |known| {
                 known.tool.name() == name

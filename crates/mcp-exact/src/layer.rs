@@ -1,0 +1,64 @@
+//! Layers of `tower` around the handlers of tools: limits of time, of rate and of concurrency, and the program's own.
+//!
+//! Takes a layer; gives the handler that it makes of another one. Erases the type of the layered service.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::error::{BoxError, Error};
+use crate::extract::Call;
+use crate::handler::{BoxFuture, Erased};
+use crate::reply::ToolResult;
+
+/// Handler of a tool as a `tower` service: what a layer of [`ServerBuilder::layer`](crate::ServerBuilder::layer) wraps.
+#[derive(Clone)]
+pub struct ToolService {
+    handler: Erased<ToolResult>,
+}
+
+impl Service<Call> for ToolService {
+    type Response = ToolResult;
+    type Error = BoxError;
+    type Future = BoxFuture<Result<ToolResult, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: Call) -> Self::Future {
+        let result = self.handler.call(call);
+        Box::pin(async move { result.await.map_err(BoxError::from) })
+    }
+}
+
+/// A layer whose type is erased.
+pub(crate) type Wrap = Arc<dyn Fn(Erased<ToolResult>) -> Erased<ToolResult> + Send + Sync>;
+
+/// Erases the type of a layer.
+pub(crate) fn wrap<L, S>(layer: L) -> Wrap
+where
+    L: Layer<ToolService, Service = S> + Send + Sync + 'static,
+    S: Service<Call, Response = ToolResult> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+{
+    Arc::new(move |handler| {
+        // Services need not be `Sync`: each call has a clone of its own.
+        let service = Mutex::new(layer.layer(ToolService { handler }));
+        Erased::from_fn(move |call| {
+            let mut service = service
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            Box::pin(async move {
+                let ready = poll_fn(|cx| service.poll_ready(cx)).await;
+                ready.map_err(Error::boxed)?;
+                service.call(call).await.map_err(Error::boxed)
+            })
+        })
+    })
+}
