@@ -370,6 +370,11 @@ impl Listeners {
         }
     }
 
+    /// Returns the number of endpoints.
+    pub(crate) fn len(&self) -> usize {
+        locked(&self.0).len()
+    }
+
     /// Announces a change to every client that wants to know.
     pub(crate) fn publish(&self, change: &Change) {
         let all: Vec<ServerHandle> = locked(&self.0)

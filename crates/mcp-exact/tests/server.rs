@@ -543,3 +543,42 @@ fn mirrored_parameters_are_checked() {
         "{error}"
     );
 }
+
+/// An extractor whose code panics.
+struct Panics;
+
+impl mcp_exact::FromCall for Panics {
+    fn from_call(_: &mcp_exact::Call) -> Result<Self> {
+        panic!("in the extractor")
+    }
+}
+
+/// Code of the program that is no part of a handler's future may panic too: only the request fails.
+#[tokio::test]
+async fn panics_outside_of_handlers_are_caught() {
+    let server = Server::builder("test", "1")
+        .tool("extractor", |_: Panics| async { "" })
+        .tool("closure", || {
+            if true {
+                panic!("before the async block")
+            }
+            async { "" }
+        })
+        .tool("fine", || async { "fine" })
+        .build()
+        .expect("a server");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            for tool in ["extractor", "closure"] {
+                let error = client.call_tool(tool, &()).await.expect_err("a panic");
+                assert!(
+                    matches!(error, ClientError::Server(error) if error.code() == Some(-32603))
+                );
+            }
+            let fine: String = client.call("fine", &()).await.expect("the server lives on");
+            assert_eq!(fine, "fine");
+        },
+    )
+    .await;
+}

@@ -168,7 +168,22 @@ async fn changes_are_announced_over_http() {
             }
         };
         assert_eq!(change, Some(ClientChange::Tools), "{revision}");
+        assert!(
+            !format!("{server:?}").contains("listeners: 0"),
+            "{server:?}"
+        );
         client.close();
+        // Nothing is kept for a client that has left.
+        for _ in 0..100 {
+            if format!("{server:?}").contains("listeners: 0") {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert!(
+            format!("{server:?}").contains("listeners: 0"),
+            "{revision}: {server:?}"
+        );
     }
 }
 

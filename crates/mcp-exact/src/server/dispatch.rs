@@ -10,7 +10,7 @@ use super::Server;
 use super::catalogue::{Catalogue, MethodEntry, PromptEntry, ToolEntry, from_strings};
 use super::complete::Wanted;
 use super::page::{Entry, page};
-use super::runner::{End, run};
+use super::runner::{End, caught, run};
 use super::visibility::Listed;
 use crate::cx::{AskError, Cx, Token};
 use crate::error::{BadArguments, Error, protocol_error};
@@ -51,7 +51,15 @@ impl Server {
         token: Token,
     ) -> Reply {
         let span = tracing::debug_span!("request", method = request.method(), revision = %request.revision());
-        self.reply_to(request, link, token).instrument(span).await
+        let replied = caught(self.reply_to(request, link, token))
+            .instrument(span)
+            .await;
+        replied.unwrap_or_else(|message| {
+            tracing::error!(%message, "a request panicked");
+            Reply::Error(PeerError::internal(
+                "the handler failed; see the log of the server",
+            ))
+        })
     }
 
     async fn reply_to(self, request: Arc<Request>, link: Link, token: Token) -> Reply {

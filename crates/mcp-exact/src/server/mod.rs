@@ -68,6 +68,7 @@ impl fmt::Debug for Server {
             .field("resources", &catalogue.resources.len())
             .field("templates", &catalogue.templates.len())
             .field("prompts", &catalogue.prompts.len())
+            .field("listeners", &self.0.listeners.len())
             .finish_non_exhaustive()
     }
 }
