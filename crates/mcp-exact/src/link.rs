@@ -27,6 +27,7 @@ pub use session::{
 };
 pub(crate) use session::{
     Change, ConfigError, InputRequest, InputResponses, Offer, RequestKey, ServerConfig,
+    ServerSettings,
 };
 pub(crate) use transport::PendingRequest;
 
@@ -93,22 +94,22 @@ impl Request {
     }
 
     pub(crate) fn principal(&self) -> Option<&Principal> {
-        self.incoming.with().principal.as_ref()
+        self.incoming.context().principal.as_ref()
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let http = self.incoming.with().http.as_ref();
+        let http = self.incoming.context().http.as_ref();
         http.and_then(|http| http.header(name))
     }
 
     pub(crate) fn headers(&self) -> &[(String, String)] {
-        let http = self.incoming.with().http.as_ref();
+        let http = self.incoming.context().http.as_ref();
         http.map_or(&[], |http| &http.headers)
     }
 
     /// Returns what the transport knows of the request.
     pub(crate) fn context(&self) -> &RequestContext {
-        &self.incoming.with().cx
+        &self.incoming.context().cx
     }
 
     /// Returns the request in the types of the revision `H`, converted from the one that it speaks.
@@ -126,9 +127,10 @@ impl Request {
         mirrored: &[Mirrored],
         arguments: &JsonObject,
     ) -> Result<(), PeerError> {
-        match &self.incoming.with().http {
+        match &self.incoming.context().http {
             Some(http) if self.lifecycle() == Lifecycle::Discover => {
-                session::http::check_params(http, mirrored, Some(arguments))
+                let checked = session::http::check_params(http, mirrored, Some(arguments));
+                checked.map_err(|refusal| refusal.error())
             }
             _ => Ok(()),
         }
@@ -140,7 +142,7 @@ impl Request {
     }
 
     pub(crate) fn answers(&self) -> &InputResponses {
-        &self.incoming.answers
+        &self.incoming.responses
     }
 }
 
@@ -167,7 +169,7 @@ impl From<Reply> for session::Reply {
             Reply::Result(result) => Self::Result(result.into()),
             Reply::Error(error) => Self::Error(error),
             Reply::InputRequired { asks, state } => Self::InputRequired {
-                asks,
+                requests: asks,
                 state: Some(state),
             },
         }
@@ -176,12 +178,11 @@ impl From<Reply> for session::Reply {
 
 /// Configuration of the endpoints of a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings(Arc<ServerConfig>);
+pub(crate) struct Settings(Arc<ServerSettings>);
 
 impl Settings {
     pub(crate) fn new(config: ServerConfig) -> Result<Self, ConfigError> {
-        config.check()?;
-        Ok(Self(Arc::new(config)))
+        config.build().map(Self)
     }
 
     pub(crate) fn capabilities(&self) -> &JsonObject {
@@ -189,7 +190,7 @@ impl Settings {
     }
 
     /// Returns the form that transports take.
-    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+    pub(crate) fn shared(&self) -> Arc<ServerSettings> {
         Arc::clone(&self.0)
     }
 }

@@ -72,9 +72,7 @@ impl Drop for Listening {
 async fn listen(server: &Server) -> Listening {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let service = server
-        .http(HttpServerOptions::default())
-        .expect("a service");
+    let service = server.http(HttpServerOptions::default());
     let task = tokio::spawn(listener.serve(service, std::future::pending()));
     Listening {
         url: format!("http://{address}/mcp"),

@@ -78,7 +78,13 @@ impl Connect {
                         tracing::debug!(%error, "a connection in memory ended");
                     }
                 });
-                transport::connect(config, cached, handler, local, ConnectionOptions::default())
+                Ok(transport::connect(
+                    config,
+                    cached,
+                    handler,
+                    local,
+                    ConnectionOptions::default(),
+                ))
             })
         })))
     }
@@ -86,13 +92,13 @@ impl Connect {
     pub(super) fn over(transport: impl Transport) -> Self {
         Self::new(Ok(Box::new(move |_| {
             Box::new(move |config, cached, handler| {
-                transport::connect(
+                Ok(transport::connect(
                     config,
                     cached,
                     handler,
                     transport,
                     ConnectionOptions::default(),
-                )
+                ))
             })
         })))
     }
@@ -110,7 +116,9 @@ impl Connect {
     ) -> Self {
         Self::new(endpoint.map(|endpoint| -> DialWith {
             Box::new(move |_| {
-                Box::new(move |config, cached, handler| endpoint.connect(config, cached, handler))
+                Box::new(move |config, cached, handler| {
+                    Ok(endpoint.connect(config, cached, handler))
+                })
             })
         }))
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcp_exact_session as session;
 use mcp_exact_transport as transport;
-use session::{ClientConfig, ClientEvent, ServerRequestKey};
+use session::{ClientConfig, ClientEvent, ClientSettings, ServerRequestKey};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
 use transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest, ProgressCallback};
@@ -76,7 +76,7 @@ pub(super) struct Options {
 /// Connects over some transport.
 pub(super) type Dial = Box<
     dyn FnOnce(
-            Arc<ClientConfig>,
+            Arc<ClientSettings>,
             Option<&CachedNegotiation>,
             Arc<dyn ClientHandler>,
         ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError>
@@ -118,6 +118,10 @@ impl ClientLink {
         dial: Dial,
     ) -> Result<Arc<Self>, ClientError> {
         let defaults = settings.0.request_timeout;
+        let shared = settings
+            .0
+            .build()
+            .map_err(|error| ClientError::Config(error.to_string()))?;
         let events = Arc::new(Events {
             handlers,
             answering: Mutex::default(),
@@ -125,8 +129,7 @@ impl ClientLink {
             changed: Notify::new(),
         });
         let handler: Arc<dyn ClientHandler> = Arc::new(Handler(Arc::clone(&events)));
-        let (handle, _driver) =
-            dial(Arc::new(settings.0), cached.as_ref(), handler).map_err(ClientError::of)?;
+        let (handle, _driver) = dial(shared, cached.as_ref(), handler).map_err(ClientError::of)?;
         let closes = CloseOnDrop(Some(handle));
         let ready = match &closes.0 {
             Some(handle) => handle.ready().await,
@@ -172,6 +175,7 @@ impl ClientLink {
             timeout: Some(timeout),
             progress: progress.is_some(),
             log_level: options.log_level,
+            ..session::CallOptions::default()
         };
         self.handle.request(method, params, options, progress)
     }
@@ -236,7 +240,6 @@ impl Drop for CloseOnDrop {
 impl ClientError {
     fn of(error: ConnectError) -> Self {
         match error {
-            ConnectError::Config(error) => Self::Config(error.to_string()),
             ConnectError::Negotiation(error) => Self::Negotiation(error),
             ConnectError::Closed => Self::Lost,
             error => Self::Connect(error.to_string()),
@@ -270,12 +273,12 @@ impl ClientHandler for Handler {
                 locked(&events.subscribed).insert(key);
                 events.changed.notify_waiters();
             }
-            ClientEvent::Log(_, log) => events.handlers.log(LogMessage {
+            ClientEvent::Log { message: log, .. } => events.handlers.log(LogMessage {
                 level: log.level,
                 logger: log.logger,
                 data: log.data,
             }),
-            ClientEvent::Changed(_, change) => events.handlers.change(match change {
+            ClientEvent::Changed { change, .. } => events.handlers.change(match change {
                 session::Change::Tools => ClientChange::Tools,
                 session::Change::Prompts => ClientChange::Prompts,
                 session::Change::Resources => ClientChange::Resources,

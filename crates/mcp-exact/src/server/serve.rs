@@ -9,13 +9,13 @@ use mcp_exact_transport as transport;
 use transport::{ConnectionOptions, ServeError, ServerHandler, Transport};
 
 use super::Server;
-use crate::link::{Dispatcher, ServerConfig};
+use crate::link::{Dispatcher, ServerSettings};
 
 impl Server {
-    /// Returns what transports take: the configuration of endpoints and the handler of their events. For transports that this
+    /// Returns what transports take: the settings of endpoints and the handler of their events. For transports that this
     /// crate has no method for.
-    pub fn endpoint(&self) -> (Arc<ServerConfig>, Arc<dyn ServerHandler>) {
-        (self.0.settings.config(), Dispatcher::new(self))
+    pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
+        (self.0.settings.shared(), Dispatcher::new(self))
     }
 
     /// Serves one client over a transport, until its input ends or the connection breaks. Calls in flight are answered first,
@@ -24,9 +24,9 @@ impl Server {
     /// # Errors
     /// [`ServeError`].
     pub async fn serve(&self, transport: impl Transport) -> Result<(), ServeError> {
-        let (config, handler) = self.endpoint();
+        let (settings, handler) = self.endpoint();
         let options = ConnectionOptions::default();
-        transport::serve(config, handler, transport, options, pending()).await
+        transport::serve(settings, handler, transport, options, pending()).await
     }
 
     /// Serves the client on standard input and output, until the end of input, SIGTERM or Ctrl-C. What the program prints goes
@@ -36,23 +36,18 @@ impl Server {
     /// [`ServeError`].
     #[cfg(feature = "stdio")]
     pub async fn serve_stdio(&self) -> Result<(), ServeError> {
-        let (config, handler) = self.endpoint();
-        transport::serve_stdio(config, handler).await
+        let (settings, handler) = self.endpoint();
+        transport::serve_stdio(settings, handler).await
     }
 
     /// Returns the service for Streamable HTTP, and for HTTP+SSE beside it: a `tower` service, which an application can mount.
-    ///
-    /// # Errors
-    /// [`ServeError::Config`] never occurs for a server that was built.
     #[cfg(feature = "http-server")]
     pub fn http(
         &self,
         options: transport::http::server::HttpServerOptions,
-    ) -> Result<transport::http::server::HttpService, ServeError> {
-        let (config, handler) = self.endpoint();
-        Ok(transport::http::server::HttpService::new(
-            config, handler, options,
-        )?)
+    ) -> transport::http::server::HttpService {
+        let (settings, handler) = self.endpoint();
+        transport::http::server::HttpService::new(settings, handler, options)
     }
 
     /// Serves clients over HTTP on an address such as `127.0.0.1:8080`, until SIGTERM or Ctrl-C. Only clients that name a
@@ -65,7 +60,7 @@ impl Server {
         &self,
         address: impl tokio::net::ToSocketAddrs,
     ) -> Result<(), ServeError> {
-        let service = self.http(transport::http::server::HttpServerOptions::default())?;
+        let service = self.http(transport::http::server::HttpServerOptions::default());
         let listener = transport::http::server::HttpListener::bind(address).await?;
         Ok(listener.serve(service, shutdown()).await?)
     }
