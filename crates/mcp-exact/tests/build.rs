@@ -146,7 +146,7 @@ fn lost_completions_are_reported() {
 fn every_revision_may_be_missing() {
     problems(
         builder().revisions([]),
-        &["no revision is offered; name at least one that is compiled in and not below the floor"],
+        &["no revision is offered; name at least one that is known and not below the floor"],
     );
 }
 
