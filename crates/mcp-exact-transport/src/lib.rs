@@ -75,6 +75,8 @@ pub mod http;
 mod line;
 #[cfg(feature = "tokio")]
 mod memory;
+#[cfg(any(feature = "http-server", feature = "process"))]
+mod observe;
 #[cfg(feature = "process")]
 mod process;
 pub mod sse;

@@ -11,6 +11,7 @@ use tokio::process::ChildStderr;
 use tokio::task::JoinHandle;
 
 use super::StderrCallback;
+use crate::observe;
 
 const LINE_BYTES: usize = 8 << 10;
 const KEPT_LINES: usize = 20;
@@ -67,7 +68,7 @@ fn note(kept: &Kept, callback: Option<&StderrCallback>, line: &[u8]) {
     let line = String::from_utf8_lossy(line.trim_ascii_end());
     match callback {
         Some(callback) => callback(&line),
-        None => trace(&line),
+        None => observe::stderr_line(&line),
     }
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     if kept.len() == KEPT_LINES {
@@ -75,11 +76,3 @@ fn note(kept: &Kept, callback: Option<&StderrCallback>, line: &[u8]) {
     }
     kept.push_back(line.chars().take(KEPT_LINE_BYTES).collect());
 }
-
-#[cfg(feature = "tracing")]
-fn trace(line: &str) {
-    tracing::info!(target: "mcp_exact_transport::stderr", "{line}");
-}
-
-#[cfg(not(feature = "tracing"))]
-fn trace(_: &str) {}

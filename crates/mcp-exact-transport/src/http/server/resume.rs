@@ -11,6 +11,7 @@ use super::response::{Refusal, refuse};
 use super::service::Inner;
 use super::session::Session;
 use crate::endpoint::resume_server;
+use crate::observe;
 use crate::store::SessionRecord;
 
 /// Finds the session of an id; status 404 if there is none, if it has ended, or if it is somebody else's.
@@ -77,5 +78,8 @@ pub(super) async fn save(inner: &Inner, session: &Session) {
         principal: session.principal().map(|principal| principal.0.clone()),
     };
     // A session that cannot be saved still lives as long as the process.
-    let _ = store.save(session.id(), record, inner.options().idle).await;
+    let saved = store.save(session.id(), record, inner.options().idle).await;
+    if let Err(error) = saved {
+        observe::store_failed("saving a session", &error);
+    }
 }

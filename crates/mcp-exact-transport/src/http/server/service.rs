@@ -24,6 +24,7 @@ use super::response::{Refusal, ResponseBody, empty, refuse};
 use super::session::{Session, Sessions};
 use super::{checks, cors, get, legacy, post};
 use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
+use crate::observe;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Listeners = HashMap<usize, Weak<Shared<ServerEndpoint>>>;
@@ -124,8 +125,19 @@ impl HttpService {
     {
         let (parts, body) = request.into_parts();
         let origin = parts.headers.get(http::header::ORIGIN).cloned();
-        let result = self.inner.respond(parts, body).await;
-        let mut response = result.unwrap_or_else(|refusal| *refusal);
+        #[cfg(feature = "tracing")]
+        let span = tracing::debug_span!(
+            "http_request",
+            method = %parts.method,
+            path = parts.uri.path(),
+            status = tracing::field::Empty,
+        );
+        let responding = self.inner.respond(parts, body);
+        #[cfg(feature = "tracing")]
+        let responding = tracing::Instrument::instrument(responding, span.clone());
+        let mut response = responding.await.unwrap_or_else(|refusal| *refusal);
+        #[cfg(feature = "tracing")]
+        span.record("status", response.status().as_u16());
         cors::expose(&mut response, origin.as_ref(), &self.inner.options.origins);
         response
     }
@@ -306,12 +318,16 @@ impl Inner {
     /// Ends a session and forgets what is kept of it.
     pub(super) async fn end_session(&self, session: &Session) {
         session.end();
-        if let Some(log) = &self.options.event_log {
-            // A log that does not answer forgets the session by its own limits.
-            let _ = log.remove_session(session.id()).await;
+        // What cannot be removed goes by the limits of the log and the lifetime of the record.
+        if let Some(log) = &self.options.event_log
+            && let Err(error) = log.remove_session(session.id()).await
+        {
+            observe::store_failed("removing a session from the event log", &error);
         }
-        if let Some(store) = &self.options.session_store {
-            let _ = store.remove(session.id()).await;
+        if let Some(store) = &self.options.session_store
+            && let Err(error) = store.remove(session.id()).await
+        {
+            observe::store_failed("removing a session", &error);
         }
     }
 }
