@@ -70,6 +70,8 @@ struct Question {
 pub(crate) struct Run {
     version: String,
     questions: Vec<Question>,
+    /// Answers that came with the request and belong to no recorded question, by key.
+    unclaimed: BTreeMap<String, JsonObject>,
     once: BTreeMap<String, Json>,
     once_running: usize,
     runner: Option<Waker>,
@@ -146,6 +148,25 @@ impl Run {
             once: record.once,
             ..Self::default()
         })
+    }
+
+    /// Sets the answers that came with the request. A question whose key the handler has set takes the one with this key
+    /// without being asked; answers that no question takes are ignored.
+    pub(crate) fn offer(&mut self, answers: impl IntoIterator<Item = (String, JsonObject)>) {
+        self.unclaimed.extend(answers);
+    }
+
+    /// Sets the key of a question in `inputRequests`. A question of an earlier round keeps its key; so does one whose key
+    /// another question of the request has already.
+    pub(crate) fn set_key(&mut self, id: QuestionId, key: &str) {
+        let mut others = self.questions.iter();
+        if self.questions[id.0].old || others.any(|question| question.recorded.name == key) {
+            return;
+        }
+        let answer = self.unclaimed.remove(key).map(Json::from);
+        let recorded = &mut self.questions[id.0].recorded;
+        key.clone_into(&mut recorded.name);
+        recorded.answer = answer;
     }
 
     /// Notes that the handler asks something; the same as before when it has asked it in an earlier round.
@@ -415,6 +436,48 @@ mod tests {
             .expect("questions")
             .asks;
         assert_eq!(asks[0].0, "elicitation-1");
+    }
+
+    /// "`inputRequests` […] keys are server-assigned identifiers" (2026-07-28, `basic/patterns/mrtr`): one that never changes
+    /// can be answered at once.
+    #[test]
+    fn keyed_answers_need_no_round() {
+        let mut run = Run::new("1");
+        run.offer([
+            ("name".to_owned(), answer()),
+            ("unknown".to_owned(), answer()),
+        ]);
+        let (first, second) = (run.ask(ask("a")), run.ask(ask("b")));
+        run.set_key(first, "name");
+        run.set_key(second, "name");
+        assert_eq!(run.take(first, 0), Some(Answer::Result(answer())));
+        assert_eq!(run.take(second, 0), None);
+        let asks = run
+            .suspend()
+            .expect("no divergence")
+            .expect("questions")
+            .asks;
+        assert_eq!((asks.len(), &*asks[0].0), (1, "elicitation-2"));
+        let mut run = next(&run);
+        for message in ["a", "b"] {
+            let id = run.ask(ask(message));
+            assert!(run.take(id, 0).is_some(), "{message}");
+        }
+    }
+
+    #[test]
+    fn keys_survive_rounds() {
+        let mut run = Run::new("1");
+        let id = run.ask(ask("a"));
+        run.set_key(id, "name");
+        assert_eq!(run.take(id, 0), None);
+        let suspension = run.suspend().expect("no divergence").expect("questions");
+        assert_eq!(suspension.asks[0].0, "name");
+        let mut run = Run::resume("1", suspension.record, |key| (key == "name").then(answer))
+            .expect("the same version");
+        let id = run.ask(ask("a"));
+        run.set_key(id, "other");
+        assert_eq!(run.take(id, 0), Some(Answer::Result(answer())));
     }
 
     #[test]

@@ -139,6 +139,12 @@ impl Question {
         }
     }
 
+    pub(super) fn set_key(&mut self, key: &str) {
+        if let State::Recorded(id) = &self.state {
+            self.cx.run().set_key(*id, key);
+        }
+    }
+
     fn send(&mut self, ask: InputRequest, timeout: Option<Duration>) -> Result<(), AskErrorKind> {
         let pending = self.cx.link().ask(ask, timeout);
         let pending = pending.map_err(|error| match error {

@@ -146,6 +146,14 @@ pub struct Sampling {
 }
 
 impl Sampling {
+    /// Sets the key of the question in `inputRequests` (from 2026-07-28 on). Without it, the key is a number after the kind of
+    /// the question. A client that knows the key can send the answer with its first request; the question is not asked then.
+    /// Give each question of a handler a key of its own: a key that is in use already is not set.
+    pub fn key(mut self, key: &str) -> Self {
+        self.question.set_key(key);
+        self
+    }
+
     /// Sets how long the client may take.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.question.set_timeout(limit);

@@ -17,7 +17,7 @@ use crate::error::{BadArguments, Error, protocol_error};
 use crate::extract::Call;
 use crate::handler::Erased;
 use crate::link::{
-    self, JsonObject, Lifecycle, Link, PeerError, Reply, Request, resource_not_found,
+    self, JsonObject, Lifecycle, Link, Outcome, PeerError, Reply, Request, resource_not_found,
 };
 use crate::outgoing;
 use crate::replay::{Record, Run};
@@ -323,7 +323,7 @@ impl Server {
             "tools/call" | "resources/read" | "prompts/get"
         );
         let version = format!("{}/{version}", self.0.version);
-        let run = match request
+        let mut run = match request
             .state()
             .filter(|_| request.lifecycle() == Lifecycle::Discover)
         {
@@ -337,6 +337,15 @@ impl Server {
                 run.map_err(|error| PeerError::invalid_params(error.to_string()))?
             }
         };
+        run.offer(
+            request
+                .answers()
+                .iter()
+                .filter_map(|(key, outcome)| match outcome {
+                    Outcome::Result(result) => Some((key.to_owned(), result.object().clone())),
+                    _ => None,
+                }),
+        );
         Ok(Cx::new(
             serving.request,
             serving.link,
