@@ -86,7 +86,7 @@ fn field(property: &Value) -> Result<Map<String, Value>, String> {
     match property.get("type").and_then(Value::as_str) {
         Some("string") if property.contains_key("enum") => Ok(kept(
             property,
-            &["title", "description", "enum", "default"],
+            &["title", "description", "enum", "enumNames", "default"],
             json!({"type": "string"}),
         )),
         Some("string") => {
@@ -297,6 +297,15 @@ mod tests {
               "type": "object"
             }"#]]
         .assert_eq(&format!("{:#}", Value::Object(form)));
+    }
+
+    /// "`enumNames` […] (Legacy) Display names for enum values" (2025-11-25, `LegacyTitledEnumSchema`).
+    #[test]
+    fn legacy_titles_are_kept() {
+        let legacy = json!({"type": "string", "enum": ["a"], "enumNames": ["A"]});
+        let schema = json!({"type": "object", "properties": {"choice": legacy.clone()}});
+        let form = form(&schema).expect("a form");
+        assert_eq!(form["properties"]["choice"], legacy);
     }
 
     #[test]
