@@ -79,6 +79,23 @@ impl Content {
         Self::embedded([("uri", Json::string(uri)), ("text", Json::string(text))])
     }
 
+    /// Sets the media type of the resource that the block embeds. Other blocks stay as they are.
+    ///
+    /// ```
+    /// use mcp_exact::Content;
+    /// let block = Content::embedded_text("note:///a", "# Title").embedded_type("text/markdown");
+    /// assert!(block.object().text().contains(r#""mimeType":"text/markdown""#));
+    /// ```
+    #[must_use]
+    pub fn embedded_type(mut self, mime_type: &str) -> Self {
+        let resource = self.object.get("resource").map(JsonObject::try_from);
+        if let Some(Ok(mut resource)) = resource {
+            resource.insert("mimeType", Json::string(mime_type));
+            self.object.insert("resource", resource);
+        }
+        self
+    }
+
     /// Creates a block that embeds a binary resource.
     pub fn embedded_blob(uri: &str, blob: impl AsRef<[u8]>, mime_type: &str) -> Self {
         Self::embedded([
