@@ -241,7 +241,10 @@ impl ClientEndpoint {
     }
 
     /// Goes on with a revision without handshake that the server lists, the one that this client prefers.
-    fn choose_discover(&mut self, supported: &[String], tried: &RevisionSpec) {
+    ///
+    /// A server that refuses a revision and lists it as supported is asked once more: "The client SHOULD select a mutually
+    /// supported version from the `supported` list and retry the request" (2026-07-28, `basic/versioning`).
+    fn choose_discover(&mut self, supported: &[String], tried: &'static RevisionSpec) {
         let State::ExpectDiscovery(progress) = &self.state else {
             return;
         };
@@ -250,7 +253,13 @@ impl ClientEndpoint {
                 && supported.iter().any(|id| spec.id() == id)
                 && !progress.offered.contains(spec.id())
         };
-        match self.settings.offer.choose(Lifecycle::Discover, untried) {
+        let listed = |spec: &'static RevisionSpec| supported.iter().any(|id| spec.id() == id);
+        let offer = &self.settings.offer;
+        let again = progress.probes == 1
+            && listed(tried)
+            && offer.choose(Lifecycle::Initialize, listed).is_none();
+        let other = offer.choose(Lifecycle::Discover, untried);
+        match other.or(again.then_some(tried)) {
             Some(spec) => {
                 if let Some(progress) = self.state.take_progress() {
                     self.send_probe(spec, progress);

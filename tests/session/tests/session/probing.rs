@@ -92,6 +92,21 @@ fn ver_unsupported_that_lists_supported_is_no_reason_to_think_a_server_old() {
     );
 }
 
+/// "The client SHOULD select a mutually supported version from the `supported` list and retry the request": the revision that was
+/// refused may be the only one. A second refusal is final.
+#[test]
+fn ver_unsupported_that_lists_the_revision_is_retried_once() {
+    let (mut client, probe) = client();
+    let data = json!({ "supported": ["2026-07-28"], "requested": "2026-07-28" });
+    let next = client.send(&error(&probe, -32022, data.clone()));
+    assert_eq!(next[0]["method"], "server/discover");
+    assert!(client.send(&error(&next[0], -32022, data)).is_empty());
+    assert!(matches!(
+        client.events()[0],
+        ClientEvent::Failed(NegotiationError::NoCommonRevision { .. })
+    ));
+}
+
 #[test]
 fn ver_unsupported_with_a_common_handshake_revision_goes_on_with_it() {
     for supported in [json!(["2025-03-26"]), json!(["2099-01-01", "2025-03-26"])] {
