@@ -3,10 +3,10 @@
 //! Takes what `tests/interop/peers.toml` lists, installs it into an ignored folder, starts the programs, and prints a
 //! table of what was negotiated and what failed. Which steps a client takes is the programs' business.
 
-mod install;
+pub(crate) mod install;
 mod outcome;
 mod peers;
-mod process;
+pub(crate) mod process;
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 
+use crate::examples;
 use install::Installed;
 use outcome::{Demand, Outcome};
 use peers::{Peer, Peers};
@@ -87,33 +88,9 @@ struct Examples {
 
 impl Examples {
     fn build(root: &Path) -> anyhow::Result<Self> {
-        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .current_dir(root)
-            .args(["build", "--locked", "--package", PACKAGE])
-            .args(["--example", "stdio_client", "--example", "stdio_server"])
-            .arg("--message-format=json-render-diagnostics")
-            .stderr(std::process::Stdio::inherit())
-            .output()
-            .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
-        if !output.status.success() {
-            bail!("the examples of {PACKAGE} do not build ({})", output.status);
-        }
-        let messages = String::from_utf8_lossy(&output.stdout);
-        Ok(Self {
-            client: executable(&messages, "stdio_client")?,
-            server: executable(&messages, "stdio_server")?,
-        })
+        let [client, server] = examples::build(root, PACKAGE, ["stdio_client", "stdio_server"])?;
+        Ok(Self { client, server })
     }
-}
-
-/// The program that cargo says it built for an example.
-fn executable(messages: &str, example: &str) -> anyhow::Result<PathBuf> {
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == example)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .with_context(|| format!("cargo built no example {example} in {PACKAGE}"))
 }
 
 /// One client with one server.
@@ -291,24 +268,6 @@ fn conclude(rows: &[Row], logs: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_example_is_found_among_the_messages_of_cargo() {
-        let messages = concat!(
-            "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"stdio_server\"},\"executable\":\"/x/server\"}\n",
-            "no message\n",
-            "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"stdio_client\"},\"executable\":null}\n",
-        );
-        assert_eq!(
-            executable(messages, "stdio_server").expect("it is there"),
-            PathBuf::from("/x/server")
-        );
-        let error = executable(messages, "stdio_client").expect_err("it has no program");
-        assert_eq!(
-            error.to_string(),
-            "cargo built no example stdio_client in mcp-exact-session"
-        );
-    }
 
     #[test]
     fn each_row_has_logs_of_its_own() {

@@ -8,6 +8,7 @@ pub mod add;
 pub mod bench;
 pub mod codegen;
 pub mod diff;
+pub mod examples;
 pub mod history;
 pub mod index;
 pub mod interop;

@@ -149,7 +149,7 @@ fn install_typescript(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
 }
 
 /// Runs a command; what it prints is shown only when it fails.
-fn quietly(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn quietly(command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()

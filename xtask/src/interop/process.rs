@@ -12,15 +12,15 @@ use std::time::Duration;
 use anyhow::Context;
 
 /// How a program ended.
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// Absent when it was killed at the deadline.
-    pub(super) status: Option<ExitStatus>,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
+    pub(crate) status: Option<ExitStatus>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs a program. Files instead of pipes: a grandchild that keeps one open delays nothing.
-pub(super) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyhow::Result<Ended> {
+pub(crate) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyhow::Result<Ended> {
     let (out, err) = (log.with_extension("out"), log.with_extension("err"));
     let create = |file: &Path| {
         File::create(file).with_context(|| format!("cannot write {}", file.display()))

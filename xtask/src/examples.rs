@@ -1,0 +1,68 @@
+//! Builds examples of a package and says where their programs are.
+//! Cargo itself names the files, so that a target folder set elsewhere is found.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+/// Builds examples of a package; returns their programs in the order of the names.
+///
+/// # Errors
+/// When cargo cannot be started, or an example does not build.
+pub fn build<const N: usize>(
+    root: &Path,
+    package: &str,
+    names: [&str; N],
+) -> anyhow::Result<[PathBuf; N]> {
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(root)
+        .args(["build", "--locked", "--package", package])
+        .args(names.iter().flat_map(|name| ["--example", name]))
+        .arg("--message-format=json-render-diagnostics")
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
+    if !output.status.success() {
+        bail!("the examples of {package} do not build ({})", output.status);
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let mut programs = names.map(|_| PathBuf::new());
+    for (program, name) in programs.iter_mut().zip(names) {
+        *program = executable(&messages, package, name)?;
+    }
+    Ok(programs)
+}
+
+/// Returns the program that cargo says it built for an example.
+fn executable(messages: &str, package: &str, example: &str) -> anyhow::Result<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == example)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .with_context(|| format!("cargo built no example {example} in {package}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_is_found_among_the_messages_of_cargo() {
+        let messages = concat!(
+            "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"stdio_server\"},\"executable\":\"/x/server\"}\n",
+            "no message\n",
+            "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"stdio_client\"},\"executable\":null}\n",
+        );
+        assert_eq!(
+            executable(messages, "x", "stdio_server").expect("it is there"),
+            PathBuf::from("/x/server")
+        );
+        let error = executable(messages, "x", "stdio_client").expect_err("it has no program");
+        assert_eq!(
+            error.to_string(),
+            "cargo built no example stdio_client in x"
+        );
+    }
+}
