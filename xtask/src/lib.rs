@@ -7,6 +7,7 @@
 pub mod add;
 pub mod bench;
 pub mod codegen;
+pub mod conformance;
 pub mod diff;
 pub mod examples;
 pub mod history;

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
 use xtask::{
-    add, codegen, diff, history, interop, miri, nightly, schema, test, watch, workspace_root,
+    add, codegen, conformance, diff, history, interop, miri, nightly, schema, test, watch,
+    workspace_root,
 };
 
 /// The commands that build this workspace.
@@ -31,6 +32,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Run the official conformance suite against our server and our client.
+    Conformance(conformance::Arguments),
     /// Say what changed between two revisions, or write one page over all of them.
     Diff(diff::Arguments),
     /// Run the stdio examples against the official SDKs, in both directions.
@@ -151,6 +154,7 @@ fn run(task: Task) -> anyhow::Result<()> {
             BenchTask::Session { arguments } => bench::run(&root, Bench::Session, &arguments),
         },
         Task::Codegen { check } => codegen::run(&root, check),
+        Task::Conformance(arguments) => conformance::run(&root, &arguments),
         Task::Diff(arguments) => diff::run(&root, &arguments),
         Task::Interop(arguments) => interop::run(&root, &arguments),
         Task::Miri => miri::run(&root),

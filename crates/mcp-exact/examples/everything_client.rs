@@ -1,0 +1,211 @@
+//! A client that the official conformance suite starts for each of its client scenarios (`cargo xtask conformance client`).
+//!
+//! `everything_client URL` connects with the revision in `MCP_CONFORMANCE_PROTOCOL_VERSION`, and does what the scenario in
+//! `MCP_CONFORMANCE_SCENARIO` expects of a client, with the data in `MCP_CONFORMANCE_CONTEXT`. Without a scenario it uses
+//! everything that the server offers. A failed call ends the program with an error.
+
+use std::env;
+
+use mcp_exact::{
+    Client, Connect, Definition, Error, Form, FormAnswer, JsonObject, Result, Revision, Root,
+    SampleReply, SampleRequest, revisions,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// What the suite hands over besides the name of the scenario.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Context {
+    tool_calls: Vec<ToolCall>,
+}
+
+/// A call that the scenario wants.
+#[derive(Deserialize)]
+struct ToolCall {
+    name: String,
+    arguments: Map<String, Value>,
+}
+
+/// Returns the revision that the suite asks for; `None` to negotiate it.
+fn revision() -> Result<Option<Revision>> {
+    let Ok(wanted) = env::var("MCP_CONFORMANCE_PROTOCOL_VERSION") else {
+        return Ok(None);
+    };
+    let known = revisions().find(|revision| revision.as_str() == wanted);
+    match known {
+        Some(revision) => Ok(Some(revision)),
+        None => Err(Error::msg(format!(
+            "revision {wanted:?} is unknown; set MCP_CONFORMANCE_PROTOCOL_VERSION to a released one"
+        ))),
+    }
+}
+
+fn context() -> Result<Context> {
+    match env::var("MCP_CONFORMANCE_CONTEXT") {
+        Ok(text) => serde_json::from_str(&text).map_err(Error::from),
+        Err(_) => Ok(Context::default()),
+    }
+}
+
+fn connect(url: &str) -> Result<Connect> {
+    let connect = Client::connect(url)
+        .identity("everything-client", "1.0.0")
+        .on_elicit(fill_in)
+        .on_sample(|request: SampleRequest| async move {
+            SampleReply::message("example-model", format!("You said: {}", request.text()))
+        })
+        .roots([Root {
+            uri: "file:///workspace".to_owned(),
+            name: Some("Workspace".to_owned()),
+        }]);
+    Ok(match revision()? {
+        Some(revision) => connect.revision(revision),
+        None => connect,
+    })
+}
+
+/// Accepts a form with the default of each field, and with a plain value where a required field has none.
+async fn fill_in(form: Form) -> FormAnswer {
+    let schema = form.schema().and_then(|schema| value_of(&schema).ok());
+    match schema {
+        Some(schema) => form.accept(&sample(&schema)),
+        None => form.decline(),
+    }
+}
+
+fn value_of(object: &JsonObject) -> Result<Value> {
+    serde_json::from_str(object.text()).map_err(Error::from)
+}
+
+/// Returns an object that fits a flat schema: defaults, and plain values of required properties and of booleans.
+fn sample(schema: &Value) -> Map<String, Value> {
+    let required = |name: &String| {
+        let names = schema.get("required").and_then(Value::as_array);
+        names.is_some_and(|names| names.iter().any(|known| known == name))
+    };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let values = properties
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, property)| {
+            let kind = property.get("type").and_then(Value::as_str);
+            let value = match (property.get("default"), kind) {
+                (Some(default), _) => default.clone(),
+                (None, Some("boolean")) => json!(true),
+                (None, _) if !required(name) => return None,
+                (None, Some("integer" | "number")) => json!(1),
+                (None, Some("array")) => json!([]),
+                (None, Some("object")) => json!({}),
+                (None, _) => property
+                    .pointer("/enum/0")
+                    .or_else(|| property.pointer("/oneOf/0/const"))
+                    .cloned()
+                    .unwrap_or_else(|| json!("text")),
+            };
+            Some((name.clone(), value))
+        });
+    values.collect()
+}
+
+/// Calls a tool with arguments that fit its schema.
+async fn call(client: &Client, tool: &Definition) -> Result {
+    let schema = tool.input_schema().unwrap_or_default();
+    client
+        .call_tool(&tool.name(), &sample(&value_of(&schema)?))
+        .await?;
+    Ok(())
+}
+
+/// Lists the tools, or does nothing more where the server has none.
+async fn list_tools(client: &Client) -> Result {
+    if client.capabilities().get("tools").is_some() {
+        client.tools().all().await?;
+    }
+    Ok(())
+}
+
+async fn call_all_tools(client: &Client) -> Result {
+    for tool in client.tools().all().await? {
+        call(client, &tool).await?;
+    }
+    Ok(())
+}
+
+/// Calls two tools at once, of which one asks, then the others.
+async fn call_concurrently(client: &Client) -> Result {
+    let tools = client.tools().all().await?;
+    let (first, rest) = tools.split_at(tools.len().min(2));
+    if let [one, other] = first {
+        let (one, other) = tokio::join!(call(client, one), call(client, other));
+        one?;
+        other?;
+    }
+    for tool in rest {
+        call(client, tool).await?;
+    }
+    Ok(())
+}
+
+/// Calls the tools that the context names. Their definitions are listed before: headers are mirrored from them.
+async fn call_named_tools(client: &Client, context: &Context) -> Result {
+    client.tools().all().await?;
+    for wanted in &context.tool_calls {
+        client.call_tool(&wanted.name, &wanted.arguments).await?;
+    }
+    Ok(())
+}
+
+/// Sends the schema of one tool back through another, for the suite to compare.
+async fn echo_schema(client: &Client) -> Result {
+    let tools = client.tools().all().await?;
+    let tool = tools
+        .iter()
+        .find(|tool| tool.name() == "json_schema_2020_12_tool");
+    let schema = tool.and_then(Definition::input_schema);
+    let schema = schema.ok_or_else(|| Error::msg("the server does not offer the tool to echo"))?;
+    let arguments = json!({"schema": value_of(&schema)?});
+    client.call_tool("json_schema_echo", &arguments).await?;
+    Ok(())
+}
+
+/// Uses tools, resources and prompts, as far as the server declares them.
+async fn use_everything(client: &Client) -> Result {
+    let capabilities = client.capabilities();
+    if capabilities.get("tools").is_some() {
+        call_all_tools(client).await?;
+    }
+    if capabilities.get("resources").is_some() {
+        for resource in client.resources().all().await? {
+            client.read(&resource.uri().unwrap_or_default()).await?;
+        }
+        client.resource_templates().all().await?;
+    }
+    if capabilities.get("prompts").is_some() {
+        for prompt in client.prompts().all().await? {
+            client.prompt(&prompt.name(), []).await?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result {
+    let url = env::args()
+        .nth(1)
+        .ok_or_else(|| Error::msg("no URL; give the endpoint of the server as the argument"))?;
+    let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let context = context()?;
+    let client = connect(&url)?.await?;
+    match scenario.as_str() {
+        "initialize" | "request-metadata" | "json-schema-ref-no-deref" => {
+            list_tools(&client).await?;
+        }
+        "sep-2322-client-request-state" => call_concurrently(&client).await?,
+        "http-custom-headers" => call_named_tools(&client, &context).await?,
+        "json-schema-2020-12-preservation" => echo_schema(&client).await?,
+        _ => use_everything(&client).await?,
+    }
+    client.close();
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Scenarios that are expected to fail, each with its reason.
+//!
+//! Takes `tests/conformance/expected-failures.toml`. An entry that names no scenario of the requirement sets is an error, and
+//! so is one whose scenario passes: the file can only become shorter knowingly.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+use super::requirements::Requirement;
+
+/// All entries of the file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Expected {
+    #[serde(default)]
+    failure: Vec<Failure>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failure {
+    side: String,
+    revision: String,
+    scenario: String,
+    reason: String,
+}
+
+impl Failure {
+    fn is_of(&self, requirement: &Requirement) -> bool {
+        self.side == requirement.side.name()
+            && self.revision == requirement.revision
+            && self.scenario == requirement.scenario
+    }
+}
+
+impl Expected {
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let text =
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    /// Returns why a scenario is expected to fail; `None` when it has to pass.
+    pub(super) fn reason(&self, requirement: &Requirement) -> Option<&str> {
+        let mut all = self.failure.iter();
+        all.find(|failure| failure.is_of(requirement))
+            .map(|failure| &*failure.reason)
+    }
+
+    /// Checks that every entry names a scenario that is run.
+    pub(super) fn check_names(&self, all: &[Requirement]) -> anyhow::Result<()> {
+        for failure in &self.failure {
+            let is_run = |requirement: &Requirement| {
+                failure.is_of(requirement) && !requirement.is_authorization()
+            };
+            if !all.iter().any(is_run) {
+                bail!(
+                    "{} scenario {:?} of {} is not run; remove it from the expected failures",
+                    failure.side,
+                    failure.scenario,
+                    failure.revision
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Side;
+    use super::*;
+
+    fn requirement(scenario: &str) -> Requirement {
+        Requirement {
+            side: Side::Server,
+            revision: "2026-07-28".into(),
+            scenario: scenario.into(),
+            not_scored: None,
+        }
+    }
+
+    #[test]
+    fn entries_are_matched_exactly() {
+        let text = "[[failure]]\nside = \"server\"\nrevision = \"2026-07-28\"\nscenario = \"a\"\nreason = \"b\"\n";
+        let expected: Expected = toml::from_str(text).expect("entries");
+        assert_eq!(expected.reason(&requirement("a")), Some("b"));
+        assert_eq!(expected.reason(&requirement("c")), None);
+        expected
+            .check_names(&[requirement("a")])
+            .expect("it is known");
+        let error = expected
+            .check_names(&[requirement("c")])
+            .expect_err("no such scenario");
+        assert_eq!(
+            error.to_string(),
+            "server scenario \"a\" of 2026-07-28 is not run; remove it from the expected failures"
+        );
+    }
+}

