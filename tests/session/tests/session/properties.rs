@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-use crate::world::{Told, World, limits};
+use crate::simulated_network::{Told, World, limits};
 
 fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     let mut all = all();

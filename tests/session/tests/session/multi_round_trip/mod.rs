@@ -3,5 +3,8 @@
 mod escapes;
 mod handler_input;
 mod pass_through;
+mod requirements;
 mod results;
+mod retries;
+mod server_requests;
 mod state_binding;

@@ -441,7 +441,7 @@ fn rpc_codes_as_defined() {
 
 #[test]
 fn rpc_legacy_codes_not_allocated() {
-    let source = include_str!("../../../../crates/mcp-exact-session/src/error.rs");
+    let source = include_str!("../../../../../crates/mcp-exact-session/src/error.rs");
     let codes = source.lines().filter_map(|line| {
         let (name, code) = line
             .trim()

@@ -223,7 +223,7 @@ fn prog_a_result_with_a_task_that_nobody_asked_for_keeps_no_token() {
         client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
         assert!(matches!(&client.outcomes()[..], [(done, Outcome::Result(_))] if *done == key));
         let token = &sent["params"]["_meta"]["progressToken"];
-        client.send(&crate::requirements_flow::progress(token, json!(1)));
+        client.send(&super::requirements::progress(token, json!(1)));
         let events = client.events();
         assert!(events.is_empty(), "{revision}: {events:?}");
     }

@@ -2,7 +2,7 @@
 
 use mcp_exact_tests_session::*;
 
-use crate::requirements_flow::{call, progress, server};
+use super::requirements::{call, progress, server};
 
 const TASKS: &str = "2025-11-25";
 

@@ -201,7 +201,7 @@ fn tests_in(source: &str) -> Vec<String> {
 fn every_row_of_the_ledger_is_proved_or_says_why_not() {
     let (rows, known) = (rows(), known_tests());
     assert!(rows.len() > 300, "{} rows", rows.len());
-    assert!(known.contains("session::lifecycle::life_version_echo"));
+    assert!(known.contains("session::lifecycle::handshake::life_version_echo"));
     assert!(known.contains("unit::frame::tests::std_no_newline_pure_functions_agree"));
     let faults = faults(&rows, &known);
     assert!(faults.is_empty(), "{}", faults.join("\n"));

@@ -1,0 +1,4 @@
+//! Features of clients: what servers request of them (`client/*`).
+
+mod elicitation;
+mod server_requests;
