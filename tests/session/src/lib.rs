@@ -4,30 +4,30 @@
 //! Reads the schemas of the repository. Deterministic: moments are made up.
 
 mod checked;
-mod judge;
-mod load;
+mod http_harness;
+mod http_server_harness;
 pub mod modern;
 mod pair;
-mod poster;
-mod posts;
 mod raw;
 mod replies;
 mod schema;
+mod schema_checker;
+mod usage;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 pub use checked::{CheckedClient, CheckedServer, client_at, request_at};
-pub use judge::Judge;
-pub use load::check_load;
+pub use http_harness::{Headers, HttpHarness, header};
+pub use http_server_harness::{HttpServerHarness, SESSIONS, agreed_on, call, http_request, posts};
 pub use mcp_exact_session::*;
 pub use pair::{Pair, Step};
-pub use poster::{Headers, Poster, header};
-pub use posts::{Posts, SESSIONS, agreed_on, call, http_request, posts};
 pub use raw::{RawClient, RawServer, initialize};
 pub use replies::{content, elicit, questions, tools};
 pub use schema::{check_batchless, check_message, defines, documents, errors_need_id, errors_of};
+pub use schema_checker::SchemaChecker;
 pub use serde_json::{Value, json};
+pub use usage::check_usage;
 
 /// The revision whose requests carry what a handshake said before.
 pub const NEW: &str = "2026-07-28";

@@ -29,7 +29,7 @@ pub struct Pair {
     pub seen: Vec<ServerEvent<()>>,
     /// How many messages were checked.
     pub checked: usize,
-    judge: Judge,
+    checker: SchemaChecker,
 }
 
 impl Pair {
@@ -42,7 +42,7 @@ impl Pair {
             heard: Vec::new(),
             seen: Vec::new(),
             checked: 0,
-            judge: Judge::default(),
+            checker: SchemaChecker::default(),
         }
     }
 
@@ -148,7 +148,7 @@ impl Pair {
         check_batchless(&message);
         let agreed = self.client.session_info().or(self.server.session_info());
         let agreed = agreed.map(|agreed| agreed.revision.as_str());
-        self.judge.frame(from_client, frame, agreed);
+        self.checker.frame(from_client, frame, agreed);
         self.checked += 1;
     }
 }

@@ -13,7 +13,7 @@ pub struct RawServer {
     pub machine: ServerEndpoint<()>,
     /// The moment.
     pub now: Time,
-    judge: Judge,
+    checker: SchemaChecker,
     /// The one revision that is spoken, where there is one.
     speaks: Option<Revision>,
 }
@@ -32,7 +32,7 @@ impl RawServer {
         Self {
             machine,
             now,
-            judge: Judge::default(),
+            checker: SchemaChecker::default(),
             speaks: None,
         }
     }
@@ -73,7 +73,7 @@ impl RawServer {
     #[track_caller]
     pub fn send_text(&mut self, text: &str) -> Vec<Value> {
         if let Ok(message) = serde_json::from_str(text) {
-            self.judge.heard(true, &message);
+            self.checker.heard(true, &message);
         }
         let received = self.machine.receive(
             StreamId::DUPLEX,
@@ -107,7 +107,7 @@ impl RawServer {
         let agreed = self.machine.session_info().map(|agreed| agreed.revision);
         let agreed = self.speaks.or(agreed);
         for text in &texts {
-            self.judge
+            self.checker
                 .frame(false, text.as_bytes(), agreed.map(Revision::as_str));
         }
         texts
@@ -149,7 +149,7 @@ pub struct RawClient {
     pub machine: ClientEndpoint,
     /// The moment.
     pub now: Time,
-    judge: Judge,
+    checker: SchemaChecker,
     /// The one revision that is spoken, where there is one.
     speaks: Option<Revision>,
 }
@@ -168,7 +168,7 @@ impl RawClient {
         Self {
             machine,
             now,
-            judge: Judge::default(),
+            checker: SchemaChecker::default(),
             speaks: None,
         }
     }
@@ -226,7 +226,7 @@ impl RawClient {
     #[track_caller]
     pub fn send_text(&mut self, text: &str) -> Vec<Value> {
         if let Ok(message) = serde_json::from_str(text) {
-            self.judge.heard(false, &message);
+            self.checker.heard(false, &message);
         }
         let received = self
             .machine
@@ -257,7 +257,7 @@ impl RawClient {
         let agreed = self.machine.session_info().map(|agreed| agreed.revision);
         let agreed = self.speaks.or(agreed);
         for text in &texts {
-            self.judge
+            self.checker
                 .frame(true, text.as_bytes(), agreed.map(Revision::as_str));
         }
         texts

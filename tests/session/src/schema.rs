@@ -1,4 +1,4 @@
-//! The schema of a revision as the judge of messages.
+//! The schema of a revision as the checker of messages.
 //!
 //! Takes one frame, who has sent it and in answer to what; panics with the validator's words when it is not valid.
 

@@ -64,7 +64,7 @@ fn listen(id: u64, filter: Value) -> Value {
 #[test]
 fn client_post_takes_notifications() {
     for revision in SESSIONS.into_iter().chain([NEW]) {
-        let mut poster = Poster::new(revision);
+        let mut poster = HttpHarness::new(revision);
         let (key, on, _, sent) = poster.request("tools/call", json!({ "name": "x" }));
         let log = json!({ "level": "info", "data": 1 });
         let log = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": log });
@@ -274,7 +274,7 @@ fn shutdown_forgets_detached_streams() {
 /// The end of a client's session is told to the server although a stream is being resumed.
 #[test]
 fn detached_client_still_ends_session() {
-    let mut poster = Poster::new(LATEST);
+    let mut poster = HttpHarness::new(LATEST);
     let standalone = poster.client.open_standalone();
     poster.client.detached(standalone, Time::ZERO);
     poster.client.shutdown(Time::ZERO);

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-use crate::simulated_network::{Told, World, limits};
+use crate::simulated_network::{SimulatedNetwork, Told, limits};
 
 fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     let mut all = all();
@@ -28,7 +28,7 @@ fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
 }
 
 fn run(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize) -> Told {
-    let mut world = World::new(seed, client, server, faults);
+    let mut world = SimulatedNetwork::new(seed, client, server, faults);
     world.collect();
     for _ in 0..steps {
         world.act();
@@ -37,14 +37,20 @@ fn run(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize)
 }
 
 /// The same with the schema check of every message.
-fn judged(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize) -> Judge {
-    let mut world = World::new(seed, client, server, faults);
-    world.judge = Some(Judge::default());
+fn judged(
+    seed: u64,
+    client: &[&str],
+    server: &[&str],
+    faults: usize,
+    steps: usize,
+) -> SchemaChecker {
+    let mut world = SimulatedNetwork::new(seed, client, server, faults);
+    world.checker = Some(SchemaChecker::default());
     world.collect();
     for _ in 0..steps {
         world.act();
     }
-    world.finish().judge.expect("a judge")
+    world.finish().checker.expect("a checker")
 }
 
 #[test]
@@ -98,9 +104,9 @@ fn every_message_is_valid_whatever_the_network_does() {
     for (client, server) in peers() {
         for seed in 0..12 {
             let faults = [0, 10, 40][usize::try_from(seed % 3).unwrap_or(0)];
-            let judge = judged(seed, &client, &server, faults, 150);
-            early += judge.early;
-            for (revision, count) in judge.checked {
+            let checker = judged(seed, &client, &server, faults, 150);
+            early += checker.early;
+            for (revision, count) in checker.checked {
                 *checked.entry(revision).or_default() += count;
             }
         }
@@ -147,14 +153,14 @@ fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
     for (at, session) in handshake().into_iter().enumerate() {
         for seed in 0..20_u64 {
             let mut rng = Rng::new(seed * 10 + u64::try_from(at).unwrap_or(0));
-            let mut judge = Judge::default();
+            let mut checker = SchemaChecker::default();
             let mut revision_of: BTreeMap<RequestKey, String> = BTreeMap::new();
             let mut raw = RawServer::begun(server_config(&all()), session, json!({ "roots": {} }));
             let mut waiting = Vec::new();
             for id in 1..60 {
                 let (message, own) = either_era(&mut rng, id);
                 let text = message.to_string();
-                judge_request(&mut judge, &text, own.as_deref().unwrap_or(session));
+                judge_request(&mut checker, &text, own.as_deref().unwrap_or(session));
                 let _ = raw.machine.receive(
                     StreamId::DUPLEX,
                     text.as_bytes(),
@@ -204,12 +210,12 @@ fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
                 while let Some(transmit) = raw.machine.poll_transmit(&mut out) {
                     if let Transmit::Frame { about, .. } = transmit {
                         let known = about.and_then(|key| revision_of.get(&key));
-                        judge.frame(false, &out, Some(known.map_or(session, String::as_str)));
+                        checker.frame(false, &out, Some(known.map_or(session, String::as_str)));
                     }
                     out.clear();
                 }
             }
-            for (revision, count) in judge.checked {
+            for (revision, count) in checker.checked {
                 *checked.entry(revision).or_default() += count;
             }
         }
@@ -223,10 +229,10 @@ fn every_message_of_a_server_is_valid_with_both_eras_on_one_connection() {
     }
 }
 
-/// Lets the judge know of a request of the test, which need not be valid itself.
-fn judge_request(judge: &mut Judge, text: &str, revision: &str) {
+/// Lets the checker know of a request of the test, which need not be valid itself.
+fn judge_request(checker: &mut SchemaChecker, text: &str, revision: &str) {
     let message: Value = serde_json::from_str(text).expect("JSON");
-    judge.asked(true, &message, revision);
+    checker.asked(true, &message, revision);
 }
 
 #[test]
@@ -325,7 +331,7 @@ fn hostile_frames_do_a_server_no_harm() {
             server
                 .receive(StreamId::DUPLEX, &frame, FrameContext::new(()), Time::ZERO)
                 .expect("open");
-            check_load(&server.usage(), &most);
+            check_usage(&server.usage(), &most);
             // Sometimes the program is slow.
             if rng.chance(70) || !server.wants_input() {
                 let events = std::iter::from_fn(|| server.poll_event());
@@ -369,7 +375,7 @@ fn hostile_frames_do_a_client_no_harm() {
             if let Ok(key) = sent {
                 ends.insert(key, 0);
             }
-            check_load(&client.usage(), &most);
+            check_usage(&client.usage(), &most);
             let mut out = Vec::new();
             while client.poll_transmit(&mut out).is_some() {}
             while let Some(event) = client.poll_event() {

@@ -10,7 +10,7 @@ use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
 /// A client and a server with a network between them that loses, repeats and reorders frames.
-pub(crate) struct World {
+pub(crate) struct SimulatedNetwork {
     rng: Rng,
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
@@ -31,7 +31,7 @@ pub(crate) struct World {
     /// Whether the session is being ended: what is served then is not answered any more.
     over: bool,
     /// Holds each message against its schema, where that is wanted.
-    pub(crate) judge: Option<Judge>,
+    pub(crate) checker: Option<SchemaChecker>,
 }
 
 /// What has happened.
@@ -44,7 +44,7 @@ pub(crate) struct Told {
     pub(crate) reached: BTreeSet<(&'static str, &'static str)>,
     /// How many requests a role has answered, and how many were cancelled before.
     pub(crate) answers: BTreeMap<&'static str, (usize, usize)>,
-    pub(crate) judge: Option<Judge>,
+    pub(crate) checker: Option<SchemaChecker>,
 }
 
 impl Told {
@@ -118,7 +118,7 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-impl World {
+impl SimulatedNetwork {
     /// Two sides that speak these revisions and have sent nothing yet.
     pub(crate) fn new(
         seed: u64,
@@ -148,7 +148,7 @@ impl World {
             served: Default::default(),
             told: Told::default(),
             over: false,
-            judge: None,
+            checker: None,
         }
     }
 
@@ -166,7 +166,7 @@ impl World {
             12 => self.server_cancel(),
             _ => self.wait(),
         }
-        self.check_loads();
+        self.check_usages();
         self.collect();
     }
 
@@ -339,13 +339,13 @@ impl World {
     }
 
     /// What both machines hold after one thing has happened.
-    fn check_loads(&mut self) {
+    fn check_usages(&mut self) {
         let most = limits();
         for (role, load) in [
             ("client", self.client.usage()),
             ("server", self.server.usage()),
         ] {
-            check_load(&load, &most);
+            check_usage(&load, &most);
             for (name, held, bound) in [
                 ("in_flight", load.in_flight, most.in_flight),
                 ("sent", load.pending, most.pending),
@@ -366,14 +366,14 @@ impl World {
         self.server.handle_timeout(self.now);
     }
 
-    fn judge(&mut self, from_client: bool, frame: &[u8]) {
+    fn checker(&mut self, from_client: bool, frame: &[u8]) {
         let agreed = match from_client {
             true => self.client.session_info(),
             false => self.server.session_info().or(self.client.session_info()),
         };
         let agreed = agreed.map(|agreed| agreed.revision.as_str());
-        if let Some(judge) = &mut self.judge {
-            judge.frame(from_client, frame, agreed);
+        if let Some(checker) = &mut self.checker {
+            checker.frame(from_client, frame, agreed);
         }
     }
 
@@ -446,7 +446,7 @@ impl World {
             if frame.is_empty() {
                 continue;
             }
-            self.judge(from_client, &frame);
+            self.checker(from_client, &frame);
             let message = serde_json::from_slice(&frame).expect("JSON");
             self.served[usize::from(from_client)].left(&message);
             match from_client {
@@ -506,7 +506,7 @@ impl World {
             );
             assert_eq!(held, (0, 0, 0, 0, 0), "{load:?}");
         }
-        self.told.judge = self.judge;
+        self.told.checker = self.checker;
         self.told
     }
 }

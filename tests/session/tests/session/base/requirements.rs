@@ -433,7 +433,7 @@ fn rpc_codes_as_defined() {
     ] {
         fits(definition, &message);
     }
-    let mut posts = Posts::new(server_config(&[revision]), revision, json!({}));
+    let mut posts = HttpServerHarness::new(server_config(&[revision]), revision, json!({}));
     let headers = [("MCP-Protocol-Version", revision)];
     let (_, mismatch) = posts.answer(&headers, &list(revision, json!(1)));
     assert_eq!(mismatch["error"]["code"], -32020);

@@ -205,7 +205,7 @@ pub(super) fn streams() -> Vec<String> {
 pub(super) fn stream_bytes() -> Vec<String> {
     let mut config = server_config(&[REVISION]);
     config.limits.stream_bytes = 100;
-    let mut posts = Posts::new(config, REVISION, json!({ "roots": {} }));
+    let mut posts = HttpServerHarness::new(config, REVISION, json!({ "roots": {} }));
     let stream = posts.machine.open(StreamKind::Standalone).expect("open");
     let mut request = || {
         let options = CallOptions::default();

@@ -28,7 +28,7 @@ fn closes(taken: &[(Transmit, Value)], post: StreamId) -> usize {
 fn cancelled_call_closes_its_post() {
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25", NEW] {
         for how in ["cancel", "time"] {
-            let mut poster = Poster::new(revision);
+            let mut poster = HttpHarness::new(revision);
             let (key, post, _, sent) = poster.request("tools/call", json!({ "name": "x" }));
             match how {
                 "cancel" => poster.client.cancel(key, "enough", Time::ZERO),
@@ -67,7 +67,7 @@ fn cancelled_call_closes_its_post() {
 #[test]
 fn cancelled_call_that_has_not_left_never_leaves() {
     for revision in ["2025-06-18", NEW] {
-        let mut poster = Poster::new(revision);
+        let mut poster = HttpHarness::new(revision);
         let options = CallOptions::default();
         let params = Some(object(json!({ "name": "x" })));
         let key = poster

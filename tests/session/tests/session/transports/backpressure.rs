@@ -222,7 +222,7 @@ fn slow_stream_delays_no_other() {
     for revision in ["2025-11-25", NEW] {
         let mut config = server_config(&[revision]);
         config.limits.stream_bytes = 1000;
-        let mut posts = Posts::new(config, revision, json!({}));
+        let mut posts = HttpServerHarness::new(config, revision, json!({}));
         let wanted = json!({ "_meta": { "progressToken": "t" } });
         let (slow, slow_key) = posts.serve(&call(revision, 1, wanted.clone()));
         let (quick, quick_key) = posts.serve(&call(revision, 2, wanted));

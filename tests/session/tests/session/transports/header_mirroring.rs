@@ -7,7 +7,7 @@ use mcp_exact_tests_session::*;
 struct Http {
     machine: ClientEndpoint,
     events: Vec<ClientEvent>,
-    judge: Judge,
+    checker: SchemaChecker,
 }
 
 type Post = (StreamId, HttpHints, Value);
@@ -23,7 +23,7 @@ impl Http {
         let mut http = Self {
             machine,
             events: Vec::new(),
-            judge: Judge::default(),
+            checker: SchemaChecker::default(),
         };
         let (on, _, probe) = http.post();
         assert_eq!(probe["method"], "server/discover");
@@ -45,7 +45,7 @@ impl Http {
             }) => {
                 let agreed = self.machine.session_info();
                 let agreed = agreed.map(|agreed| agreed.revision.as_str());
-                self.judge.frame(true, &out, agreed);
+                self.checker.frame(true, &out, agreed);
                 (on, http, serde_json::from_slice(&out).expect("JSON"))
             }
             other => panic!("{other:?}"),

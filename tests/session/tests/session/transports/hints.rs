@@ -39,7 +39,7 @@ fn shutdown_ends_the_session_by_delete() {
         }
     }
     // A session that the server has ended is not ended again.
-    let mut poster = Poster::new("2025-11-25");
+    let mut poster = HttpHarness::new("2025-11-25");
     poster.client.session_ended(Time::ZERO);
     poster.client.shutdown(Time::ZERO);
     assert_eq!(ends(&mut poster.client), 0);
@@ -200,7 +200,7 @@ fn tool_headers_are_compared() {
         if told {
             config.tool_headers = Some(Arc::new(Region));
         }
-        let mut posts = Posts::new(config, NEW, json!({}));
+        let mut posts = HttpServerHarness::new(config, NEW, json!({}));
         let mut body = call(NEW, 1, arguments.clone());
         body["params"]["name"] = json!(name);
         let mut headers = vec![

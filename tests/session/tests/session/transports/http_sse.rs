@@ -30,7 +30,7 @@ fn run(
 ) -> Vec<ClientEvent> {
     let mut told = Vec::new();
     let mut out = Vec::new();
-    let mut judge = Judge::default();
+    let mut checker = SchemaChecker::default();
     let revision = |client: &ClientEndpoint, server: &ServerEndpoint<()>| {
         let agreed = client.session_info().or(server.session_info());
         agreed.map(|agreed| agreed.revision.as_str())
@@ -44,7 +44,7 @@ fn run(
                 on, events,
                 "the server never reads from the stream of events"
             );
-            judge.frame(true, &out, revision(client, server));
+            checker.frame(true, &out, revision(client, server));
             let post = server.open(StreamKind::Post).expect("a stream");
             server
                 .receive(
@@ -86,7 +86,7 @@ fn run(
             else {
                 panic!("{transmit:?}");
             };
-            judge.frame(false, &out, revision(client, server));
+            checker.frame(false, &out, revision(client, server));
             assert_eq!((on, last), (theirs, false));
             client
                 .receive(events, &std::mem::take(&mut out), Time::ZERO)

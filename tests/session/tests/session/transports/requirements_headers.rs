@@ -9,7 +9,7 @@ fn hdr_version_after_init() {
     for revision in SESSIONS {
         let config = client_config(&[revision]).build().expect("a configuration");
         let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
-        let mut poster = Poster { client, revision };
+        let mut poster = HttpHarness { client, revision };
         let (on, headers, first) = poster.out().remove(0);
         assert_eq!(header(&headers, "MCP-Protocol-Version"), None, "{revision}");
         poster.receive(on, &json!({ "jsonrpc": "2.0", "id": first["id"], "result": {
@@ -73,11 +73,11 @@ fn hdr_version_unsupported_400() {
 #[test]
 fn hdr_on_every_post_and_they_say_what_the_body_says() {
     let config = client_config(&[NEW]).build().expect("a configuration");
-    let mut probing = Poster {
+    let mut probing = HttpHarness {
         client: ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO),
         revision: NEW,
     };
-    let mut poster = Poster::new(NEW);
+    let mut poster = HttpHarness::new(NEW);
     let argument = json!({ "name": "a", "value": "" });
     let complete = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });
     poster.client = {
@@ -222,7 +222,7 @@ fn hdr_mismatch_is_refused_with_400_and_32020_before_anybody_sees_it() {
 #[test]
 fn hdr_version_mismatch_between_served_revisions() {
     let all = newest_first();
-    let mut posts = Posts::new(server_config(&all), NEW, json!({}));
+    let mut posts = HttpServerHarness::new(server_config(&all), NEW, json!({}));
     let (status, body) = posts.answer(
         &named("2025-11-25", "tools/call", "x"),
         &call(NEW, 1, json!({})),
@@ -309,7 +309,7 @@ fn hdr_names_are_decoded_before_they_are_compared() {
         "\u{7f}",
     ] {
         assert!(posted(name, &encode_value(name)), "{name:?}");
-        let mut poster = Poster::new(NEW);
+        let mut poster = HttpHarness::new(NEW);
         let (_, _, headers, _) = poster.request("tools/call", json!({ "name": name }));
         let said = header(&headers, "Mcp-Name").expect("a header");
         assert!(

@@ -172,7 +172,7 @@ fn http_405_where_there_is_no_stream() {
 #[test]
 fn http_accept_names_both_forms_and_a_get_names_events() {
     for revision in SESSIONS.into_iter().chain([NEW]) {
-        let mut poster = Poster::new(revision);
+        let mut poster = HttpHarness::new(revision);
         let (_, _, headers, _) = poster.request("tools/list", json!(null));
         let accept: Vec<&str> = header(&headers, "Accept")
             .expect("a header")
@@ -200,7 +200,7 @@ fn http_accept_names_both_forms_and_a_get_names_events() {
 #[test]
 fn http_post_each_message_alone() {
     for revision in SESSIONS.into_iter().chain([NEW]) {
-        let mut poster = Poster::new(revision);
+        let mut poster = HttpHarness::new(revision);
         let modern = revision == NEW;
         let (_, first, _, _) = poster.request("tools/call", json!({ "name": "x" }));
         if !modern {
@@ -259,7 +259,7 @@ fn http_single_body_is_what_a_server_takes() {
 
 #[test]
 fn http_batch_body_of_responses_only() {
-    let mut poster = Poster::new("2025-03-26");
+    let mut poster = HttpHarness::new("2025-03-26");
     let (_, on, _, request) = poster.request("tools/call", json!({ "name": "x" }));
     assert!(request.is_object());
     poster.receive(
@@ -336,7 +336,8 @@ fn http_status_by_error_in_this_era_and_200_in_sessions() {
     let mut config = server_config(&[NEW]);
     config.capabilities = JsonObject::new();
     let list = request_at(NEW, 1, "tools/list", json!({}), json!({}));
-    let (status, body) = Posts::new(config, NEW, json!({})).answer(&headers("tools/list"), &list);
+    let (status, body) =
+        HttpServerHarness::new(config, NEW, json!({})).answer(&headers("tools/list"), &list);
     assert_eq!((status, &body["error"]["code"]), (404, &json!(-32601)));
     let mut old = list.clone();
     old["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("1900-01-01");
@@ -449,7 +450,7 @@ fn sess_404_for_a_session_that_has_ended() {
 #[test]
 fn sess_restart_begins_with_initialize() {
     for revision in SESSIONS {
-        let mut poster = Poster::new(revision);
+        let mut poster = HttpHarness::new(revision);
         let (key, on, ..) = poster.request("tools/list", json!(null));
         poster.client.failed(
             on,

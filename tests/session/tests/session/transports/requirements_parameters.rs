@@ -361,7 +361,7 @@ fn hdr_params_of_a_server() {
 }
 
 /// What `tools/list` gives of these tools, and what happens besides.
-fn listed(poster: &mut Poster, tools: &Value) -> (Value, Vec<Violation>) {
+fn listed(poster: &mut HttpHarness, tools: &Value) -> (Value, Vec<Violation>) {
     let (_, on, _, sent) = poster.request("tools/list", json!(null));
     let body = json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private", "nextCursor": "n" });
     poster.receive(
@@ -403,7 +403,7 @@ fn hdr_x_rejected_tools_are_left_out_of_the_list() {
         json!({ "a": { "type": "array", "items": p("A", "string") } }),
     ] {
         let tools = json!([good[0], tool_of("bad", bad.clone()), good[1]]);
-        let mut poster = Poster::new(NEW);
+        let mut poster = HttpHarness::new(NEW);
         let (left, violations) = listed(&mut poster, &tools);
         assert_eq!(left, json!(good), "{bad}");
         assert!(
@@ -423,7 +423,7 @@ fn hdr_x_rejected_tools_are_left_out_of_the_list() {
 
 #[test]
 fn hdr_params_leave_with_the_calls_of_a_client() {
-    let mut poster = Poster::new(NEW);
+    let mut poster = HttpHarness::new(NEW);
     let properties = json!({ "region": { "type": "string", "x-mcp-header": "Region" }, "n": { "type": "integer", "x-mcp-header": "N" }, "query": { "type": "string" } });
     let tools = json!([
         tool_of("execute_sql", properties),

@@ -5,7 +5,7 @@ use mcp_exact_tests_session::*;
 
 #[test]
 fn http_broken_stream_reissue() {
-    let mut poster = Poster::new(NEW);
+    let mut poster = HttpHarness::new(NEW);
     let (key, on, headers, first) = poster.request("tools/call", json!({ "name": "x" }));
     poster.client.closed(on, Closed::Lost, Time::ZERO);
     assert!(
@@ -187,7 +187,7 @@ fn canc_http_disconnect_cancels_its_request_and_no_other() {
 
 #[test]
 fn canc_by_closing_the_stream_over_http() {
-    let mut poster = Poster::new(NEW);
+    let mut poster = HttpHarness::new(NEW);
     for timeout in [false, true] {
         let (key, stream, ..) = poster.request("tools/call", json!({ "name": "x" }));
         match timeout {

@@ -56,7 +56,7 @@ fn detached_stream_keeps_request_and_output() {
 fn detached_output_is_bounded() {
     let mut config = server_config(&["2025-11-25"]);
     config.limits.stream_bytes = 1000;
-    let mut posts = Posts::new(config, "2025-11-25", json!({}));
+    let mut posts = HttpServerHarness::new(config, "2025-11-25", json!({}));
     let (stream, key) = posts.serve(&call("2025-11-25", 1, wanted()));
     posts.machine.detached(stream, Time::ZERO);
     let text = "x".repeat(300);
@@ -175,7 +175,7 @@ fn frames_are_numbered_by_stream() {
 #[test]
 fn client_knows_which_streams_to_resume() {
     for revision in SESSIONS {
-        let mut poster = Poster::new(revision);
+        let mut poster = HttpHarness::new(revision);
         let (key, stream, ..) = poster.request("tools/call", json!({ "name": "x" }));
         assert!(poster.client.is_waiting_on(stream));
         poster.client.detached(stream, Time::ZERO);

@@ -39,7 +39,7 @@ fn sess_404_ends_whatever_was_posted() {
     for revision in SESSIONS {
         for body in bodies() {
             // A request: it ends once, and so does another one that waits.
-            let mut poster = Poster::new(revision);
+            let mut poster = HttpHarness::new(revision);
             let (first, on, ..) = poster.request("tools/list", Value::Null);
             let (second, ..) = poster.request("tools/list", Value::Null);
             let events = not_found(&mut poster.client, on, body.clone());
@@ -51,7 +51,7 @@ fn sess_404_ends_whatever_was_posted() {
             assert!(poster.client.is_closed());
 
             // A notification.
-            let mut poster = Poster::new(revision);
+            let mut poster = HttpHarness::new(revision);
             let sent = poster
                 .client
                 .notify("notifications/roots/list_changed", None);
@@ -60,12 +60,12 @@ fn sess_404_ends_whatever_was_posted() {
             assert!(is_lost(&not_found(&mut poster.client, on, body.clone())));
 
             // The standalone stream of a GET.
-            let mut poster = Poster::new(revision);
+            let mut poster = HttpHarness::new(revision);
             let on = poster.client.open_standalone();
             assert!(is_lost(&not_found(&mut poster.client, on, body.clone())));
 
             // An answer to a request of the server.
-            let mut poster = Poster::new(revision);
+            let mut poster = HttpHarness::new(revision);
             let on = poster.client.open_standalone();
             poster.receive(on, &json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" }));
             let (on, ..) = poster.out().remove(0);
@@ -79,7 +79,7 @@ fn sess_404_ends_whatever_was_posted() {
 #[test]
 fn sess_404_without_session_loses_none() {
     for body in bodies() {
-        let mut poster = Poster::new(NEW);
+        let mut poster = HttpHarness::new(NEW);
         let (key, on, ..) = poster.request("tools/list", Value::Null);
         let events = not_found(&mut poster.client, on, body.clone());
         assert!(
@@ -105,7 +105,7 @@ fn sess_404_without_session_loses_none() {
 #[test]
 fn sess_other_statuses_keep_the_session() {
     for status in [400, 401, 403, 405, 429, 500, 503] {
-        let mut poster = Poster::new("2025-11-25");
+        let mut poster = HttpHarness::new("2025-11-25");
         let (key, on, ..) = poster.request("tools/list", Value::Null);
         let failure = TransportFailure::Status {
             code: status,

@@ -3,7 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
-fn frames(posts: &mut Posts) -> Vec<(StreamId, Value)> {
+fn frames(posts: &mut HttpServerHarness) -> Vec<(StreamId, Value)> {
     let frame = |(transmit, message)| match transmit {
         Transmit::Frame { stream, .. } => Some((stream, message)),
         _ => None,
@@ -49,7 +49,7 @@ fn changes_wait_for_a_stream_each_once() {
 fn undeclared_changes_do_not_wait() {
     let mut config = server_config(&["2025-11-25"]);
     config.capabilities = object(json!({ "tools": {} }));
-    let mut posts = Posts::new(config, "2025-11-25", json!({}));
+    let mut posts = HttpServerHarness::new(config, "2025-11-25", json!({}));
     assert_eq!(posts.machine.publish(&Change::Tools), 0);
     posts
         .machine

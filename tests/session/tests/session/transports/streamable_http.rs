@@ -17,7 +17,7 @@ struct Web {
     heard: Vec<ClientEvent>,
     posts: usize,
     statuses: Vec<u16>,
-    judge: Judge,
+    checker: SchemaChecker,
 }
 
 impl Web {
@@ -32,7 +32,7 @@ impl Web {
             heard: Vec::new(),
             posts: 0,
             statuses: Vec::new(),
-            judge: Judge::default(),
+            checker: SchemaChecker::default(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Web {
             .client
             .session_info()
             .map(|agreed| agreed.revision.as_str());
-        self.judge.frame(true, body, agreed);
+        self.checker.frame(true, body, agreed);
         let mut headers = Vec::new();
         let mut header = |name: &str, value: Option<String>| {
             headers.extend(value.map(|value| (name.to_owned(), value)));
@@ -152,7 +152,7 @@ impl Web {
                     self.statuses.push(status);
                     let agreed = server.session_info().or(self.client.session_info());
                     let agreed = agreed.map(|agreed| agreed.revision.as_str());
-                    self.judge.frame(false, &frame, agreed);
+                    self.checker.frame(false, &frame, agreed);
                     match status {
                         400.. => self.fail(to, status, &frame),
                         _ => self.client.receive(to, &frame, Time::ZERO).expect("open"),
@@ -253,9 +253,9 @@ fn every_pair_of_peers_over_http() {
                 matches!(called, Outcome::Result(_)),
                 "{common:?} {called:?}"
             );
-            let checked: usize = web.judge.checked.values().sum();
+            let checked: usize = web.checker.checked.values().sum();
             // The handshake or the probe, a list, a call, its question and the answer: both directions.
-            assert!(checked >= 8, "{:?}", web.judge);
+            assert!(checked >= 8, "{:?}", web.checker);
         }
     }
 }

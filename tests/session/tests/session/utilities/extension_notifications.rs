@@ -51,7 +51,7 @@ fn extension_notifications_reach_the_program() {
         }
     }
     for method in [METHOD, "notifications/vendor"] {
-        let mut posts = Posts::new(config(&[NEW]), NEW, json!({}));
+        let mut posts = HttpServerHarness::new(config(&[NEW]), NEW, json!({}));
         let headers = [("MCP-Protocol-Version", NEW), ("Mcp-Method", method)];
         let (status, _) = posts.answer(&headers, &notification(method, None));
         assert_eq!(status, 202);

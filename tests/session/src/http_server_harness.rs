@@ -54,19 +54,19 @@ pub fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
 ///
 /// # Panics
 /// When the revision is not compiled in.
-pub fn posts(revision: &str) -> Posts {
-    Posts::new(server_config(&[revision]), revision, json!({ "roots": {} }))
+pub fn posts(revision: &str) -> HttpServerHarness {
+    HttpServerHarness::new(server_config(&[revision]), revision, json!({ "roots": {} }))
 }
 
 /// The machine, and what it was asked on which stream.
-pub struct Posts {
+pub struct HttpServerHarness {
     /// The machine.
     pub machine: ServerEndpoint<()>,
     revision: String,
     asked: BTreeMap<StreamId, String>,
 }
 
-impl Posts {
+impl HttpServerHarness {
     /// A server of one revision: in the middle of a session with a client of these capabilities, where the revision has
     /// sessions.
     ///

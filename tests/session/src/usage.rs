@@ -12,7 +12,7 @@ use crate::{Limits, Usage};
 /// # Panics
 /// When it is more than the limits allow.
 #[track_caller]
-pub fn check_load(load: &Usage, most: &Limits) {
+pub fn check_usage(load: &Usage, most: &Limits) {
     // A request that waits ends with a message and an event; one that is served, with an answer; questions leave together.
     let at_once = most.pending + most.in_flight + most.input_requests + most.subscriptions;
     for (name, held, bound) in [

@@ -24,14 +24,14 @@ pub fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str
 pub type Headers = Vec<(String, String)>;
 
 /// A client over HTTP, and what it sends: the stream, the headers, the message.
-pub struct Poster {
+pub struct HttpHarness {
     /// The machine.
     pub client: ClientEndpoint,
     /// The revision that it speaks.
     pub revision: &'static str,
 }
 
-impl Poster {
+impl HttpHarness {
     /// A client in the middle of its talk with a server of a revision.
     ///
     /// # Panics

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::{all, check_message, defines, errors_of, per_request};
 
-/// The judge of one connection.
+/// The checker of one connection.
 #[derive(Debug, Default)]
-pub struct Judge {
+pub struct SchemaChecker {
     /// Requests by sender and id, with their revision.
     sent: BTreeMap<(bool, String), (String, Option<String>)>,
     /// The revisions that requests of the test have named.
@@ -22,7 +22,7 @@ pub struct Judge {
     pub early: usize,
 }
 
-impl Judge {
+impl SchemaChecker {
     /// Checks one frame; `agreed` is the revision of what says nothing itself.
     ///
     /// # Panics
