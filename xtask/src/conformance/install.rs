@@ -89,7 +89,10 @@ fn system_node() -> anyhow::Result<PathBuf> {
     let version = String::from_utf8_lossy(&output.stdout);
     match major(&version) {
         Some(22..) => Ok(PathBuf::from("node")),
-        _ => bail!("the suite does not run on node {}; install node 22", version.trim()),
+        _ => bail!(
+            "the suite does not run on node {}; install node 22",
+            version.trim()
+        ),
     }
 }
 
