@@ -1,0 +1,273 @@
+//! How the example client uses what a server offers, and what it answers when it is asked.
+//!
+//! Fails where an answer does not show that the step has worked.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcp_exact_session::{
+    CallOptions, ClientEvent, ClientSettings, Json, Level, Outcome, PeerError, Progress, RawResult,
+    ServerRequest, code,
+};
+use mcp_exact_transport::http::client::HttpEndpoint;
+use mcp_exact_transport::{ClientHandle, PendingRequest, ProgressCallback};
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::say;
+
+pub type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+const WORD: &str = "hello";
+const ROOT: &str = "file:///tmp/example";
+const SAMPLED: &str = "a sampled message";
+
+/// A client that is connected, and what the server asks it.
+pub struct Session {
+    pub client: ClientHandle,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+/// A request that has ended, and what came before its end.
+pub struct Ended {
+    pub outcome: Outcome,
+    progress: Vec<f64>,
+    /// Methods of the requests of the server meanwhile.
+    asked: Vec<String>,
+}
+
+impl Session {
+    pub fn connect(
+        endpoint: HttpEndpoint,
+        settings: Arc<ClientSettings>,
+    ) -> (Self, JoinHandle<()>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let handler = {
+            let asked = Arc::clone(&asked);
+            move |client: &ClientHandle, event: ClientEvent| handle(client, event, &asked)
+        };
+        let (client, driver) = endpoint.connect(settings, None, Arc::new(handler));
+        (Self { client, asked }, driver)
+    }
+
+    /// Returns the result of a request.
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value, Failed> {
+        let error = match self.call_with(method, params, || {}).await?.outcome {
+            Outcome::Result(result) => return Ok(result.object().parse()?),
+            Outcome::Error(error) => error.into(),
+            other => Failed::from(format!("{other:?}")),
+        };
+        say(&format!("{method}: {error}"))?;
+        Err(error)
+    }
+
+    /// Returns all pages of a list.
+    pub async fn list(&self, method: &str, member: &str) -> Result<Vec<Value>, Failed> {
+        let (mut items, mut params) = (Vec::new(), Value::Null);
+        loop {
+            let mut page = self.request(method, params).await?;
+            if let Value::Array(more) = page[member].take() {
+                items.extend(more);
+            }
+            match page["nextCursor"].take() {
+                Value::Null => break,
+                cursor => params = json!({ "cursor": cursor }),
+            }
+        }
+        say(&format!("{method}: {} of them", items.len()))?;
+        Ok(items)
+    }
+
+    /// Sends a request and waits for its outcome; `first` is called at its first progress.
+    pub async fn call_with(
+        &self,
+        method: &str,
+        params: Value,
+        first: impl FnOnce(),
+    ) -> Result<Ended, Failed> {
+        self.run(method, params, |_| first()).await
+    }
+
+    /// Sends a request and cancels it at its first progress.
+    async fn cancelled(&self, method: &str, params: Value) -> Result<Ended, Failed> {
+        let cancel = |call: &mut PendingRequest| call.cancel("no longer wanted");
+        self.run(method, params, cancel).await
+    }
+
+    async fn run(
+        &self,
+        method: &str,
+        params: Value,
+        first: impl FnOnce(&mut PendingRequest),
+    ) -> Result<Ended, Failed> {
+        let is_call = method == "tools/call";
+        let options = CallOptions {
+            progress: is_call,
+            log_level: is_call.then_some(Level::Debug),
+            ..CallOptions::default()
+        };
+        let (values, begun) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
+        let callback = {
+            let (values, begun) = (Arc::clone(&values), Arc::clone(&begun));
+            move |progress: &Progress| {
+                lock(&values).push(progress.done);
+                begun.notify_one();
+            }
+        };
+        lock(&self.asked).clear();
+        let params = Json::from(params).try_into().ok();
+        let callback = is_call.then(|| Box::new(callback) as ProgressCallback);
+        let mut call = self.client.request(method, params, options, callback)?;
+        let outcome = tokio::select! {
+            biased;
+            () = begun.notified() => {
+                first(&mut call);
+                call.await
+            }
+            outcome = &mut call => outcome,
+        };
+        let progress = std::mem::take(&mut *lock(&values));
+        let asked = std::mem::take(&mut *lock(&self.asked));
+        Ok(Ended {
+            outcome,
+            progress,
+            asked,
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers requests of the server and prints its logs.
+fn handle(client: &ClientHandle, event: ClientEvent, asked: &Mutex<Vec<String>>) {
+    match event {
+        ClientEvent::Request { key, request, .. } => {
+            lock(asked).push(request.method().to_owned());
+            let _ = client.answer(key, answer(&request));
+        }
+        ClientEvent::Log { message, .. } => {
+            let _ = say(&format!("  log, {}: {}", message.level, message.data));
+        }
+        ClientEvent::Violation(violation) => {
+            let _ = say(&format!("  violation: {violation}"));
+        }
+        ClientEvent::SessionLost => {
+            let _ = say("  the server has ended the session");
+        }
+        _ => {}
+    }
+}
+
+/// Calls a tool. One that reports progress is called again and cancelled; one that asks has to show the answers.
+pub async fn use_tool(session: &Session, tool: &Value) -> Result<(), Failed> {
+    let params = json!({ "name": tool["name"], "arguments": sample(&tool["inputSchema"]) });
+    let ended = session
+        .call_with("tools/call", params.clone(), || {})
+        .await?;
+    let Outcome::Result(result) = ended.outcome else {
+        return Err(format!("tools/call {params}: {:?}", ended.outcome).into());
+    };
+    let result: Value = result.object().parse()?;
+    let content = result["content"].to_string();
+    say(&format!("tools/call {params}: {}", shorten(&content)))?;
+    if tool["name"] == "echo" && !content.contains(WORD) {
+        return Err(format!("tools/call echo: no {WORD} came back").into());
+    }
+    if !ended.progress.is_empty() {
+        // The endpoint passes on increasing values only.
+        say(&format!("progress: {:?}", ended.progress))?;
+        match session.cancelled("tools/call", params).await?.outcome {
+            Outcome::Cancelled => say("cancel: cancelled at the first progress")?,
+            other => return Err(format!("cancel: {other:?}").into()),
+        }
+    }
+    if !ended.asked.is_empty() {
+        say(&format!("ask: {}", ended.asked.join(", ")))?;
+    }
+    for (method, answer) in [("roots/list", ROOT), ("sampling/createMessage", SAMPLED)] {
+        if tool["name"] == "ask" && ended.asked.iter().any(|asked| asked == method) {
+            if !content.contains(answer) {
+                return Err(format!("{method}: the tool has no such answer: {content}").into());
+            }
+            say(&format!("{method}: the tool has the answer"))?;
+        }
+    }
+    Ok(())
+}
+
+pub async fn use_resources(session: &Session) -> Result<(), Failed> {
+    for resource in session.list("resources/list", "resources").await? {
+        let params = json!({ "uri": resource["uri"] });
+        let read = session.request("resources/read", params).await?;
+        let contents = read["contents"].to_string();
+        say(&format!("resources/read: {}", shorten(&contents)))?;
+    }
+    let templates = session.list("resources/templates/list", "resourceTemplates");
+    match templates.await {
+        // The capability does not say whether there are templates.
+        Err(error) if is_unknown_method(&error) => Ok(()),
+        listed => listed.map(drop),
+    }
+}
+
+fn is_unknown_method(error: &Failed) -> bool {
+    let error = error.downcast_ref::<PeerError>();
+    error.and_then(PeerError::code) == Some(code::METHOD_NOT_FOUND)
+}
+
+pub async fn use_prompts(session: &Session) -> Result<(), Failed> {
+    for prompt in session.list("prompts/list", "prompts").await? {
+        let arguments = prompt["arguments"].as_array().into_iter().flatten();
+        let names = arguments.filter_map(|argument| argument["name"].as_str());
+        let arguments: Map<_, _> = names.map(|name| (name.into(), WORD.into())).collect();
+        let params = json!({ "name": prompt["name"], "arguments": arguments });
+        let got = session.request("prompts/get", params).await?;
+        let messages = got["messages"].to_string();
+        say(&format!("prompts/get: {}", shorten(&messages)))?;
+    }
+    Ok(())
+}
+
+/// The first characters of a long text.
+fn shorten(text: &str) -> String {
+    text.chars().take(500).collect()
+}
+
+/// Returns a value for every property of a schema.
+fn sample(schema: &Value) -> Value {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let value = |schema: &Value| match schema["type"].as_str() {
+        Some("integer" | "number") => json!(1),
+        Some("boolean") => json!(true),
+        Some("array") => json!([]),
+        Some("object") => json!({}),
+        _ => schema["enum"].get(0).cloned().unwrap_or(json!(WORD)),
+    };
+    properties
+        .map(|(name, schema)| {
+            let default = schema.get("default").cloned();
+            (name.clone(), default.unwrap_or_else(|| value(schema)))
+        })
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// Returns the answer to a request of the server.
+fn answer(request: &ServerRequest) -> Result<RawResult, PeerError> {
+    let answer = match request.method() {
+        "roots/list" => json!({ "roots": [{ "uri": ROOT, "name": "example" }] }),
+        "sampling/createMessage" => json!({ "role": "assistant", "model": "example",
+            "content": { "type": "text", "text": SAMPLED } }),
+        "elicitation/create" => {
+            let params = request.params();
+            let form = params.and_then(|params| params.get("requestedSchema"));
+            let form = form.map(|form| form.text().parse::<Value>());
+            let form = form.transpose().ok().flatten().unwrap_or_default();
+            json!({ "action": "accept", "content": sample(&form) })
+        }
+        other => return Err(PeerError::method_not_found(other)),
+    };
+    RawResult::of(&Json::from(answer)).map_err(|error| PeerError::internal(error.to_string()))
+}

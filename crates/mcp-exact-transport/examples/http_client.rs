@@ -1,0 +1,114 @@
+//! A client over HTTP: uses everything that a server offers and prints a line a step; the last line is the revision.
+//!
+//! `cargo run -p mcp-exact-transport --example http_client -- [--sse] [--offer REVISION,…] [--restart] URL`. Fails when a step
+//! fails. `--sse` uses HTTP+SSE of 2024-11-05 alone. `--restart` shows what becomes of a call whose server is restarted: it
+//! prints `restart: waiting` during a call, and then expects a new session.
+
+#[path = "everything/uses.rs"]
+mod uses;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use mcp_exact_session::{
+    ClientConfig, Identity, Lifecycle, Offer, Outcome, SessionInfo, lifecycle,
+};
+use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
+use serde_json::{Value, json};
+
+use uses::{Failed, Session};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "failed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Failed> {
+    let mut config = ClientConfig::new(Identity::new("http_client", env!("CARGO_PKG_VERSION")));
+    config.capabilities = r#"{"roots":{},"sampling":{},"elicitation":{}}"#.parse()?;
+    let (mut url, mut transport, mut restart) = (None, HttpTransport::Automatic, false);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--sse" => transport = HttpTransport::Sse,
+            "--restart" => restart = true,
+            "--offer" => {
+                let offer = arguments.next().ok_or("--offer REVISION,…")?;
+                config.offer = Offer::of(offer.split(','))?;
+            }
+            _ => url = Some(argument),
+        }
+    }
+    let url = url.ok_or("http_client [--sse] [--offer REVISION,…] [--restart] URL")?;
+    let endpoint = HttpEndpoint::new(&url)?
+        .transport(transport)
+        .retry(Duration::from_millis(200));
+    let (session, driver) = Session::connect(endpoint, config.build()?);
+    let (info, _) = session.client.ready().await?;
+    say(&format!("connect: {info}"))?;
+    match restart {
+        true => survive_restart(&session).await?,
+        false => use_everything(&session, &info).await?,
+    }
+    session.client.close();
+    driver.await?;
+    say("shutdown: the session has ended")?;
+    say(&format!("negotiated {}", info.revision))
+}
+
+async fn use_everything(session: &Session, info: &SessionInfo) -> Result<(), Failed> {
+    if lifecycle(info.revision.as_str()) == Some(Lifecycle::Initialize) {
+        session.request("ping", Value::Null).await?;
+        say("ping: answered")?;
+    }
+    let offers = |name: &str| info.capabilities.get(name).is_some();
+    if offers("tools") {
+        for tool in session.list("tools/list", "tools").await? {
+            uses::use_tool(session, &tool).await?;
+        }
+    }
+    if offers("resources") {
+        uses::use_resources(session).await?;
+    }
+    if offers("prompts") {
+        uses::use_prompts(session).await?;
+    }
+    Ok(())
+}
+
+/// Calls the slow tool and waits for the restart of the server: the call ends without a result and is not repeated; a list is,
+/// in a new session.
+async fn survive_restart(session: &Session) -> Result<(), Failed> {
+    session.list("tools/list", "tools").await?;
+    let slow = json!({ "name": "slow", "arguments": {} });
+    let call = session.call_with("tools/call", slow, || {
+        let _ = say("restart: waiting");
+    });
+    let ended = call.await?;
+    match ended.outcome {
+        Outcome::Result(_) => {
+            return Err("restart: the call has a result although its server has ended".into());
+        }
+        other => say(&format!("call: {other:?}"))?,
+    }
+    session.list("tools/list", "tools").await?;
+    let echo = json!({ "name": "echo", "arguments": { "text": "hello" } });
+    let result = session.request("tools/call", echo).await?;
+    match result["content"][0]["text"].as_str() {
+        Some("hello") => say("restart: another session goes on"),
+        _ => Err(format!("restart: another answer came: {result}").into()),
+    }
+}
+
+pub(crate) fn say(line: &str) -> Result<(), Failed> {
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "{line}")?;
+    Ok(stdout.flush()?)
+}
