@@ -1,8 +1,8 @@
-// A client with a TypeScript SDK of generation 1 (1.0 to 1.32): `client_v1.mjs COMMAND…` starts a stdio server and uses it.
+// A client with a TypeScript SDK of generation 1 (1.0 to 1.32): `client_v1.mjs COMMAND…` starts a stdio server and uses it;
+// `client_v1.mjs --http URL` and `client_v1.mjs --sse URL` connect to one.
 // Prints the steps that README.md describes; never looks at what the server is written with.
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import {
     CallToolResultSchema,
     CreateMessageRequestSchema,
@@ -35,9 +35,23 @@ client.request = async (message, schema, options) => {
 
 const slow = (options) => client.callTool({ name: "slow", arguments: {} }, CallToolResultSchema, options);
 
+// Early releases do not have every transport.
+async function transport() {
+    if (command === "--http") {
+        const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+        return new StreamableHTTPClientTransport(new URL(args[0]));
+    }
+    if (command === "--sse") {
+        const { SSEClientTransport } = await import("@modelcontextprotocol/sdk/client/sse.js");
+        return new SSEClientTransport(new URL(args[0]));
+    }
+    const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
+    return new StdioClientTransport({ command, args });
+}
+
 const steps = new Steps();
 try {
-    await client.connect(new StdioClientTransport({ command, args }));
+    await client.connect(await transport());
     steps.report("connect", true, client.getServerVersion().name);
     await steps.run("ping", async () => {
         await client.ping();

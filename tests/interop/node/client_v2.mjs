@@ -1,8 +1,9 @@
-// A client with a TypeScript SDK of generation 2: `client_v2.mjs MODE COMMAND…` starts a stdio server and uses it.
+// A client with a TypeScript SDK of generation 2: `client_v2.mjs MODE COMMAND…` starts a stdio server and uses it;
+// `client_v2.mjs MODE --http URL` and `client_v2.mjs MODE --sse URL` connect to one.
 // MODE is `auto` (probe, else handshake), `legacy` (handshake only) or a revision without handshake.
 // Prints the steps that README.md describes; never looks at what the server is written with.
 
-import { Client } from "@modelcontextprotocol/client";
+import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 import { describe, ROOT, SAMPLED, Steps, use } from "./steps.mjs";
@@ -24,10 +25,16 @@ client.setRequestHandler("sampling/createMessage", async () => ({
 
 const slow = (options) => client.callTool({ name: "slow", arguments: {} }, options);
 
+function transport() {
+    if (command === "--http") return new StreamableHTTPClientTransport(new URL(args[0]));
+    if (command === "--sse") return new SSEClientTransport(new URL(args[0]));
+    return new StdioClientTransport({ command, args });
+}
+
 const steps = new Steps();
 let revision = null;
 try {
-    await client.connect(new StdioClientTransport({ command, args }));
+    await client.connect(transport());
     revision = client.getNegotiatedProtocolVersion();
     steps.report("connect", true, client.getServerVersion()?.name ?? null);
     if (client.getProtocolEra() === "legacy") {

@@ -1,51 +1,61 @@
-// A stdio server with a TypeScript SDK of generation 1 (1.0 to 1.32).
-// Offers what README.md describes; takes no arguments, ends at the end of its input.
+// A server with a TypeScript SDK of generation 1 (1.0 to 1.32): `server_v1.mjs [--http | --sse]`.
+// Offers what README.md describes. Over stdio it ends at the end of its input.
 
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import {
     CallToolRequestSchema,
+    CreateMessageResultSchema,
     GetPromptRequestSchema,
     ListPromptsRequestSchema,
     ListResourcesRequestSchema,
     ListResourceTemplatesRequestSchema,
+    ListRootsResultSchema,
     ListToolsRequestSchema,
     ReadResourceRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 
+import { EventStore, listen } from "./listen.mjs";
 import { contents, prompt, PROMPTS, QUESTION, RESOURCES, STEP, STEPS, TEMPLATES, text, TOOLS } from "./offer.mjs";
 
-const server = new Server(
-    { name: "interop-peer", version: "1.0.0" },
-    { capabilities: { tools: {}, resources: {}, prompts: {} } },
-);
+function build() {
+    const server = new Server(
+        { name: "interop-peer", version: "1.0.0" },
+        { capabilities: { tools: {}, resources: {}, prompts: {} } },
+    );
 
-server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: TOOLS }));
-server.setRequestHandler(ListResourcesRequestSchema, async () => ({ resources: RESOURCES }));
-server.setRequestHandler(ListResourceTemplatesRequestSchema, async () => ({ resourceTemplates: TEMPLATES }));
-server.setRequestHandler(ReadResourceRequestSchema, async ({ params }) => ({ contents: [contents(params.uri)] }));
-server.setRequestHandler(ListPromptsRequestSchema, async () => ({ prompts: PROMPTS }));
-server.setRequestHandler(GetPromptRequestSchema, async ({ params }) => prompt(params.name, params.arguments));
-server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) => {
-    switch (params.name) {
-        case "echo":
-            return text(params.arguments.text);
-        case "slow":
-            return slow(params._meta?.progressToken, signal);
-        case "ask":
-            return ask();
-        default:
-            throw new Error(`unknown tool: ${params.name}`);
-    }
-});
+    server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: TOOLS }));
+    server.setRequestHandler(ListResourcesRequestSchema, async () => ({ resources: RESOURCES }));
+    server.setRequestHandler(ListResourceTemplatesRequestSchema, async () => ({ resourceTemplates: TEMPLATES }));
+    server.setRequestHandler(ReadResourceRequestSchema, async ({ params }) => ({ contents: [contents(params.uri)] }));
+    server.setRequestHandler(ListPromptsRequestSchema, async () => ({ prompts: PROMPTS }));
+    server.setRequestHandler(GetPromptRequestSchema, async ({ params }) => prompt(params.name, params.arguments));
+    server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
+        switch (params.name) {
+            case "echo":
+                return text(params.arguments.text);
+            case "slow":
+                return slow(server, params._meta?.progressToken, extra);
+            case "ask":
+                return ask(server, extra);
+            default:
+                throw new Error(`unknown tool: ${params.name}`);
+        }
+    });
+    return server;
+}
 
-async function slow(progressToken, signal) {
+// Over HTTP what belongs to a request goes through `extra`, so that it takes the stream of the request. Before 1.10 there is
+// one stream.
+async function slow(server, progressToken, { signal, sendNotification }) {
+    const notify = sendNotification ?? ((notification) => server.notification(notification));
     for (let progress = 1; progress <= STEPS; progress += 1) {
         await sleep(STEP, undefined, { signal });
         if (progressToken !== undefined) {
-            await server.notification({
+            await notify({
                 method: "notifications/progress",
                 params: { progressToken, progress, total: STEPS },
             });
@@ -54,12 +64,69 @@ async function slow(progressToken, signal) {
     return text("done");
 }
 
-async function ask() {
+async function ask(server, { sendRequest }) {
     const { roots, sampling } = server.getClientCapabilities() ?? {};
+    const send = sendRequest ?? ((request, schema) => server.request(request, schema));
     const answers = [];
-    if (roots) answers.push((await server.listRoots()).roots[0].uri);
-    if (sampling) answers.push((await server.createMessage(QUESTION)).content.text);
+    if (roots) answers.push((await send({ method: "roots/list" }, ListRootsResultSchema)).roots[0].uri);
+    if (sampling) {
+        const request = { method: "sampling/createMessage", params: QUESTION };
+        answers.push((await send(request, CreateMessageResultSchema)).content.text);
+    }
     return text(answers.join("\n"));
 }
 
-await server.connect(new StdioServerTransport());
+async function overHttp() {
+    const { StreamableHTTPServerTransport } = await import("@modelcontextprotocol/sdk/server/streamableHttp.js");
+    const sessions = new Map();
+    listen(async (request, response) => {
+        const id = request.headers["mcp-session-id"];
+        let transport = sessions.get(id);
+        if (id !== undefined && !transport) {
+            response.writeHead(404, { "content-type": "application/json" });
+            const error = { code: -32001, message: "Session not found" };
+            return response.end(JSON.stringify({ jsonrpc: "2.0", error, id: null }));
+        }
+        if (!transport) {
+            transport = new StreamableHTTPServerTransport({
+                sessionIdGenerator: randomUUID,
+                onsessioninitialized: (session) => sessions.set(session, transport),
+                eventStore: new EventStore(),
+            });
+            transport.onclose = () => sessions.delete(transport.sessionId);
+            await build().connect(transport);
+        }
+        await transport.handleRequest(request, response);
+    });
+}
+
+async function overSse() {
+    const { SSEServerTransport } = await import("@modelcontextprotocol/sdk/server/sse.js");
+    const sessions = new Map();
+    listen(async (request, response) => {
+        const url = new URL(request.url, "http://localhost");
+        if (request.method === "GET" && url.pathname === "/sse") {
+            const transport = new SSEServerTransport("/messages", response);
+            sessions.set(transport.sessionId, transport);
+            response.on("close", () => sessions.delete(transport.sessionId));
+            return build().connect(transport);
+        }
+        const transport = sessions.get(url.searchParams.get("sessionId"));
+        if (request.method === "POST" && transport) return transport.handlePostMessage(request, response);
+        response.writeHead(404).end("no such session");
+    });
+}
+
+switch (process.argv[2]) {
+    case undefined:
+        await build().connect(new StdioServerTransport());
+        break;
+    case "--http":
+        await overHttp();
+        break;
+    case "--sse":
+        await overSse();
+        break;
+    default:
+        throw new Error(`${process.argv[2]} is no transport; use --http, --sse or nothing`);
+}

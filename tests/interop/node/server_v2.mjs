@@ -1,11 +1,20 @@
-// A stdio server with a TypeScript SDK of generation 2: serves 2026-07-28, and the handshake revisions unless it is told
-// `strict`. Offers what README.md describes; ends at the end of its input.
+// A server with a TypeScript SDK of generation 2: serves 2026-07-28, and the handshake revisions unless it is told `strict`.
+// `server_v2.mjs MODE [--http]` offers what README.md describes. Over stdio it ends at the end of its input.
 
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { CLIENT_CAPABILITIES_META_KEY, inputRequired, Server } from "@modelcontextprotocol/server";
+import {
+    CLIENT_CAPABILITIES_META_KEY,
+    createMcpHandler,
+    inputRequired,
+    isLegacyRequest,
+    Server,
+    WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
+import { EventStore, listenToFetch } from "./listen.mjs";
 import { contents, prompt, PROMPTS, QUESTION, RESOURCES, STEP, STEPS, TEMPLATES, text, TOOLS } from "./offer.mjs";
 
 const STATE = "asked, and waiting";
@@ -74,4 +83,37 @@ async function askByRequest({ roots, sampling }, { send }) {
     return text(answers.join("\n"));
 }
 
-serveStdio(build, { legacy: strict ? "reject" : "serve" });
+function overHttp() {
+    const handler = createMcpHandler(build, { legacy: "reject" });
+    const sessions = new Map();
+    listenToFetch(async (request) => {
+        if (strict || !(await isLegacyRequest(request))) return handler.fetch(request);
+        const id = request.headers.get("mcp-session-id");
+        let transport = sessions.get(id);
+        if (id !== null && !transport) {
+            const error = { code: -32001, message: "Session not found" };
+            return Response.json({ jsonrpc: "2.0", error, id: null }, { status: 404 });
+        }
+        if (!transport) {
+            transport = new WebStandardStreamableHTTPServerTransport({
+                sessionIdGenerator: randomUUID,
+                onsessioninitialized: (session) => sessions.set(session, transport),
+                eventStore: new EventStore(),
+            });
+            transport.onclose = () => sessions.delete(transport.sessionId);
+            await build({ era: "legacy" }).connect(transport);
+        }
+        return transport.handleRequest(request);
+    });
+}
+
+switch (process.argv[3]) {
+    case undefined:
+        serveStdio(build, { legacy: strict ? "reject" : "serve" });
+        break;
+    case "--http":
+        overHttp();
+        break;
+    default:
+        throw new Error(`${process.argv[3]} is no transport; use --http or nothing`);
+}

@@ -1,4 +1,5 @@
-"""A client with a Python SDK of generation 1 (1.0 to 1.30): `client_v1.py COMMAND…` starts a stdio server and uses it.
+"""A client with a Python SDK of generation 1 (1.0 to 1.30): `client_v1.py COMMAND…` starts a stdio server and uses it;
+`client_v1.py --http URL` and `client_v1.py --sse URL` connect to one.
 
 Prints the steps that README.md describes; never looks at what the server is written with.
 """
@@ -157,11 +158,24 @@ class Client:
         return {"answered": bool(answer), "with": answer[0] if answer else None}
 
 
+def transport(command):
+    match command:
+        case ["--http", url]:
+            from mcp.client.streamable_http import streamablehttp_client
+
+            return streamablehttp_client(url)
+        case ["--sse", url]:
+            from mcp.client.sse import sse_client
+
+            return sse_client(url)
+    return stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
+
+
 @asynccontextmanager
 async def connect(command):
-    parameters = StdioServerParameters(command=command[0], args=command[1:])
-    async with stdio_client(parameters) as streams, anyio.create_task_group() as group:
-        client = Client(streams)
+    async with transport(command) as streams, anyio.create_task_group() as group:
+        # Over Streamable HTTP there is a third member beside the two streams.
+        client = Client(streams[:2])
         async with client.session:
             if not CALLBACKS:
                 group.start_soon(client.read)

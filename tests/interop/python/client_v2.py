@@ -1,4 +1,5 @@
-"""A client with a Python SDK of generation 2: `client_v2.py MODE COMMAND…` starts a stdio server and uses it.
+"""A client with a Python SDK of generation 2: `client_v2.py MODE COMMAND…` starts a stdio server and uses it;
+`client_v2.py MODE --http URL` and `client_v2.py MODE --sse URL` connect to one.
 
 MODE is `auto` (probe, else handshake), `legacy` (handshake only) or a revision without handshake.
 Prints the steps that README.md describes; never looks at what the server is written with.
@@ -9,6 +10,7 @@ import sys
 import anyio
 import mcp_types as types
 from mcp.client import Client
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from steps import ROOT, SAMPLED, Steps, expect, increasing
@@ -115,9 +117,18 @@ async def use(steps, client):
     await steps.asked(uses.call, "ask", {})
 
 
-async def main(mode, command, *arguments):
+def server_of(command, *arguments):
+    match command:
+        case "--http":
+            return arguments[0]
+        case "--sse":
+            return sse_client(arguments[0])
+    return StdioServerParameters(command=command, args=list(arguments))
+
+
+async def main(mode, *command):
     steps = Steps()
-    server = StdioServerParameters(command=command, args=list(arguments))
+    server = server_of(*command)
     client = Client(server, mode=mode, sampling_callback=sample, list_roots_callback=roots)
     try:
         async with client:

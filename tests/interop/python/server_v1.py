@@ -1,20 +1,28 @@
-"""A stdio server with a Python SDK of generation 1 (1.0 to 1.30).
+"""A server with a Python SDK of generation 1 (1.0 to 1.30): `server_v1.py [--http | --sse]`.
 
-Offers what README.md describes; takes no arguments, ends at the end of its input.
+Offers what README.md describes. Over stdio it ends at the end of its input.
 """
 
+import inspect
+import sys
 from contextlib import asynccontextmanager
 
 import anyio
 import mcp.types as types
 from mcp.server import Server
+from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
 from mcp.shared.session import RequestResponder
+
+from listen import listen, sse_application, streamable_application
 
 STEPS = 20
 STEP_SECONDS = 0.05
 
 server = Server("interop-peer")
+
+RELATED = "related_request_id" in inspect.signature(ServerSession.send_progress_notification).parameters
+"""Over HTTP a notification goes to the stream of the request that it names."""
 
 
 def schema(**properties):
@@ -45,10 +53,11 @@ async def echo(text):
 async def slow():
     context = server.request_context
     token = context.meta.progressToken if context.meta else None
+    related = {"related_request_id": str(context.request_id)} if RELATED else {}
     for step in range(1, STEPS + 1):
         await anyio.sleep(STEP_SECONDS)
         if token is not None:
-            await context.session.send_progress_notification(token, step, STEPS)
+            await context.session.send_progress_notification(token, step, STEPS, **related)
     return "done"
 
 
@@ -138,13 +147,25 @@ async def as_it_is(read):
     yield read
 
 
-async def main():
+async def main(transport=None):
     knows_cancellation = hasattr(RequestResponder, "__exit__")
     if knows_cancellation:
         swallow_cancellation()
-    async with stdio_server() as (read, write):
+
+    async def run(read, write):
         async with (as_it_is if knows_cancellation else without_cancellation)(read) as messages:
             await server.run(messages, write, server.create_initialization_options())
 
+    match transport:
+        case None:
+            async with stdio_server() as (read, write):
+                await run(read, write)
+        case "--http":
+            await listen(streamable_application(server))
+        case "--sse":
+            await listen(sse_application(run))
+        case other:
+            raise ValueError(f"{other} is no transport; use --http, --sse or nothing")
 
-anyio.run(main)
+
+anyio.run(main, *sys.argv[1:])

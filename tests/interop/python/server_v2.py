@@ -1,15 +1,18 @@
-"""A stdio server with a Python SDK of generation 2: serves 2026-07-28 and the handshake revisions, as the client opens.
+"""A server with a Python SDK of generation 2: serves 2026-07-28 and the handshake revisions, as the client opens.
 
-Offers what README.md describes; takes no arguments, ends at the end of its input.
+`server_v2.py [--http | --sse]` offers what README.md describes. Over stdio it ends at the end of its input.
 """
 
 import base64
+import sys
 
 import anyio
 import mcp_types as types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from listen import event_store, listen, sse_application
 
 STEPS = 20
 STEP_SECONDS = 0.05
@@ -133,7 +136,7 @@ async def get_prompt(context, params):
     return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
 
-async def main():
+async def main(transport=None):
     server = Server(
         "interop-peer",
         on_list_tools=list_tools,
@@ -144,8 +147,20 @@ async def main():
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
     )
-    async with stdio_server() as (read, write):
+
+    async def run(read, write):
         await server.run(read, write, server.create_initialization_options())
 
+    match transport:
+        case None:
+            async with stdio_server() as (read, write):
+                await run(read, write)
+        case "--http":
+            await listen(server.streamable_http_app(event_store=event_store()))
+        case "--sse":
+            await listen(sse_application(run))
+        case other:
+            raise ValueError(f"{other} is no transport; use --http, --sse or nothing")
 
-anyio.run(main)
+
+anyio.run(main, *sys.argv[1:])
