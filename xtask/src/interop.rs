@@ -1,4 +1,4 @@
-//! `cargo xtask interop`: our two examples against the official SDKs, over stdio and in both directions.
+//! `cargo xtask interop`: our examples against the official SDKs, over stdio, Streamable HTTP and HTTP+SSE, in both directions.
 //!
 //! Takes what `tests/interop/peers.toml` lists, installs it into an ignored folder, starts the programs, and prints a
 //! table of what was negotiated and what failed. Which steps a client takes is the programs' business.
@@ -12,6 +12,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -20,13 +22,18 @@ use clap::Args;
 use crate::examples;
 use install::Installed;
 use outcome::{Demand, Outcome};
-use peers::{Peer, Peers};
+use peers::{LAST_WITH_HANDSHAKE, Peer, Peers, Transport};
+use process::Listening;
 
 /// How long one client and its server may take together. A slow machine needs a tenth of it.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The package with our two examples.
-const PACKAGE: &str = "mcp-exact-session";
+/// The packages with our examples: over stdio, and over HTTP.
+const STDIO: &str = "mcp-exact-session";
+const HTTP: &str = "mcp-exact-transport";
+
+/// Pairs that run at once: most of their time they wait.
+const AT_ONCE: usize = 4;
 
 /// The arguments of `cargo xtask interop`.
 #[derive(Debug, Args)]
@@ -34,6 +41,9 @@ pub struct Arguments {
     /// Only the peers whose name contains this; may be repeated.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Only this transport: `stdio`, `http` or `sse`; may be repeated.
+    #[arg(long, value_name = "TRANSPORT", value_parser = ["stdio", "http", "sse"])]
+    transport: Vec<String>,
     /// Install nothing; fail when something is not installed yet.
     #[arg(long)]
     offline: bool,
@@ -67,29 +77,114 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     };
     let logs = target.join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
-    let mut rows = Vec::new();
+    let mut pairs = Vec::new();
     for (peer, installed) in &chosen {
-        let pairs = match &ours {
+        pairs.extend(match &ours {
             Some(ours) => against_ours(&peers, peer, installed, ours),
             None => among_themselves(&peers, peer, installed),
-        };
-        for pair in pairs {
-            rows.push(pair.run(&logs)?);
-        }
+        });
+    }
+    let wanted = |pair: &Pair| {
+        let name = pair.transport.name();
+        arguments.transport.is_empty() || arguments.transport.iter().any(|only| only == name)
+    };
+    pairs.retain(wanted);
+    let rows = run_all(pairs, &logs)?;
+    let is_whole = arguments.only.is_empty() && arguments.transport.is_empty();
+    if is_whole && !arguments.peers_only {
+        keep(root, &rows)?;
     }
     conclude(&rows, &logs)
+}
+
+/// Runs several pairs at once; the rows keep the order of the pairs.
+fn run_all(pairs: Vec<Pair>, logs: &Path) -> anyhow::Result<Vec<Row>> {
+    let queue = Mutex::new(pairs.into_iter().enumerate());
+    let rows = Mutex::new(Vec::new());
+    let work = || -> anyhow::Result<()> {
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((at, pair)) = next else {
+                return Ok(());
+            };
+            let row = pair.run(logs)?;
+            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            println!("{}", row.line());
+            for failure in &row.failures {
+                println!("    {failure}");
+            }
+            rows.push((at, row));
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| {
+            let ended = worker.join();
+            ended.unwrap_or_else(|_| bail!("a worker panicked; run again with --only"))
+        })
+    })?;
+    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    rows.sort_by_key(|(at, _)| *at);
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+/// Writes the table into the documentation.
+fn keep(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    let mut text = concat!(
+        "# Interoperability\n\n",
+        "`cargo xtask interop` writes this table: the examples of this repository with the official SDKs, in both directions.\n",
+        "`tests/interop/README.md` describes the steps of each run.\n\n",
+        "| peer | direction | transport | mode | revision | verdict |\n|---|---|---|---|---|---|\n",
+    )
+    .to_owned();
+    for row in rows {
+        let cells = [
+            &row.peer,
+            row.direction,
+            row.transport.name(),
+            &row.mode,
+            &row.revision,
+            row.verdict,
+        ];
+        text.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    let file = root.join("docs").join("interop.md");
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// Our examples, built.
 struct Examples {
     client: PathBuf,
     server: PathBuf,
+    http_client: PathBuf,
+    http_server: PathBuf,
 }
 
 impl Examples {
     fn build(root: &Path) -> anyhow::Result<Self> {
-        let [client, server] = examples::build(root, PACKAGE, ["stdio_client", "stdio_server"])?;
-        Ok(Self { client, server })
+        let [client, server] = examples::build(root, STDIO, ["stdio_client", "stdio_server"])?;
+        let [http_client, http_server] =
+            examples::build(root, HTTP, ["http_client", "http_server"])?;
+        Ok(Self {
+            client,
+            server,
+            http_client,
+            http_server,
+        })
+    }
+
+    fn client(&self, transport: Transport) -> &Path {
+        match transport {
+            Transport::Stdio => &self.client,
+            Transport::Http | Transport::Sse => &self.http_client,
+        }
+    }
+
+    fn server(&self, transport: Transport) -> &Path {
+        match transport {
+            Transport::Stdio => &self.server,
+            Transport::Http | Transport::Sse => &self.http_server,
+        }
     }
 }
 
@@ -97,9 +192,12 @@ impl Examples {
 struct Pair {
     peer: String,
     direction: &'static str,
+    transport: Transport,
     mode: String,
-    /// The program, and what comes after it.
+    /// The client, and what comes after it. Over stdio that is the server's command, over HTTP the URL is added.
     command: Vec<OsString>,
+    /// The server, where it is started before the client.
+    server: Vec<OsString>,
     demand: Demand,
 }
 
@@ -107,6 +205,7 @@ struct Pair {
 struct Row {
     peer: String,
     direction: &'static str,
+    transport: Transport,
     mode: String,
     revision: String,
     verdict: &'static str,
@@ -114,18 +213,29 @@ struct Row {
 }
 
 impl Pair {
-    fn run(self, logs: &Path) -> anyhow::Result<Row> {
+    fn run(mut self, logs: &Path) -> anyhow::Result<Row> {
         let mut row = Row {
             peer: self.peer,
             direction: self.direction,
+            transport: self.transport,
             mode: self.mode,
             revision: "-".into(),
             verdict: "FAILED",
             failures: Vec::new(),
         };
         let log = logs.join(row.log());
+        let listening = match self.server.split_first() {
+            Some((program, arguments)) => {
+                let server = Listening::start(Command::new(program).args(arguments), &log)?;
+                let url = format!("{}{}", server.origin, self.transport.path());
+                self.command.push(url.into());
+                Some(server)
+            }
+            None => None,
+        };
         let (program, arguments) = self.command.split_first().context("an empty command")?;
         let ended = process::run(Command::new(program).args(arguments), DEADLINE, &log)?;
+        drop(listening);
         let outcome = Outcome::of(&ended);
         row.failures = outcome.failures(&self.demand);
         if row.failures.is_empty() {
@@ -134,10 +244,6 @@ impl Pair {
         if let (Demand::Session(_), Some(revision)) = (&self.demand, outcome.revision) {
             row.revision = revision;
         }
-        println!("{}", row.line());
-        for failure in &row.failures {
-            println!("    {failure}");
-        }
         Ok(row)
     }
 }
@@ -145,7 +251,8 @@ impl Pair {
 impl Row {
     /// The name of its logs, without the extension: nothing that a file system or a path would take apart, dots included.
     fn log(&self) -> String {
-        let name = format!("{} {} {}", self.peer, self.direction, self.mode);
+        let transport = self.transport.name();
+        let name = format!("{} {} {transport} {}", self.peer, self.direction, self.mode);
         let words: Vec<&str> = name
             .split(|letter: char| !letter.is_ascii_alphanumeric())
             .filter(|word| !word.is_empty())
@@ -157,31 +264,56 @@ impl Row {
         let Self {
             peer,
             direction,
+            transport,
             mode,
             revision,
             verdict,
             ..
         } = self;
-        format!("{peer:<18}{direction:<24}{mode:<24}{revision:<12}{verdict}")
+        let transport = transport.name();
+        format!("{peer:<18}{direction:<24}{transport:<7}{mode:<24}{revision:<12}{verdict}")
     }
 }
 
-/// Our client with the peer's server, then the peer's client with our server, every mode with every mode.
+/// Our client with the peer's server, then the peer's client with our server, on every transport, every mode with every mode.
 fn against_ours(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Examples) -> Vec<Pair> {
     let mut pairs = Vec::new();
-    for client in peers.client_modes(peer) {
-        for server in &peer.server {
-            let mut command = vec![ours.client.clone().into_os_string()];
+    for transport in Transport::ALL {
+        pairs.extend(with_our_client(peers, peer, installed, ours, transport));
+        pairs.extend(with_our_server(peers, peer, installed, ours, transport));
+    }
+    pairs
+}
+
+fn with_our_client(
+    peers: &Peers,
+    peer: &Peer,
+    installed: &Installed,
+    ours: &Examples,
+    transport: Transport,
+) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for client in peers.client_modes(peer).filter(|mode| mode.has(transport)) {
+        let servers = peer.server.iter();
+        for server in servers.filter(|mode| mode.transports.contains(&transport)) {
+            let mut command = vec![ours.client(transport).as_os_str().to_owned()];
             command.extend(client.arguments.iter().map(OsString::from));
-            command.extend(installed.command(server));
-            let common = peers
-                .our_range(client)
-                .newest_common(&peers.range(peer, server));
+            if transport == Transport::Sse {
+                command.push("--sse".into());
+            }
+            let theirs = peers.range(peer, server).on(transport, LAST_WITH_HANDSHAKE);
+            let common = peers.our_range(client).newest_common(&theirs);
+            let mut server_command = installed.server(server, transport);
+            if transport == Transport::Stdio {
+                command.append(&mut server_command);
+            }
             pairs.push(Pair {
                 peer: peer.name.clone(),
                 direction: "our client, its server",
+                transport,
                 mode: modes(Some(&client.mode), server.mode.as_ref()),
                 command,
+                server: server_command,
                 demand: match common {
                     Some(revision) => Demand::of_our_client(peers, &server.lacks, revision),
                     None => Demand::refusal(),
@@ -189,19 +321,31 @@ fn against_ours(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Exampl
             });
         }
     }
-    for client in &peer.client {
-        for server in peers.server_modes(peer) {
-            let mut command = installed.command(client);
-            command.push(ours.server.clone().into_os_string());
-            command.extend(server.arguments.iter().map(OsString::from));
-            let common = peers
-                .range(peer, client)
-                .newest_common(&peers.our_range(server));
+    pairs
+}
+
+fn with_our_server(
+    peers: &Peers,
+    peer: &Peer,
+    installed: &Installed,
+    ours: &Examples,
+    transport: Transport,
+) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    let clients = peer.client.iter();
+    for client in clients.filter(|mode| mode.transports.contains(&transport)) {
+        for server in peers.server_modes(peer).filter(|mode| mode.has(transport)) {
+            let mut server_command = vec![ours.server(transport).as_os_str().to_owned()];
+            server_command.extend(server.arguments.iter().map(OsString::from));
+            let theirs = peers.range(peer, client).on(transport, LAST_WITH_HANDSHAKE);
+            let common = theirs.newest_common(&peers.our_range(server));
             pairs.push(Pair {
                 peer: peer.name.clone(),
                 direction: "its client, our server",
+                transport,
                 mode: modes(client.mode.as_ref(), Some(&server.mode)),
-                command,
+                command: of_peer(installed.command(client), transport, &mut server_command),
+                server: server_command,
                 demand: match common {
                     Some(revision) => Demand::with_our_server(peers, &client.lacks, revision),
                     None => Demand::refusal(),
@@ -212,27 +356,43 @@ fn against_ours(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Exampl
     pairs
 }
 
-/// The peer's client with the peer's server, every mode with every mode.
+/// The command of a peer's client: over stdio it takes the server's command, else it is told the transport.
+fn of_peer(
+    mut command: Vec<OsString>,
+    transport: Transport,
+    server: &mut Vec<OsString>,
+) -> Vec<OsString> {
+    match transport {
+        Transport::Stdio => command.append(server),
+        Transport::Http | Transport::Sse => command.push(format!("--{}", transport.name()).into()),
+    }
+    command
+}
+
+/// The peer's client with the peer's server, on every transport, every mode with every mode.
 fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed) -> Vec<Pair> {
     let mut pairs = Vec::new();
-    for client in &peer.client {
-        for server in &peer.server {
-            let mut command = installed.command(client);
-            command.extend(installed.command(server));
-            let lacks = [client.lacks.as_slice(), server.lacks.as_slice()].concat();
-            let common = peers
-                .range(peer, client)
-                .newest_common(&peers.range(peer, server));
-            pairs.push(Pair {
-                peer: peer.name.clone(),
-                direction: "its client, its server",
-                mode: modes(client.mode.as_ref(), server.mode.as_ref()),
-                command,
-                demand: match common {
-                    Some(revision) => Demand::among_peers(peers, &lacks, revision),
-                    None => Demand::refusal(),
-                },
-            });
+    for transport in Transport::ALL {
+        let has = |mode: &&peers::Mode| mode.transports.contains(&transport);
+        for client in peer.client.iter().filter(has) {
+            for server in peer.server.iter().filter(has) {
+                let mut server_command = installed.server(server, transport);
+                let lacks = [client.lacks.as_slice(), server.lacks.as_slice()].concat();
+                let theirs = peers.range(peer, server).on(transport, LAST_WITH_HANDSHAKE);
+                let common = peers.range(peer, client).newest_common(&theirs);
+                pairs.push(Pair {
+                    peer: peer.name.clone(),
+                    direction: "its client, its server",
+                    transport,
+                    mode: modes(client.mode.as_ref(), server.mode.as_ref()),
+                    command: of_peer(installed.command(client), transport, &mut server_command),
+                    server: server_command,
+                    demand: match common {
+                        Some(revision) => Demand::among_peers(peers, &lacks, revision),
+                        None => Demand::refusal(),
+                    },
+                });
+            }
         }
     }
     pairs
@@ -274,13 +434,14 @@ mod tests {
         let row = Row {
             peer: "python-2.3.0".into(),
             direction: "its client, our server",
+            transport: Transport::Http,
             mode: "2026-07-28".into(),
             revision: String::new(),
             verdict: "ok",
             failures: Vec::new(),
         };
         let log = Path::new("logs").join(row.log()).with_extension("out");
-        let name = "logs/python_2_3_0_its_client_our_server_2026_07_28.out";
+        let name = "logs/python_2_3_0_its_client_our_server_http_2026_07_28.out";
         assert_eq!(log, Path::new(name));
     }
 

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, anyhow, bail};
 use sha2::{Digest, Sha256};
 
-use super::peers::{Language, Mode, Peer};
+use super::peers::{Language, Mode, Peer, Transport};
 
 /// Holds the hash of what was installed; written last.
 const STAMP: &str = "installed.sha256";
@@ -29,6 +29,15 @@ impl Installed {
             self.programs.join(&mode.program).into_os_string(),
         ];
         command.extend(mode.mode.as_ref().map(OsString::from));
+        command
+    }
+
+    /// The command that starts a server in a mode, on a transport.
+    pub(super) fn server(&self, mode: &Mode, transport: Transport) -> Vec<OsString> {
+        let mut command = self.command(mode);
+        if transport != Transport::Stdio {
+            command.push(format!("--{}", transport.name()).into());
+        }
         command
     }
 }

@@ -10,6 +10,9 @@ use serde::Deserialize;
 /// The revision that brought the handshake's end: from it on there are no handshake steps.
 pub(super) const FIRST_WITHOUT_HANDSHAKE: &str = "2026-07-28";
 
+/// The newest revision with a handshake, which is the newest that HTTP+SSE can carry.
+pub(super) const LAST_WITH_HANDSHAKE: &str = "2025-11-25";
+
 /// The whole file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,6 +81,43 @@ pub(super) enum Language {
     Typescript,
 }
 
+/// How a client reaches a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Transport {
+    Stdio,
+    /// Streamable HTTP.
+    Http,
+    /// HTTP+SSE of 2024-11-05.
+    Sse,
+}
+
+impl Transport {
+    pub(super) const ALL: [Self; 3] = [Self::Stdio, Self::Http, Self::Sse];
+
+    /// Name in the table and in `peers.toml`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::Sse => "sse",
+        }
+    }
+
+    /// Path of the endpoint, the same for all servers; empty where there are no URLs.
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Stdio => "",
+            Self::Http => "/mcp",
+            Self::Sse => "/sse",
+        }
+    }
+}
+
+fn only_stdio() -> Vec<Transport> {
+    vec![Transport::Stdio]
+}
+
 /// A program, and the mode in which it is started.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,6 +127,9 @@ pub(super) struct Mode {
     pub(super) mode: Option<String>,
     oldest: Option<String>,
     newest: Option<String>,
+    /// The transports that the program has in this mode.
+    #[serde(default = "only_stdio")]
+    pub(super) transports: Vec<Transport>,
     #[serde(default)]
     pub(super) lacks: Vec<String>,
 }
@@ -155,7 +198,23 @@ impl Peer {
     }
 }
 
+impl OurMode {
+    /// Returns true if our examples have the transport in this mode: HTTP+SSE needs a handshake.
+    pub(super) fn has(&self, transport: Transport) -> bool {
+        let oldest = self.oldest.as_deref().unwrap_or_default();
+        transport != Transport::Sse || oldest < FIRST_WITHOUT_HANDSHAKE
+    }
+}
+
 impl Range {
+    /// What is left of the range on a transport: no revision without handshake over HTTP+SSE.
+    pub(super) fn on(mut self, transport: Transport, newest_with_handshake: &str) -> Self {
+        if transport == Transport::Sse && self.newest.as_str() >= FIRST_WITHOUT_HANDSHAKE {
+            newest_with_handshake.clone_into(&mut self.newest);
+        }
+        self
+    }
+
     /// The revision on which two sides have to agree.
     pub(super) fn newest_common(&self, other: &Self) -> Option<String> {
         let newest = (&self.newest).min(&other.newest);

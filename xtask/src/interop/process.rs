@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 /// How a program ended.
 pub(crate) struct Ended {
@@ -55,6 +55,55 @@ pub(crate) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyh
         stdout: read(&out)?,
         stderr: read(&err)?,
     })
+}
+
+/// A server that listens, until it is dropped.
+pub(super) struct Listening {
+    child: Child,
+    /// Scheme, host and port.
+    pub(super) origin: String,
+}
+
+impl Listening {
+    /// Starts a server and waits until it prints where it listens.
+    pub(super) fn start(command: &mut Command, log: &Path) -> anyhow::Result<Self> {
+        let out = log.with_extension("server.out");
+        let err = log.with_extension("server.err");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(File::create(&out)?)
+            .stderr(File::create(&err)?)
+            .spawn()
+            .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+        let mut listening = Self {
+            child,
+            origin: String::new(),
+        };
+        for _ in 0..600 {
+            let text = fs::read_to_string(&out).unwrap_or_default();
+            let whole = text.split_inclusive('\n').find(|line| line.ends_with('\n'));
+            if let Some(origin) = whole.and_then(|line| line.strip_prefix("listening on ")) {
+                origin.trim().clone_into(&mut listening.origin);
+                return Ok(listening);
+            }
+            if let Some(status) = listening.child.try_wait()? {
+                bail!(
+                    "the server ended ({status}) before it listened; see {}",
+                    err.display()
+                );
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        bail!("the server does not listen; see {}", err.display())
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // A server may already have ended; the wait collects it in either case.
+        let _ = kill(self.child.id());
+        let _ = self.child.wait();
+    }
 }
 
 /// Kills a process and its descendants. A signal to the group would not do: some SDKs start servers in a session of
