@@ -269,11 +269,15 @@ pub(super) enum Kind {
 
 pub(super) fn kind_of(response: &Response<HttpBody>) -> Kind {
     let headers = response.headers();
+    // It has no body (`basic/transports`, "Sending Messages to the Server"), but some servers name a media type.
+    if response.status() == StatusCode::ACCEPTED {
+        return Kind::Nothing;
+    }
     if has_media_type(headers, EVENT_STREAM) {
         Kind::Events
     } else if has_media_type(headers, JSON) {
         Kind::Message
-    } else if response.status() == StatusCode::ACCEPTED || !headers.contains_key(CONTENT_TYPE) {
+    } else if !headers.contains_key(CONTENT_TYPE) {
         Kind::Nothing
     } else {
         Kind::Other
