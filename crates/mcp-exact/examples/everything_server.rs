@@ -602,7 +602,7 @@ async fn main() -> Result {
                 },
             )
             .build()?;
-    let service = server.http(HttpServerOptions::default())?;
+    let service = server.http(HttpServerOptions::default());
     running.get_or_init(|| server);
     let listener = HttpListener::bind(("127.0.0.1", port)).await?;
     eprintln!("http://{}/mcp", listener.local_addr()?);
