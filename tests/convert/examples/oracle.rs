@@ -1,0 +1,450 @@
+//! Records seeded conversions as lines of JSON, and compares a recording with what the conversions do now.
+//!
+//! `oracle record > FILE` writes one line a conversion: texts that are valid, valid in the other revision, broken by one
+//! rule, or hostile, for all ordered pairs of revisions, all definitions and all methods. `oracle check FILE...` converts
+//! each input again and reports what differs in output, losses or refusal. Recordings of the implementation at the tag
+//! `oracle` are the reference.
+
+#[allow(dead_code)]
+#[path = "../tests/convert/revisions.rs"]
+mod revisions;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+
+use mcp_exact_convert::{
+    Context, KnownRevision, MessageKind, Newer, Role, Root, convert, convert_type, counterpart,
+};
+use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
+use revisions::{Revision, revisions};
+use serde_json::{Value, json};
+
+const SEED: u64 = 20_261_122;
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((verb, [])) if verb == "record" => record(),
+        Some((verb, files)) if verb == "check" && !files.is_empty() => check(files),
+        _ => {
+            eprintln!("usage: oracle record > FILE | oracle check FILE...");
+            std::process::exit(2);
+        }
+    }
+}
+
+/// One conversion, as its line has it.
+struct Case<'c> {
+    /// `type`, `request`, `result`, `notification` or `error`.
+    kind: &'c str,
+    /// The definition or the method.
+    name: &'c str,
+    sender: &'c str,
+    from: KnownRevision,
+    to: KnownRevision,
+    /// Bits: newer members are kept, the request id is known, request metadata are known.
+    context: u64,
+    text: Option<&'c str>,
+}
+
+impl Case<'_> {
+    fn context(&self) -> Context {
+        let mut cx = Context::new().requested_uri("file:///gone");
+        if self.context & 1 != 0 {
+            cx = cx.newer(Newer::KeepInExtra);
+        }
+        if self.context & 2 != 0 {
+            cx = cx.request_id("an id");
+        }
+        if self.context & 4 != 0 {
+            let meta = r#"{"io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"n","version":"1"}}"#;
+            cx = cx.request_meta(mcp_exact_wire::from_str(meta).expect("an object"));
+        }
+        cx
+    }
+
+    /// The output or the refusal, and the losses.
+    fn run(&self) -> Value {
+        let mut cx = self.context();
+        let out = match (self.kind, self.text) {
+            ("type", Some(text)) => {
+                convert_type(self.name, text, self.from, self.to, &mut cx).map(Some)
+            }
+            _ => convert(self.root(), self.text, self.from, self.to, &mut cx),
+        };
+        match out {
+            Ok(out) => {
+                let untouched = match (&out, self.text) {
+                    (Some(out), Some(text)) => **out == *text,
+                    (None, None) => true,
+                    _ => false,
+                };
+                let losses = cx.losses().iter();
+                let losses = losses.map(|l| json!([l.pointer, l.kind.name(), l.reason]));
+                let losses: Vec<Value> = losses.collect();
+                match untouched {
+                    true => json!(["same", losses]),
+                    false => json!(["out", out, losses]),
+                }
+            }
+            Err(refused) => json!(["refused", refused.pointer(), refused.reason()]),
+        }
+    }
+
+    fn root(&self) -> Root<'_> {
+        Root {
+            kind: match self.kind {
+                "request" => MessageKind::Request,
+                "result" => MessageKind::Result,
+                "notification" => MessageKind::Notification,
+                _ => MessageKind::Error,
+            },
+            method: self.name,
+            sender: match self.sender {
+                "client" => Role::Client,
+                _ => Role::Server,
+            },
+        }
+    }
+
+    fn line(&self) -> Value {
+        let (from, to) = (self.from.as_str(), self.to.as_str());
+        json!([
+            self.kind,
+            self.name,
+            self.sender,
+            from,
+            to,
+            self.context,
+            self.text,
+            self.run()
+        ])
+    }
+}
+
+fn record() -> io::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut rng = Rng::new(SEED);
+    for from in revisions() {
+        for to in revisions().iter().filter(|to| to.known != from.known) {
+            definitions(from, to, &mut rng, &mut out)?;
+            methods(from, to, &mut rng, &mut out)?;
+            errors(from, to, &mut rng, &mut out)?;
+        }
+    }
+    out.flush()
+}
+
+fn definitions(
+    from: &Revision,
+    to: &Revision,
+    rng: &mut Rng,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for name in from.known.types() {
+        let target = counterpart(name, from.known, to.known);
+        let target = target.filter(|target| to.known.types().any(|official| official == *target));
+        for text in texts(from, to, name, target, 100, rng) {
+            let case = Case {
+                kind: "type",
+                name,
+                sender: "",
+                from: from.known,
+                to: to.known,
+                context: rng.next_u64() % 8,
+                text: Some(&text),
+            };
+            writeln!(out, "{}", case.line())?;
+        }
+    }
+    Ok(())
+}
+
+/// Texts of a definition: valid, valid in the other revision, broken by one rule, and broken as text.
+fn texts(
+    from: &Revision,
+    to: &Revision,
+    name: &str,
+    target: Option<&str>,
+    count: usize,
+    rng: &mut Rng,
+) -> Vec<String> {
+    let mut own = Generator::new(from.document, rng.fork());
+    let mut other = Generator::new(to.document, rng.fork());
+    let mut mutator = Mutator::new(from.document, rng.fork());
+    let mut texts = Vec::new();
+    // A definition without a counterpart is refused whatever the text.
+    let count = if target.is_some() { count } else { 4 };
+    for _ in 0..count / 2 {
+        texts.push(own.instance(name).write(Style::WILD, rng));
+    }
+    for _ in 0..count / 5 {
+        if let Some(target) = target {
+            texts.push(other.instance(target).write(Style::WILD, rng));
+        }
+    }
+    let doc = own.instance(name);
+    for mutant in mutator.sample(name, &doc, count / 5) {
+        texts.push(mutant.doc.write(Style::WILD, rng));
+    }
+    for at in 0..count / 10 {
+        let text = texts[at * 3 % texts.len()].clone();
+        texts.push(hostile(&text, rng));
+    }
+    texts
+}
+
+/// A text with a cut, a byte of another kind, a part twice, or much depth.
+fn hostile(text: &str, rng: &mut Rng) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let at = rng.below(bytes.len().max(1));
+    match rng.below(6) {
+        0 => bytes.truncate(at),
+        1 => {
+            let byte = *rng.pick(b"\"{}[],:0-.e\\ \n\rtfnu");
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+        }
+        2 => {
+            let part: Vec<u8> = bytes[at..].iter().copied().take(12).collect();
+            bytes.splice(at..at, part);
+        }
+        3 => {
+            let deep = ["[".repeat(200), "]".repeat(200)].concat();
+            bytes = text
+                .replacen(':', &format!(":{deep},\"x\":"), 1)
+                .into_bytes();
+        }
+        4 => bytes = text.replacen(':', r#":1,"\u0074ype":"#, 1).into_bytes(),
+        _ => {
+            bytes = text
+                .replacen('{', r#"{"x":"\ud800","x":1,"#, 1)
+                .into_bytes()
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn methods(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) -> io::Result<()> {
+    let methods: BTreeMap<(&str, bool), ()> = KnownRevision::ALL
+        .iter()
+        .flat_map(|known| known.methods())
+        .map(|info| ((info.method, info.request), ()))
+        .collect();
+    for (method, request) in methods.into_keys() {
+        let kinds: &[&str] = if request {
+            &["request", "result"]
+        } else {
+            &["notification"]
+        };
+        for kind in kinds {
+            for sender in ["client", "server"] {
+                for text in message_texts(from, method, kind, rng) {
+                    let case = Case {
+                        kind,
+                        name: method,
+                        sender,
+                        from: from.known,
+                        to: to.known,
+                        context: rng.next_u64() % 8,
+                        text: text.as_deref(),
+                    };
+                    writeln!(out, "{}", case.line())?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Texts of what a method carries, taken from instances of the definitions that look like it.
+fn message_texts(from: &Revision, method: &str, kind: &str, rng: &mut Rng) -> Vec<Option<String>> {
+    let mut texts = vec![None, Some("{}".to_owned()), Some(" [] ".to_owned())];
+    let camel: String = method
+        .split(['/', '_'])
+        .map(|part| part[..1].to_uppercase() + &part[1..])
+        .collect();
+    let word = |text: &str| text.to_lowercase();
+    let stem = word(&camel.replace("Notifications", ""));
+    let suffix = match kind {
+        "request" => "request",
+        "notification" => "notification",
+        _ => "result",
+    };
+    let mut reversed: Vec<&str> = method.split('/').collect();
+    reversed.reverse();
+    let swapped = word(&reversed.concat());
+    let names = from.known.types().filter(|name| {
+        let name = word(name);
+        let Some(name) = name.strip_suffix(suffix) else {
+            return false;
+        };
+        let name = name.replace('/', "");
+        name == stem
+            || name == swapped
+            || name.trim_end_matches('s') == swapped.trim_end_matches('s')
+    });
+    for name in names.collect::<Vec<_>>() {
+        let mut generator = Generator::new(from.document, rng.fork());
+        for _ in 0..6 {
+            let Ok(value) = generator.instance(name).to_value() else {
+                continue;
+            };
+            let part = if kind == "result" {
+                Some(&value)
+            } else {
+                value.get("params")
+            };
+            texts.push(part.map(Value::to_string));
+            if let Some(part) = part {
+                texts.push(Some(hostile(&part.to_string(), rng)));
+            }
+        }
+    }
+    texts
+}
+
+fn errors(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) -> io::Result<()> {
+    let codes = [
+        "-32002", "-32602", "-32042", "-32020", "-32022", "-32050", "-32603", "1e400", "5", "\"x\"",
+    ];
+    let data = ["", r#","data":{"uri":"file:///gone"}"#, r#","data":[1]"#];
+    for method in ["resources/read", "tools/call", "vendor/x", "initialize"] {
+        for code in codes {
+            for data in data {
+                let text = format!(r#"{{"code":{code},"message":"m"{data}}}"#);
+                let case = Case {
+                    kind: "error",
+                    name: method,
+                    sender: "server",
+                    from: from.known,
+                    to: to.known,
+                    context: rng.next_u64() % 8,
+                    text: Some(&text),
+                };
+                writeln!(out, "{}", case.line())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How the recorded conversions compare with those of now.
+#[derive(Default)]
+struct Tally {
+    same: usize,
+    differing: usize,
+    examples: BTreeMap<String, (usize, String)>,
+}
+
+fn check(files: &[String]) -> io::Result<()> {
+    let mut tally = Tally::default();
+    for file in files {
+        for line in BufReader::new(File::open(file)?).lines() {
+            compare(&line?, &mut tally);
+        }
+    }
+    for (what, (count, example)) in &tally.examples {
+        println!("{count} × {what}\n{example}\n");
+    }
+    println!("{} agree, {} differ", tally.same, tally.differing);
+    if tally.differing > 0 || tally.same == 0 {
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+fn compare(line: &str, tally: &mut Tally) {
+    let Ok(case) = serde_json::from_str::<Value>(line) else {
+        tally.differing += 1;
+        return;
+    };
+    let text = |at: usize| case[at].as_str().unwrap_or_default();
+    let known = |at: usize| KnownRevision::parse(text(at)).expect("a known revision");
+    let now = Case {
+        kind: text(0),
+        name: text(1),
+        sender: text(2),
+        from: known(3),
+        to: known(4),
+        context: case[5].as_u64().unwrap_or_default(),
+        text: case[6].as_str(),
+    };
+    let (before, after) = (&case[7], now.run());
+    let input = case[6].as_str();
+    match difference(before, &after, input) {
+        None => tally.same += 1,
+        Some(what) => {
+            tally.differing += 1;
+            let what = format!("{} {} {} → {}: {what}", text(0), text(1), text(3), text(4));
+            let example = || format!("  {line}\n  {after}");
+            tally
+                .examples
+                .entry(what)
+                .or_insert_with(|| (0, example()))
+                .0 += 1;
+        }
+    }
+}
+
+/// What differs between two outcomes; outputs are compared as JSON, losses whatever their order.
+fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<&'static str> {
+    let refused = |outcome: &Value| outcome[0] == "refused";
+    match (refused(before), refused(after)) {
+        (true, true) if before == after => return None,
+        (true, true) => return Some("another refusal"),
+        (true, false) => return Some("was refused"),
+        (false, true) => return Some("is refused now"),
+        _ => {}
+    }
+    let parts = |outcome: &Value| -> (Option<String>, Vec<String>) {
+        let (output, losses) = match outcome[0] == "same" {
+            true => (input.map(str::to_owned), &outcome[1]),
+            false => (outcome[1].as_str().map(str::to_owned), &outcome[2]),
+        };
+        let losses = losses.as_array().into_iter().flatten();
+        let mut losses: Vec<String> = losses.map(Value::to_string).collect();
+        losses.sort_unstable();
+        (output, losses)
+    };
+    let ((old, old_losses), (new, new_losses)) = (parts(before), parts(after));
+    let same_json = match (&old, &new) {
+        (Some(a), Some(b)) if a == b => true,
+        (Some(a), Some(b)) => match (canonical(a), canonical(b)) {
+            (Some(a), Some(b)) => a == b,
+            _ => false,
+        },
+        (a, b) => a == b,
+    };
+    if !same_json {
+        return Some("another output");
+    }
+    (old_losses != new_losses).then_some("other losses")
+}
+
+/// JSON without white space, its members sorted, its strings unescaped, its numbers as they are written.
+fn canonical(text: &str) -> Option<String> {
+    let doc = mcp_exact_tests_support::Doc::parse(text).ok()?;
+    Some(sorted(&doc))
+}
+
+fn sorted(doc: &mcp_exact_tests_support::Doc) -> String {
+    use mcp_exact_tests_support::Doc;
+    match doc {
+        Doc::Object(members) => {
+            let mut members: Vec<String> = members
+                .iter()
+                .map(|(name, value)| format!("{name:?}:{}", sorted(value)))
+                .collect();
+            members.sort_unstable();
+            format!("{{{}}}", members.join(","))
+        }
+        Doc::Array(items) => format!(
+            "[{}]",
+            items.iter().map(sorted).collect::<Vec<_>>().join(",")
+        ),
+        other => format!("{other:?}"),
+    }
+}
