@@ -1,0 +1,66 @@
+//! Audio in an embedded resource and back: 2024-11-05 has no audio content.
+//!
+//! The resource has a URI of its own, so that the way back is exact. Other resources are left alone.
+
+use crate::LossKind;
+use crate::interpreter::Conversion;
+use crate::loss::Step;
+use crate::node::{Member, NOWHERE, Node};
+
+/// The URI of resources that stand for audio: `urn:` needs no authority, and nobody can ask for it.
+const URI: &str = "urn:mcp-exact:audio";
+
+/// Puts audio into an embedded resource.
+pub fn as_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    cx.convert_member_as(node, "annotations", "Annotations", "AnnotatedAnnotations")?;
+    let (data, mime_type) = (node.take("data"), node.take("mimeType"));
+    // A member `resource` would be in the way of the resource; nothing else of audio is.
+    if let Some(own) = node.take("resource") {
+        cx.record_drop("resource", &own, "an embedded resource has its own");
+    }
+    cx.record_loss_here(
+        LossKind::Replaced,
+        "an embedded resource stands for audio, which 2024-11-05 does not have",
+    );
+    let uri = Some(Node::made_string(URI));
+    let members = [("blob", data), ("mimeType", mime_type), ("uri", uri)];
+    let members = members.into_iter();
+    let members = members.filter_map(|(name, value)| Some(Member::new(name, value?)));
+    node.set("type", Node::made_string("resource"));
+    node.set("resource", Node::made_object(members.collect(), NOWHERE));
+    cx.set_variant(node, "EmbeddedResource");
+    Ok(())
+}
+
+/// Takes audio out of the resource that stands for it; converts other resources as they are.
+pub fn from_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    let is_free = node.member("data").is_none() && node.member("mimeType").is_none();
+    if !is_free || !node.member("resource").is_some_and(stands_for_audio) {
+        cx.convert_as(node, "EmbeddedResource", "EmbeddedResource")?;
+        cx.set_variant(node, "EmbeddedResource");
+        return Ok(());
+    }
+    cx.record_loss_here(LossKind::Rewritten, "an embedded resource stood for audio");
+    cx.convert_member_as(node, "annotations", "AnnotatedAnnotations", "Annotations")?;
+    if let Some(mut resource) = node.take("resource") {
+        for (name, member) in [("data", "blob"), ("mimeType", "mimeType")] {
+            if let Some(value) = resource.take(member) {
+                node.set(name, value);
+            }
+        }
+    }
+    node.set("type", Node::made_string("audio"));
+    cx.set_variant(node, "AudioContent");
+    Ok(())
+}
+
+/// Whether a resource holds nothing but audio.
+fn stands_for_audio(resource: &mut Node<'_>) -> bool {
+    let is_ours = resource
+        .member("uri")
+        .is_some_and(|uri| uri.string().as_deref() == Some(URI));
+    let names = ["blob", "mimeType", "uri"];
+    is_ours
+        && names.iter().all(|name| resource.member(name).is_some())
+        && resource.members().is_some_and(|members| members.len() == names.len())
+}

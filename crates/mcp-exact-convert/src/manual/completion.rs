@@ -1,0 +1,38 @@
+//! Completion: at most a hundred values, which 2026-07-28 insists on.
+
+use crate::LossKind;
+use crate::interpreter::Conversion;
+use crate::loss::Step;
+use crate::node::{NOWHERE, Node};
+
+const MOST: usize = 100;
+
+/// Leaves out what comes after the hundredth value, and says that there is more.
+pub fn first_hundred<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    let Some(values) = node.member("values") else {
+        return Ok(());
+    };
+    let Some(items) = values.items().filter(|items| items.len() > MOST) else {
+        return Ok(());
+    };
+    let gone = items.split_off(MOST);
+    let at = values.at;
+    values.changed = true;
+    cx.enter("values", at);
+    for (index, item) in gone.iter().enumerate() {
+        let name = (MOST + index).to_string();
+        let reason = "2026-07-28 allows a hundred values";
+        cx.record_loss(&name, item.at, LossKind::Dropped, reason);
+    }
+    cx.leave();
+    let more = node.member("hasMore");
+    let at = more.as_ref().map_or(NOWHERE, |more| more.at);
+    let kind = match more {
+        None => LossKind::Defaulted,
+        Some(more) if more.says("false") => LossKind::Replaced,
+        Some(_) => return Ok(()),
+    };
+    node.set("hasMore", Node::made("true"));
+    cx.record_loss("hasMore", at, kind, "there are more than a hundred values");
+    Ok(())
+}

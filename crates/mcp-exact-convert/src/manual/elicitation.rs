@@ -1,0 +1,63 @@
+//! Elicitation: enums with and without titles.
+
+use crate::LossKind;
+use crate::interpreter::Conversion;
+use crate::loss::Step;
+use crate::node::{NOWHERE, Node};
+
+/// Converts an enum without titles: the same words, in the type that 2025-06-18 has.
+pub fn untitled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    as_enum(cx, node)
+}
+
+/// Puts the values of an enum with titles into `enum`, and the titles into `enumNames`.
+pub fn titled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    if cx.keeps_newer() {
+        return kept(cx, node);
+    }
+    let options = node.take("oneOf");
+    let at = options.as_ref().map_or(NOWHERE, |options| options.at);
+    for (member, at) in [("oneOf", at), ("enum", NOWHERE), ("enumNames", NOWHERE)] {
+        let reason = "values and titles stand in enum and enumNames";
+        cx.record_loss(member, at, LossKind::Rewritten, reason);
+    }
+    for name in ["enum", "enumNames"] {
+        if let Some(own) = node.take(name) {
+            cx.record_drop(name, &own, "values and titles stand there now");
+        }
+    }
+    let (mut values, mut names) = (Vec::new(), Vec::new());
+    cx.enter("oneOf", at);
+    let options = options.and_then(|mut options| Some(std::mem::take(options.items()?)));
+    for (index, mut option) in options.unwrap_or_default().into_iter().enumerate() {
+        cx.enter_index(index, option.at);
+        values.extend(option.take("const"));
+        names.extend(option.take("title"));
+        for member in option.members().into_iter().flatten() {
+            let reason = "it has no place in enum and enumNames";
+            cx.record_drop(&member.name, &member.value, reason);
+        }
+        cx.leave();
+    }
+    cx.leave();
+    node.set("enum", Node::made_array(values, NOWHERE));
+    node.set("enumNames", Node::made_array(names, NOWHERE));
+    as_enum(cx, node)
+}
+
+fn as_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    cx.convert_as(node, "LegacyTitledEnumSchema", "EnumSchema")?;
+    cx.set_variant(node, "EnumSchema");
+    Ok(())
+}
+
+/// A string, of which the older revision does not know that it is one of some.
+fn kept<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    for name in ["format", "maxLength", "minLength"] {
+        if let Some(own) = node.take(name) {
+            cx.record_drop(name, &own, "no part of an enum with titles");
+        }
+    }
+    cx.set_variant(node, "StringSchema");
+    Ok(())
+}

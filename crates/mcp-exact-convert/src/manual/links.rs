@@ -1,0 +1,41 @@
+//! Resource links as text: 2025-03-26 has no such content.
+
+use crate::LossKind;
+use crate::interpreter::Conversion;
+use crate::loss::Step;
+use crate::node::{Member, Node};
+
+/// Makes a text block that tells what the link tells.
+pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    cx.record_loss_here(
+        LossKind::Replaced,
+        "a text block stands for the resource link, which 2025-03-26 does not have",
+    );
+    let mut string = |name: &str| {
+        let value = node.member(name)?;
+        value.string().map(|text| text.into_owned())
+    };
+    let name = string("title").or_else(|| string("name"));
+    let mut text = format!(
+        "{}: {}",
+        name.unwrap_or_default(),
+        string("uri").unwrap_or_default()
+    );
+    if let Some(mime_type) = string("mimeType") {
+        text += &format!(" ({mime_type})");
+    }
+    if let Some(description) = string("description") {
+        text += &format!("\n{description}");
+    }
+    cx.convert_member_as(node, "annotations", "Annotations", "Annotations")?;
+    let mut members = vec![
+        Member::new("type", Node::made_string("text")),
+        Member::new("text", Node::made_string(&text)),
+    ];
+    if let Some(annotations) = node.member("annotations") {
+        members.push(Member::new("annotations", annotations.clone()));
+    }
+    *node = Node::made_object(members, node.at);
+    cx.set_variant(node, "TextContent");
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Conversions that no difference of schemas shows, as `schema/conversions.toml` names them.
+//!
+//! Each function rearranges one untyped value in place, on the way from one revision to a neighbour, and reports what it
+//! does. A value that is moved keeps its place in the input, so that later losses of it point there.
+
+pub mod audio;
+pub mod completion;
+pub mod elicitation;
+pub mod links;
+pub mod sampling;
+pub mod schemas;
+pub mod structured;
+pub mod titles;
+pub mod urls;
+
+use crate::interpreter::Conversion;
+use crate::layout::{Definition, Type, Union};
+use crate::loss::Step;
+use crate::node::{Body, Node};
+
+impl<'t> Conversion<'_, 't> {
+    /// Says that a value is the variant of the target union that is the definition `name`.
+    fn set_variant(&self, node: &mut Node<'t>, name: &str) {
+        let union = self.target().union();
+        if let Some(variant) = union.and_then(|union| variant_of(union, name)) {
+            node.push_variant(variant);
+        }
+    }
+
+    /// Converts an optional member by the rule of two definitions; it is dropped and reported when it does not convert.
+    fn convert_member_as(
+        &mut self,
+        node: &mut Node<'t>,
+        name: &'static str,
+        source: &str,
+        target: &str,
+    ) -> Step<()> {
+        let Some(member) = node.member(name) else {
+            return Ok(());
+        };
+        let (mark, at) = (self.mark(), member.at);
+        self.enter(name, at);
+        match self.convert_as(member, source, target) {
+            Ok(()) => {
+                self.leave();
+                Ok(())
+            }
+            Err(refusal) => {
+                self.back_to(&mark);
+                member.body = Body::Removed;
+                node.changed = true;
+                self.leave_out(name, at, *refusal)
+            }
+        }
+    }
+}
+
+/// The variant of a union that is the definition `name`.
+fn variant_of(union: &Union, name: &str) -> Option<u8> {
+    let mut variants = union.variants.iter();
+    let at = variants.position(|value| Type::at(*value).name() == name)?;
+    u8::try_from(at).ok()
+}
+
+/// The definition of a member of an object; of the items when it is an array.
+fn member_definition(definition: &Definition, member: &str) -> Option<&'static Definition> {
+    let layout = definition.layout()?;
+    let value = Type::at(layout.types[layout.find(member)?]);
+    item_definition(value)
+}
+
+/// The definition that a type is, or that its items are.
+fn item_definition(value: Type) -> Option<&'static Definition> {
+    match value {
+        Type::Definition(place) => Some(Definition::at(place)),
+        Type::Array(items, ..) => item_definition(Type::at(items)),
+        _ => None,
+    }
+}

@@ -1,0 +1,99 @@
+//! Structured content as text, for revisions that have none, or none that is no object.
+
+use mcp_exact_wire::Kind;
+
+use super::{member_definition, variant_of};
+use crate::LossKind;
+use crate::interpreter::Conversion;
+use crate::loss::Step;
+use crate::node::{Member, NOWHERE, Node};
+
+/// Sees to it that a text block carries the JSON of `structuredContent`, which is left out by the step.
+pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    if !cx.keeps_newer() {
+        carry(cx, node);
+    }
+    Ok(())
+}
+
+/// The same for structured content that is no object, which 2025-11-25 does not have.
+pub fn other_as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    let is_other = |structured: &mut Node<'t>| structured.kind() != Kind::Object;
+    if node.member("structuredContent").is_some_and(is_other) {
+        carry(cx, node);
+    }
+    Ok(())
+}
+
+fn carry<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
+    let Some(structured) = node.member("structuredContent") else {
+        return;
+    };
+    let structured = structured.to_text();
+    let block = member_definition(cx.source(), "content").and_then(|block| block.union());
+    let variant = block.and_then(|union| variant_of(union, "TextContent"));
+    let Some(content) = node.member("content") else {
+        return;
+    };
+    let at = content.at;
+    let Some(blocks) = content.items() else {
+        return;
+    };
+    let texts = blocks.iter_mut().filter_map(|block| {
+        let is_text = block.member("type")?.says("\"text\"");
+        let text = is_text.then(|| block.member("text")).flatten()?;
+        text.string().map(|text| text.into_owned())
+    });
+    if carried(texts, &structured) {
+        return;
+    }
+    let members = vec![
+        Member::new("type", Node::made_string("text")),
+        Member::new("text", Node::made_string(&structured)),
+    ];
+    let mut text = Node::made_object(members, NOWHERE);
+    if let Some(variant) = variant {
+        text.push_variant(variant);
+    }
+    blocks.push(text);
+    content.changed = true;
+    let reason = "a text block carries the JSON of structuredContent";
+    cx.record_loss("content", at, LossKind::Rewritten, reason);
+}
+
+/// Whether one of some texts is this JSON, white space aside.
+fn carried<S: AsRef<str>>(mut texts: impl Iterator<Item = S>, json: &str) -> bool {
+    let wanted = compact(json);
+    texts.any(|text| compact(text.as_ref()) == wanted)
+}
+
+/// JSON without white space between its tokens.
+fn compact(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let (mut inside, mut escaped) = (false, false);
+    for c in json.chars() {
+        if inside || !c.is_ascii_whitespace() {
+            out.push(c);
+        }
+        if escaped {
+            escaped = false;
+        } else if c == '"' {
+            inside = !inside;
+        } else if c == '\\' {
+            escaped = inside;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_counts_in_strings_only() {
+        assert_eq!(compact(r#" { "a b" : "\" c" } "#), r#"{"a b":"\" c"}"#);
+        assert!(carried(["x", "{\"a\": 1}"].into_iter(), "{\"a\":1}"));
+        assert!(!carried(["{\"a\": 2}"].into_iter(), "{\"a\":1}"));
+    }
+}

@@ -1,0 +1,33 @@
+//! Titles of tools: up to 2025-03-26 they stood in the annotations.
+
+use crate::LossKind;
+use crate::interpreter::Conversion;
+use crate::loss::Step;
+use crate::node::{Member, Node};
+
+/// Moves the title into the annotations when they have none: there it stood up to 2025-03-26.
+pub fn to_annotations<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    let taken = node
+        .member("annotations")
+        .is_some_and(|annotations| annotations.member("title").is_some());
+    if cx.keeps_newer() || taken {
+        return Ok(());
+    }
+    let Some(title) = node.take("title") else {
+        return Ok(());
+    };
+    let reason = "the title stands in annotations.title";
+    cx.record_loss("title", title.at, LossKind::Rewritten, reason);
+    let mut place = cx.place();
+    place.below.push_str("/annotations/title");
+    cx.report(place, LossKind::Rewritten, reason);
+    match node.member("annotations") {
+        Some(annotations) => annotations.set("title", title),
+        None => {
+            let at = title.at;
+            let annotations = Node::made_object(vec![Member::new("title", title)], at);
+            node.set("annotations", annotations);
+        }
+    }
+    Ok(())
+}

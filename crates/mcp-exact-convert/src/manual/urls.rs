@@ -1,0 +1,33 @@
+//! The id of elicitation by URL, which 2025-11-25 wants and 2026-07-28 does not have.
+
+use crate::LossKind;
+use crate::interpreter::Conversion;
+use crate::loss::Step;
+use crate::node::{NOWHERE, Node};
+
+const MEMBER: &str = "elicitationId";
+
+/// Gives elicitation by URL an id where its sender gave none: made of URL and message, so that it stays the same.
+pub fn with_id<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
+    if node.member(MEMBER).is_some() {
+        return Ok(());
+    }
+    let mut string = |name: &str| {
+        let text = node.member(name).and_then(|value| value.string().map(String::from));
+        text.unwrap_or_default()
+    };
+    let (url, message) = (string("url"), string("message"));
+    let id = format!("{:016x}", fingerprint(&[&url, &message]));
+    node.set(MEMBER, Node::made_string(&id));
+    let reason = "an id is made of the URL and the message; 2026-07-28 has none";
+    cx.record_loss(MEMBER, NOWHERE, LossKind::Defaulted, reason);
+    Ok(())
+}
+
+/// FNV-1a: the same everywhere and always, which is all that is asked of it.
+fn fingerprint(texts: &[&str]) -> u64 {
+    let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
