@@ -169,7 +169,12 @@ impl<V: DocumentView> Validate for Document<V> {
 }
 
 /// Checks the members of a document in one pass. The text was scanned when it came in, so no step can fail.
-fn check_members(rules: &[DocumentRule], text: &str, path: &Path<'_>, to: &mut Violations) {
+pub(crate) fn check_members(
+    rules: &[DocumentRule],
+    text: &str,
+    path: &Path<'_>,
+    to: &mut Violations,
+) {
     let mut seen = vec![false; rules.len()];
     let walked = each_member(text, |name, value| {
         if let Some(at) = rules.iter().position(|rule| rule.name == name) {

@@ -66,6 +66,8 @@ mod pointer;
 mod reader;
 mod registry;
 mod scan;
+#[doc(hidden)]
+pub mod spans;
 mod text;
 mod traits;
 mod unescape;

@@ -251,7 +251,7 @@ impl ObjectReader {
 
     /// Takes the name at `name_at` when it is spelt without escape sequences and known.
     #[inline]
-    fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
+    pub(crate) fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
         let bytes = r.bytes();
         let Some(key) = key_at(bytes, name_at + 1) else {
             return self.last_member(r, name_at);
@@ -279,12 +279,17 @@ impl ObjectReader {
         Some(index)
     }
 
-    fn find(&self, name: &str) -> Option<usize> {
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
         self.shape.members.iter().position(|member| *member == name)
     }
 
     #[inline]
-    fn known(&mut self, r: &mut Reader<'_>, name_at: usize, index: usize) -> Read<usize> {
+    pub(crate) fn known(
+        &mut self,
+        r: &mut Reader<'_>,
+        name_at: usize,
+        index: usize,
+    ) -> Read<usize> {
         let bit = 1 << index;
         if self.seen & bit != 0 {
             return Err(duplicate_at(r, name_at));
@@ -295,7 +300,7 @@ impl ObjectReader {
     }
 
     #[inline]
-    fn close(&mut self, r: &mut Reader<'_>) -> Read<Option<usize>> {
+    pub(crate) fn close(&mut self, r: &mut Reader<'_>) -> Read<Option<usize>> {
         if self.shape.required & !self.seen != 0 {
             return Err(self.incomplete(r));
         }

@@ -1,0 +1,191 @@
+//! Reading by tables instead of types: objects whose members are given out with their place in the text.
+//!
+//! For the interpreter of conversions, which must find exactly the errors that decoding finds. The same reader, the same
+//! lookup and the same checks; nothing is kept but the names of unknown members, which must not be there twice.
+
+use std::borrow::Cow;
+
+use crate::document::{DocumentRule, check_members};
+use crate::error::Read;
+use crate::object::{ObjectReader, Shape, duplicate_in, duplicate_name};
+use crate::reader::Reader;
+use crate::validate::{Path, Violations};
+
+/// The members of one object while they are read. Outside semantic versioning.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct MemberReader<'a> {
+    object: ObjectReader,
+    members: &'static [&'static str],
+    start: usize,
+    first: bool,
+    unknown: Vec<Cow<'a, str>>,
+}
+
+/// A member whose value comes next. Outside semantic versioning.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct MemberName<'a> {
+    /// Its place in the table; `None` for an unknown member.
+    pub index: Option<usize>,
+    /// Its name, unescaped.
+    pub name: Cow<'a, str>,
+}
+
+impl<'a> MemberReader<'a> {
+    /// Opens an object.
+    ///
+    /// # Errors
+    /// As decoding a type with these members.
+    pub fn open(r: &mut Reader<'a>, shape: &'static Shape) -> Read<Self> {
+        let object = r.object(shape)?;
+        Ok(Self {
+            object,
+            members: shape.members,
+            start: r.at() - 1,
+            first: true,
+            unknown: Vec::new(),
+        })
+    }
+
+    /// Moves to the value of the next member; `None` after the object, once every required member was there and none twice.
+    ///
+    /// # Errors
+    /// As decoding a type with these members.
+    #[inline]
+    pub fn next(&mut self, r: &mut Reader<'a>) -> Read<Option<MemberName<'a>>> {
+        let Some(name_at) = r.next_member(&mut self.first)? else {
+            self.object.close(r)?;
+            return match duplicate_name(self.unknown.iter().map(|name| &**name)) {
+                None => Ok(None),
+                Some(name) => Err(duplicate_in(r, self.start, name)),
+            };
+        };
+        if let Some(index) = self.object.plain_member(r, name_at) {
+            r.colon()?;
+            return self.known(r, name_at, index).map(Some);
+        }
+        let name = r.str()?;
+        r.colon()?;
+        if let Cow::Owned(text) = &name
+            && let Some(index) = self.object.find(text)
+        {
+            return self.known(r, name_at, index).map(Some);
+        }
+        self.unknown.push(name.clone());
+        Ok(Some(MemberName { index: None, name }))
+    }
+
+    #[inline]
+    fn known(&mut self, r: &mut Reader<'a>, name_at: usize, index: usize) -> Read<MemberName<'a>> {
+        let index = self.object.known(r, name_at, index)?;
+        Ok(MemberName {
+            index: Some(index),
+            name: Cow::Borrowed(self.members[index]),
+        })
+    }
+}
+
+/// The entries of a typed map while they are read. Outside semantic versioning.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct EntryReader<'a> {
+    start: usize,
+    first: bool,
+    names: Vec<Cow<'a, str>>,
+}
+
+impl<'a> EntryReader<'a> {
+    /// Opens an object.
+    ///
+    /// # Errors
+    /// As decoding a map.
+    pub fn open(r: &mut Reader<'a>) -> Read<Self> {
+        r.open_object()?;
+        Ok(Self {
+            start: r.at() - 1,
+            first: true,
+            names: Vec::new(),
+        })
+    }
+
+    /// Moves to the value of the next entry; `None` after the object, once no name was there twice.
+    ///
+    /// # Errors
+    /// As decoding a map.
+    pub fn next(&mut self, r: &mut Reader<'a>) -> Read<Option<Cow<'a, str>>> {
+        if r.next_member(&mut self.first)?.is_none() {
+            return match duplicate_name(self.names.iter().map(|name| &**name)) {
+                None => Ok(None),
+                Some(name) => Err(duplicate_in(r, self.start, name)),
+            };
+        }
+        let name = r.str()?;
+        r.colon()?;
+        self.names.push(name.clone());
+        Ok(Some(name))
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Where the next value begins, in bytes.
+    #[doc(hidden)]
+    #[inline]
+    pub fn value_start(&mut self) -> usize {
+        self.peek_at()
+    }
+
+    /// The text from a place where a value began to where the reader is.
+    #[doc(hidden)]
+    #[inline]
+    pub fn text_since(&self, start: usize) -> &'a str {
+        self.since(start)
+    }
+
+    /// Notes that the next value, an open object, is of another kind unless it is an object; then passes over it.
+    ///
+    /// # Errors
+    /// As decoding a [`JsonObject`](crate::JsonObject).
+    #[doc(hidden)]
+    pub fn open_value_object(&mut self) -> Read<()> {
+        if self.peek() != Some(b'{') {
+            return Err(self.expected("an object"));
+        }
+        self.skip()
+    }
+
+    /// The name of a member of open JSON, its lone surrogates replaced, and its value; `None` after the last one.
+    ///
+    /// # Errors
+    /// When the text is not JSON.
+    #[doc(hidden)]
+    pub fn open_member(&mut self, first: &mut bool) -> Read<Option<(Cow<'a, str>, &'a str)>> {
+        if *first {
+            self.open_object()?;
+        }
+        if self.next_member(first)?.is_none() {
+            return Ok(None);
+        }
+        let name = self.name()?;
+        self.colon()?;
+        let value = self.raw()?;
+        Ok(Some((name, value)))
+    }
+
+    /// The value of the discriminant of an object of which no variant is known.
+    ///
+    /// # Errors
+    /// As decoding an [`UnknownVariant`](crate::UnknownVariant).
+    #[doc(hidden)]
+    pub fn unknown_tag(&mut self, tag: &'static str) -> Read<Cow<'a, str>> {
+        let name = self.only_tag(tag)?.unwrap_or_default();
+        self.skip()?;
+        Ok(name)
+    }
+}
+
+/// Checks a JSON Schema document by a table. Outside semantic versioning.
+#[doc(hidden)]
+pub fn check_document(rules: &[DocumentRule], text: &str, path: &Path<'_>, to: &mut Violations) {
+    check_members(rules, text, path, to);
+}
