@@ -93,19 +93,11 @@ const FILES: &[File] = &[
         regions: &[("revision table", cli_table)],
     },
     File {
-        path: "crates/mcp-exact-convert/Cargo.toml",
-        comment: ("# ", ""),
-        regions: &[
-            ("revision features", convert_features),
-            ("revision dependencies", convert_dependencies),
-        ],
-    },
-    File {
         path: "crates/mcp-exact-session/Cargo.toml",
         comment: ("# ", ""),
         regions: &[
             ("revision features", session_features),
-            ("revision dependencies", convert_dependencies),
+            ("revision dependencies", session_dependencies),
         ],
     },
     File {
@@ -308,7 +300,7 @@ fn readme_list(revisions: &[Wired<'_>]) -> String {
 fn cli_features(revisions: &[Wired<'_>]) -> String {
     let names: Vec<String> = released(revisions).map(|id| format!("\"{id}\"")).collect();
     let features = lines(released(revisions), |id| {
-        format!("{id} = [\"dep:mcp-{id}\", \"mcp-exact-convert/{id}\"]")
+        format!("{id} = [\"dep:mcp-{id}\"]")
     });
     format!("default = [{}]\n{features}", names.join(", "))
 }
@@ -319,25 +311,10 @@ fn cli_dependencies(revisions: &[Wired<'_>]) -> String {
     })
 }
 
-/// Each revision brings the next one, because steps join neighbours.
-fn convert_features(revisions: &[Wired<'_>]) -> String {
-    let ids: Vec<&str> = released(revisions).collect();
-    let mut text = match ids.first() {
-        Some(oldest) => format!("default = [\"{oldest}\"]\n"),
-        None => "default = []\n".to_owned(),
-    };
-    for (at, id) in ids.iter().enumerate() {
-        let next = ids.get(at + 1).map(|next| format!(", \"{next}\""));
-        let next = next.unwrap_or_default();
-        let _ = writeln!(text, "{id} = [\"dep:mcp-{id}\"{next}]");
-    }
-    text
-}
-
 fn session_features(revisions: &[Wired<'_>]) -> String {
     let names: Vec<String> = released(revisions).map(|id| format!("\"{id}\"")).collect();
     let features = lines(released(revisions), |id| {
-        format!("{id} = [\"dep:mcp-{id}\", \"mcp-exact-convert/{id}\"]")
+        format!("{id} = [\"dep:mcp-{id}\"]")
     });
     format!("default = [{}]\n{features}", names.join(", "))
 }
@@ -350,7 +327,7 @@ fn marker_list<'l>(ids: impl Iterator<Item = &'l str>) -> String {
     format!("revisions! {{\n{list}}}\n")
 }
 
-fn convert_dependencies(revisions: &[Wired<'_>]) -> String {
+fn session_dependencies(revisions: &[Wired<'_>]) -> String {
     lines(released(revisions), |id| {
         format!("mcp-{id} = {{ workspace = true, optional = true }}")
     })

@@ -5,23 +5,23 @@
 
 mod document;
 mod plan;
+mod program;
+mod rules;
 mod steps;
 mod table;
 mod tables;
-mod tokens;
 
-use std::cell::RefCell;
-
-use proc_macro2::TokenStream;
-use quote::quote;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use crate::Files;
 use crate::error::Result;
-use crate::format::format;
-use crate::ir::{Ir, Type};
+use crate::ir::Ir;
 use plan::Plan;
-use steps::{EffectKind, Step};
+use program::Program;
+use steps::{Effect, EffectKind};
 use table::Table;
+use tables::packed;
 
 /// The folder of the generated files.
 pub const FOLDER: &str = "crates/mcp-exact-convert/src/generated";
@@ -41,33 +41,80 @@ pub fn conversions(irs: &[&Ir], table: &str) -> Result<Files> {
         .windows(2)
         .map(|pair| Plan::new(pair[0], pair[1]))
         .collect();
-    let mut files = Files::new();
-    let mut add = |name: &str, tokens: TokenStream| -> Result<()> {
-        let text = format("conversions", HEADER, tokens)?;
-        files.insert(format!("{FOLDER}/{name}.rs"), text);
-        Ok(())
-    };
-    add("mod", tables::index_module(irs))?;
-    add("revisions", tables::revisions(irs))?;
-    add("methods", tables::methods(irs, &plans)?)?;
-    add("chains", tables::chains(irs, &plans))?;
-    for (at, ir) in irs.iter().enumerate() {
-        let older = at.checked_sub(1).map(|at| &plans[at]);
-        add(
-            &tables::types_module(&ir.revision),
-            tables::types(ir, older, plans.get(at)),
-        )?;
+    let steps = program::steps(&plans, &table);
+    let mut program = Program::new(irs);
+    for (at, directions) in steps.iter().enumerate() {
+        for of in directions {
+            program.place_rules(at, of.up, of);
+        }
     }
+    let rules = program.rule_rows(&steps);
+    let roots = tables::roots(irs, &steps, &mut program) + &tables::methods(irs, &plans)?;
+    let (definitions, types, ops) = program.finish();
+    let mut active = String::new();
+    for from in 0..irs.len() {
+        for to in 0..irs.len() {
+            let bits = program.active(&steps, from, to);
+            let bits: Vec<String> = bits.iter().map(|bits| format!("{bits:#x}")).collect();
+            let _ = writeln!(active, "&[{}],", bits.join(","));
+        }
+    }
+    let mut files = Files::new();
+    let mut add = |name: &str, text: String| {
+        files.insert(format!("{FOLDER}/{name}.rs"), format!("{HEADER}\n{text}"));
+    };
+    add("mod", MODULES.to_owned());
+    add("revisions", tables::revisions(irs));
+    add("roots", format!("{USE_ROWS}{roots}"));
+    add(
+        "definitions",
+        format!(
+            "{USE_LAYOUT}/// Every definition of every revision, once.\npub static DEFINITIONS: &[Definition] = &[\n{}];\n\n\
+             /// Every type of a value, once.\npub static TYPES: &[Type] = &[\n{}];\n",
+            lines(&definitions),
+            packed(&types)
+        ),
+    );
+    add(
+        "rules",
+        format!(
+            "{USE_RULES}/// What happens to values, once each.\npub static OPS: &[Op] = &[\n{}];\n\n\
+             /// The rules of pairs of definitions, by step and direction.\npub static RULES: &[Rule] = &[\n{}];\n\n\
+             /// Where the rules of each step and direction begin, and the end.\npub static STEPS: &[u16] = &[{}];\n\n\
+             /// Which types hold something that the way from one revision to another changes: one bit a type, by the place of\n\
+             /// the first revision times their number plus the place of the second.\n\
+             pub static ACTIVE: &[&[u64]] = &[\n{active}];\n",
+            packed(&ops),
+            lines(&rules),
+            program.begins().join(",")
+        ),
+    );
     let mut page = document::Page::new(irs);
-    for plan in &plans {
-        let (tokens, effects) = neighbours(plan, &table);
-        add(&tables::step_module(&plan.older.revision), tokens)?;
-        page.step(plan, &effects);
+    for (plan, directions) in plans.iter().zip(&steps) {
+        page.step(plan, &effects(directions));
     }
     let ids: Vec<&str> = irs.iter().map(|ir| ir.revision.as_str()).collect();
     table.all_used(&ids)?;
     files.insert(PAGE.to_owned(), page.finish());
     Ok(files)
+}
+
+const MODULES: &str = "mod definitions;\nmod revisions;\nmod roots;\nmod rules;\n\n\
+    pub use definitions::{DEFINITIONS, TYPES};\npub use revisions::KnownRevision;\n\
+    pub use roots::{METHODS, REVISIONS};\npub use rules::{ACTIVE, OPS, RULES, STEPS};\n";
+
+const USE_ROWS: &str = "use crate::rows::{MethodRow, NONE, RevisionRow, carries, edge, named};\n\n";
+
+const USE_LAYOUT: &str = "#[allow(unused_imports)]\nuse mcp_exact_wire::{Choice, DocumentRule, DocumentValue, Format, Shape as Members, Tag, keys};\n\
+    #[allow(unused_imports)]\nuse crate::layout::{Definition, Layout, NONE, Objects, Shape, Type, Union, case, probe};\n\
+    use crate::layout::{document, object};\n\n";
+
+const USE_RULES: &str = "#[allow(unused_imports)]\nuse crate::manual;\n\
+    #[allow(unused_imports)]\nuse crate::rules::{Action, Arm, Body, Fill, Gone, Op, Rule, Unrecognized, rule};\n\n";
+
+/// One row a line.
+fn lines(rows: &[String]) -> String {
+    rows.iter().map(|row| format!("{row},\n")).collect()
 }
 
 /// What a person should look at in the conversions between two neighbours: one line for each part that is refused, and how
@@ -78,7 +125,10 @@ pub fn conversions(irs: &[&Ir], table: &str) -> Result<Files> {
 pub fn undecided(older: &Ir, newer: &Ir, table: &str) -> Result<Vec<String>> {
     let table = Table::read(table)?;
     let plan = Plan::new(older, newer);
-    let (_, effects) = neighbours(&plan, &table);
+    let plans = [plan];
+    let steps = program::steps(&plans, &table);
+    let [plan] = &plans;
+    let effects = effects(&steps[0]);
     let (older, newer) = (&older.revision, &newer.revision);
     let mut lines = vec![format!(
         "the conversions {older} ↔ {newer}: {} types, see {PAGE}; a choice belongs into schema/conversions.toml",
@@ -98,41 +148,8 @@ pub fn undecided(older: &Ir, newer: &Ir, table: &str) -> Result<Vec<String>> {
 }
 
 /// What the steps up and down do.
-type Effects = [std::collections::BTreeSet<steps::Effect>; 2];
+type Effects = [BTreeSet<Effect>; 2];
 
-fn neighbours(plan: &Plan<'_>, table: &Table) -> (TokenStream, Effects) {
-    let step = |up| Step {
-        plan,
-        up,
-        table,
-        effects: RefCell::default(),
-    };
-    let (up, down) = (step(true), step(false));
-    let (upwards, downwards) = (up.emit(), down.emit());
-    let edges = tables::edges_table(plan, |is_up, source: &Type, target: &Type| {
-        let step = if is_up { &up } else { &down };
-        step.value_of(source, target, quote!(value))
-    });
-    let (older, newer) = (
-        tables::library(&plan.older.revision),
-        tables::library(&plan.newer.revision),
-    );
-    let tokens = quote! {
-        #[allow(unused_imports)]
-        use #older as older;
-        #[allow(unused_imports)]
-        use #newer as newer;
-        #[allow(unused_imports)]
-        use mcp_exact_wire::{Document, Integer, Json, Nullable};
-        #[allow(unused_imports)]
-        use crate::{Context, ConvertTo, LossKind, Refused};
-        #[allow(unused_imports)]
-        use crate::rows::{step, EdgeRow};
-        #[allow(unused_imports)]
-        use crate::step::{is_empty_object, says, Gone, ENVELOPE};
-        #upwards
-        #downwards
-        #edges
-    };
-    (tokens, [up.effects.into_inner(), down.effects.into_inner()])
+fn effects(directions: &[steps::Step<'_, '_>; 2]) -> Effects {
+    directions.each_ref().map(|of| of.effects.borrow().clone())
 }

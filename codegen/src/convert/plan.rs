@@ -27,7 +27,7 @@ pub struct Plan<'i> {
 #[derive(Clone, Copy)]
 pub enum Resolved<'i> {
     /// A definition that is a Rust type of its own.
-    Definition(&'i Definition, bool),
+    Definition(&'i Definition),
     /// Anything else.
     Plain(&'i Type),
     /// A type of the runtime crate.
@@ -36,14 +36,14 @@ pub enum Resolved<'i> {
 
 /// What a type is behind its aliases.
 pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> Resolved<'i> {
-    let Type::Ref { name, boxed } = value else {
+    let Type::Ref { name, .. } = value else {
         return Resolved::Plain(value);
     };
     match ir.get(name) {
         Some(definition) => match &definition.shape {
             Shape::Alias(inner) => resolve(ir, inner),
             Shape::Runtime(name) => Resolved::Runtime(name),
-            _ => Resolved::Definition(definition, *boxed),
+            _ => Resolved::Definition(definition),
         },
         None => Resolved::Plain(value),
     }
@@ -78,7 +78,7 @@ impl<'i> Plan<'i> {
         let definition = ir.get(name)?;
         match &definition.shape {
             Shape::Alias(value) => match resolve(ir, value) {
-                Resolved::Definition(definition, _) => Some(definition),
+                Resolved::Definition(definition) => Some(definition),
                 _ => None,
             },
             Shape::Runtime(_) => None,
@@ -135,7 +135,7 @@ impl<'i> Plan<'i> {
             .iter()
             .enumerate()
             .filter_map(|(at, variant)| match resolve(ir, &variant.value) {
-                Resolved::Definition(member, _) => Some((at, member)),
+                Resolved::Definition(member) => Some((at, member)),
                 _ => None,
             })
             .collect();
@@ -203,7 +203,7 @@ impl<'i> Plan<'i> {
             }
             (Shape::Union(old), _) => {
                 if let Some(at) = self.member_of(old, self.older, b, true)
-                    && let Resolved::Definition(member, _) =
+                    && let Resolved::Definition(member) =
                         resolve(self.older, &old.variants[at].value)
                 {
                     pairs.push((&member.name, &b.name));
@@ -211,7 +211,7 @@ impl<'i> Plan<'i> {
             }
             (_, Shape::Union(new)) => {
                 if let Some(at) = self.member_of(new, self.newer, a, false)
-                    && let Resolved::Definition(member, _) =
+                    && let Resolved::Definition(member) =
                         resolve(self.newer, &new.variants[at].value)
                 {
                     pairs.push((&a.name, &member.name));
@@ -224,7 +224,7 @@ impl<'i> Plan<'i> {
 
     fn inside(&self, a: &'i Type, b: &'i Type, pairs: &mut Vec<(&'i str, &'i str)>) {
         match (resolve(self.older, a), resolve(self.newer, b)) {
-            (Resolved::Definition(a, _), Resolved::Definition(b, _)) => {
+            (Resolved::Definition(a), Resolved::Definition(b)) => {
                 pairs.push((&a.name, &b.name));
             }
             (Resolved::Plain(a), Resolved::Plain(b)) => match (a, b) {
@@ -277,7 +277,7 @@ impl<'i> Plan<'i> {
     /// pass untouched.
     pub fn same(&self, a: &'i Type, b: &'i Type) -> bool {
         match (resolve(self.older, a), resolve(self.newer, b)) {
-            (Resolved::Definition(a, _), Resolved::Definition(b, _)) => self.same_definitions(a, b),
+            (Resolved::Definition(a), Resolved::Definition(b)) => self.same_definitions(a, b),
             (Resolved::Runtime(a), Resolved::Runtime(b)) => a == b,
             (Resolved::Plain(a), Resolved::Plain(b)) => match (a, b) {
                 (

@@ -1,7 +1,6 @@
-//! The steps between two neighbours: one implementation of `ConvertTo` for each pair of definitions and direction.
+//! The rules of one direction between two neighbours: one for each pair of definitions.
 //!
-//! Values are taken apart by patterns and built by literals, so that a forgotten member does not compile. What a step does
-//! with a member is noted for the table in the documentation.
+//! What a rule does with a part of a definition is noted for the table in the documentation.
 
 mod members;
 mod structs;
@@ -11,15 +10,10 @@ mod values;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use proc_macro2::{Ident, TokenStream};
-use quote::quote;
-
 use super::plan::Plan;
+use super::rules::{Body, Rule};
 use super::table::{Action, Table};
-use super::tokens::{context_for, overlay};
-use crate::emit::ident;
-use crate::ir::{Definition, Ir, Member, Shape};
-use crate::names::variant as variant_name;
+use crate::ir::{Definition, Ir, Member, Shape, Type};
 
 /// One direction between two neighbours.
 pub struct Step<'p, 'i> {
@@ -28,6 +22,8 @@ pub struct Step<'p, 'i> {
     pub table: &'p Table,
     /// What the steps do, for the documentation.
     pub effects: RefCell<BTreeSet<Effect>>,
+    /// The pairs whose rule changes some value, by the older and the newer name.
+    effective: RefCell<BTreeSet<(&'i str, &'i str)>>,
 }
 
 /// What a step does with a part of a definition.
@@ -61,6 +57,52 @@ pub enum EffectKind {
 }
 
 impl<'i> Step<'_, 'i> {
+    /// Prepares one direction: finds the pairs whose rule changes some value.
+    pub fn new<'p>(plan: &'p Plan<'i>, up: bool, table: &'p Table) -> Step<'p, 'i> {
+        let step = Step {
+            plan,
+            up,
+            table,
+            effects: RefCell::default(),
+            effective: RefCell::default(),
+        };
+        loop {
+            let before = step.effective.borrow().len();
+            for pair in &plan.pairs {
+                let is_known = step.effective.borrow().contains(pair);
+                if !is_known && step.rule(pair).is_some() {
+                    step.effective.borrow_mut().insert(*pair);
+                }
+            }
+            if step.effective.borrow().len() == before {
+                return step;
+            }
+        }
+    }
+
+    /// Returns true if the rule of a pair, by the older and the newer name, changes some value.
+    pub fn is_effective(&self, pair: (&str, &str)) -> bool {
+        self.effective.borrow().contains(&pair)
+    }
+
+    /// The rule of a pair, by the older and the newer name; `None` when no value changes.
+    pub fn rule(&self, (older, newer): &(&'i str, &'i str)) -> Option<Rule> {
+        let (source, target) = self.facing(older, newer);
+        let (source, target) = (self.source().get(source)?, self.target().get(target)?);
+        let prepare = self
+            .table
+            .whole(self.ids(), &source.name)
+            .and_then(|entry| {
+                let Action::Prepare(function) = &entry.action else {
+                    return None;
+                };
+                self.note(&source.name, "", EffectKind::Replaced, &entry.reason);
+                Some(function.clone())
+            });
+        let body = self.body(source, target);
+        (prepare.is_some() || !matches!(body, Body::Keep)).then_some(Rule { prepare, body })
+    }
+
     /// The revision from which it converts.
     pub fn source(&self) -> &'i Ir {
         self.facing(self.plan.older, self.plan.newer).0
@@ -82,16 +124,12 @@ impl<'i> Step<'_, 'i> {
 
     /// What belongs to the source revision and to the target revision, of an older and a newer thing; and, the same swap
     /// being its own inverse, the older and the newer one of a source and a target.
-    fn facing<T>(&self, older: T, newer: T) -> (T, T) {
+    pub fn facing<T>(&self, older: T, newer: T) -> (T, T) {
         if self.up {
             (older, newer)
         } else {
             (newer, older)
         }
-    }
-
-    fn modules(&self) -> (Ident, Ident) {
-        self.facing(ident("older"), ident("newer"))
     }
 
     fn note(&self, definition: &str, part: &str, kind: EffectKind, reason: &str) {
@@ -103,132 +141,61 @@ impl<'i> Step<'_, 'i> {
         });
     }
 
-    /// All implementations of this direction.
-    pub fn emit(&self) -> TokenStream {
-        let pairs = self.plan.pairs.iter();
-        let impls = pairs.filter_map(|(older, newer)| {
-            let (source, target) = self.facing(older, newer);
-            Some(self.pair(self.source().get(source)?, self.target().get(target)?))
-        });
-        impls.collect()
-    }
-
-    fn pair(&self, source: &'i Definition, target: &'i Definition) -> TokenStream {
-        let (from, to) = self.modules();
-        let (from_name, to_name) = (ident(&source.name), ident(&target.name));
-        let entry = self.table.whole(self.ids(), &source.name);
-        let this = entry.map_or_else(|| quote!(self), |_| quote!(this));
-        let body = self.body(source, target, &this);
-        let cx = match entry {
-            Some(_) => quote!(cx),
-            None => context_for(&body),
-        };
-        let prepare = entry.and_then(|entry| {
-            let Action::Prepare(function) = &entry.action else {
-                return None;
-            };
-            self.note(&source.name, "", EffectKind::Replaced, &entry.reason);
-            let function = overlay(function);
-            Some(quote!(let this = #function(self, cx)?;))
-        });
-        quote! {
-            impl ConvertTo<#to::#to_name> for #from::#from_name {
-                fn convert_to(self, #cx: &mut Context) -> Result<#to::#to_name, Refused> {
-                    #prepare
-                    #body
-                }
-            }
-        }
-    }
-
-    fn body(
-        &self,
-        source: &'i Definition,
-        target: &'i Definition,
-        this: &TokenStream,
-    ) -> TokenStream {
+    fn body(&self, source: &'i Definition, target: &'i Definition) -> Body {
         match (&source.shape, &target.shape) {
-            (Shape::Struct(old), Shape::Struct(new)) => {
-                self.structs(source, old, target, new, this)
-            }
-            (Shape::Enum(old), Shape::Enum(new)) => self.enums(source, old, target, new, this),
-            (Shape::Constant(old), Shape::Constant(new)) => {
-                self.constants(source, old, target, new, this)
-            }
-            (Shape::Union(old), Shape::Union(new)) => self.unions(source, old, target, new, this),
-            (Shape::Document(old), Shape::Document(new)) => self.documents(source, old, new, this),
-            (_, Shape::Union(new)) => self.wrap(source, target, new, this),
-            (Shape::Union(old), _) => self.unwrap(source, old, target, this),
-            _ => quote!(cx.refit(&#this)),
+            (Shape::Struct(old), Shape::Struct(new)) => self.structs(source, old, target, new),
+            (Shape::Enum(old), Shape::Enum(new)) => self.enums(source, old, new),
+            (Shape::Constant(old), Shape::Constant(new)) => self.constants(source, old, new),
+            (Shape::Union(old), Shape::Union(new)) => self.unions(source, old, new),
+            (Shape::Document(old), Shape::Document(new)) => self.documents(source, old, new),
+            (_, Shape::Union(new)) => self.wrap(source, new),
+            (Shape::Union(old), _) => self.unwrap(source, old, target),
+            _ => Body::Reinterpret,
         }
     }
 
-    fn documents(
-        &self,
-        source: &Definition,
-        old: &[Member],
-        new: &[Member],
-        this: &TokenStream,
-    ) -> TokenStream {
-        let looser = new.iter().all(|new| {
+    fn documents(&self, source: &Definition, old: &[Member], new: &[Member]) -> Body {
+        let is_looser = new.iter().all(|new| {
             let found = old.iter().find(|old| old.name == new.name);
             found.is_some_and(|old| old.value == new.value && (old.required || !new.required))
         });
-        if looser {
-            return quote!(Ok(Document::from(#this.into_object())));
+        if is_looser {
+            return Body::Keep;
         }
         let reason = "members that the target revision gives another type are left out";
         self.note(&source.name, "", EffectKind::Checked, reason);
-        quote!(cx.document(#this))
+        Body::Document
     }
 
-    fn constants(
-        &self,
-        source: &Definition,
-        old: &str,
-        target: &Definition,
-        new: &str,
-        this: &TokenStream,
-    ) -> TokenStream {
-        let ((from, to), name) = (self.modules(), ident(&source.name));
-        let (target, before, after) = (
-            ident(&target.name),
-            ident(&variant_name(old)),
-            ident(&variant_name(new)),
-        );
+    fn constants(&self, source: &Definition, old: &str, new: &str) -> Body {
         if old == new {
-            return quote!(match #this { #from::#name::#before => Ok(#to::#target::#after) });
+            return Body::Keep;
         }
         let reason = format!("always {new:?} in {}", self.target().revision);
         self.note(&source.name, "", EffectKind::Checked, &reason);
-        quote!(match #this { #from::#name::#before => Err(cx.misfit(#reason)) })
+        Body::Constant(reason)
     }
 
-    fn enums(
-        &self,
-        source: &Definition,
-        old: &[String],
-        target: &Definition,
-        new: &[String],
-        this: &TokenStream,
-    ) -> TokenStream {
-        let ((from, to), name) = (self.modules(), ident(&source.name));
-        let target = ident(&target.name);
-        let arms = old.iter().map(|value| {
-            let variant = ident(&variant_name(value));
-            if new.contains(value) {
-                quote!(#from::#name::#variant => #to::#target::#variant,)
-            } else {
+    fn enums(&self, source: &Definition, old: &[String], new: &[String]) -> Body {
+        let gone = old.iter().filter(|value| !new.contains(value));
+        let gone: Vec<(String, String)> = gone
+            .map(|value| {
                 let reason = format!("`{value}` is no value of {}", self.target().revision);
                 self.note(&source.name, value, EffectKind::Checked, &reason);
-                quote!(#from::#name::#variant => return Err(cx.misfit(#reason)),)
-            }
-        });
-        quote! {
-            Ok(match #this {
-                #(#arms)*
-                #from::#name::Unrecognized(name) => #to::#target::from(name.as_str()),
+                (value.clone(), reason)
             })
+            .collect();
+        if gone.is_empty() {
+            return Body::Keep;
         }
+        Body::Enum(gone)
+    }
+}
+
+/// The type that a definition is.
+pub fn reference(name: &str) -> Type {
+    Type::Ref {
+        name: name.to_owned(),
+        boxed: false,
     }
 }

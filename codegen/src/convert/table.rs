@@ -39,9 +39,9 @@ pub struct Entry {
 /// What is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// A function of the crate's overlay converts the variant.
+    /// A manual conversion of the crate converts the variant.
     Call(String),
-    /// A function of the crate's overlay rearranges the value before it is converted.
+    /// A manual conversion of the crate rearranges the value before it is converted.
     Prepare(String),
     /// The message is refused.
     Refuse,

@@ -15,6 +15,7 @@ mod structs;
 mod types;
 mod unions;
 mod validate;
+pub use validate::{document_rule, known_format};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -68,7 +68,7 @@ fn type_checked(value: &Type, checked: &BTreeSet<&str>) -> bool {
     }
 }
 
-fn known_format(format: Option<&str>) -> Option<&'static str> {
+pub fn known_format(format: Option<&str>) -> Option<&'static str> {
     let known = FORMATS.iter().find(|(name, _)| Some(*name) == format);
     known.map(|(_, variant)| *variant)
 }

@@ -1,17 +1,20 @@
 //! Conversion of raw text: for gateways, which know a method and a direction and no type.
 //!
-//! Takes the text of a part of a message and gives the text of the same part in the other revision. Decodes once, takes
-//! all steps, encodes once; text whose type is the same all the way passes untouched and is not looked at.
+//! Takes the text of a part of a message and gives the text of the same part in the other revision. Scans it once, takes
+//! all steps, writes once; text whose type is the same all the way passes untouched and is not looked at.
 
 use std::borrow::Cow;
 
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, MessageKind, from_str};
 
-use crate::generated::{KnownRevision, REVISIONS};
-use crate::loss::{Refused, Severity};
+use crate::generated::{ACTIVE, KnownRevision};
+use crate::interpreter::Conversion;
+use crate::loss::{Noted, Refused};
+use crate::node::Node;
+use crate::place::Pointers;
+use crate::read::{Wanted, read};
 use crate::rows::{EdgeRow, MethodIn, MethodRow, RevisionRow, TypeRow};
-use crate::step::Step;
 use crate::{Context, LossKind, error};
 
 /// Who sends a message.
@@ -64,10 +67,10 @@ pub fn convert<'t>(
         return Ok(text.map(Cow::Borrowed));
     }
     if root.kind == MessageKind::Error {
-        let text = text.ok_or_else(|| cx.refused("an error has to be there"))?;
+        let text = text.ok_or_else(|| refused("an error has to be there"))?;
         return error::convert_text(root.method, text, from, to, cx).map(Some);
     }
-    let Some(method) = Found::new(&root, from, to, cx)? else {
+    let Some(method) = Found::new(&root, from, to)? else {
         return Ok(text.map(Cow::Borrowed));
     };
     let needs_text = root.kind == MessageKind::Result || method.last.params_required;
@@ -75,18 +78,18 @@ pub fn convert<'t>(
         Some(text) if method.is_same() => return Ok(Some(Cow::Borrowed(text))),
         Some(text) => text,
         None if root.kind == MessageKind::Result => {
-            return Err(cx.refused("a result has to be there"));
+            return Err(refused("a result has to be there"));
         }
         None if !needs_text => return Ok(None),
         None => {
-            cx.lost_here(LossKind::Rewritten, "params have to be there");
+            cx.report("", LossKind::Rewritten, "params have to be there");
             "{}"
         }
     };
-    let way = Way::new(from, to, cx)?;
-    let converted = way.run(&method.types(cx)?, text, cx)?;
-    let said_nothing = !needs_text && converted == "{}" && text != "{}";
-    Ok((!said_nothing).then_some(converted))
+    let way = Way::new(from, to);
+    let (converted, is_empty) = way.run(&method.types()?, text, cx)?;
+    let is_silent = !needs_text && is_empty && text != "{}";
+    Ok((!is_silent).then_some(converted))
 }
 
 /// A method in all revisions from one to another.
@@ -106,8 +109,7 @@ impl Found {
         root: &Root<'_>,
         from: KnownRevision,
         to: KnownRevision,
-        cx: &Context,
-    ) -> Step<Option<Self>> {
+    ) -> Result<Option<Self>, Refused> {
         let is_request = root.kind != MessageKind::Notification;
         let Some(row) = MethodRow::find(root.method, is_request) else {
             return Ok(None);
@@ -134,7 +136,7 @@ impl Found {
                     Side::Server => "server",
                 };
                 let reason = format!("in {revision} no {side} sends `{}`", root.method);
-                return Err(cx.refused(reason));
+                return Err(refused(reason));
             }
         }
         let Some(last) = &all[to_at] else {
@@ -164,18 +166,14 @@ impl Found {
     }
 
     /// The types in the order of the conversion; `None` where a revision leaves them open.
-    fn types(&self, cx: &Context) -> Step<Vec<Option<usize>>> {
+    fn types(&self) -> Result<Vec<Option<u16>>, Refused> {
         let types = self.revisions.iter().map(|row| {
             let row = row.as_ref()?;
-            Some(if self.is_result {
-                row.result
-            } else {
-                row.params
-            })
+            Some(row.part(self.is_result))
         });
         let types: Option<Vec<_>> = types.collect();
         let mut types = types
-            .ok_or_else(|| cx.refused(format!("a revision in between has no `{}`", self.method)))?;
+            .ok_or_else(|| refused(format!("a revision in between has no `{}`", self.method)))?;
         if !self.up {
             types.reverse();
         }
@@ -195,10 +193,10 @@ pub fn convert_type<'t>(
     to: KnownRevision,
     cx: &mut Context,
 ) -> Result<Cow<'t, str>, Refused> {
-    let way = Way::new(from, to, cx)?;
-    let types = way.counterparts(name, cx)?;
+    let way = Way::new(from, to);
+    let types = way.counterparts(name)?;
     let types: Vec<_> = types.into_iter().map(Some).collect();
-    way.run(&types, text, cx)
+    way.run(&types, text, cx).map(|(converted, _)| converted)
 }
 
 /// Whether a text is what [`convert`] takes, for callers that let no text pass unseen: where it is the same in both
@@ -207,28 +205,27 @@ pub fn convert_type<'t>(
 /// # Errors
 /// [`Refused`] when the text is not JSON or not of its type, or has to be there and is not; the pointer leads into `text`.
 pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), Refused> {
-    let cx = Context::new();
     let found = match root.kind {
         MessageKind::Error => None,
-        _ => Found::new(&root, of, of, &cx)?,
+        _ => Found::new(&root, of, of)?,
     };
     let Some(text) = text else {
         return match (root.kind, &found) {
-            (MessageKind::Result, _) => Err(cx.refused("a result has to be there")),
-            (MessageKind::Error, _) => Err(cx.refused("an error has to be there")),
+            (MessageKind::Result, _) => Err(refused("a result has to be there")),
+            (MessageKind::Error, _) => Err(refused("an error has to be there")),
             (_, Some(found)) if found.last.params_required => {
-                Err(cx.refused("params have to be there"))
+                Err(refused("params have to be there"))
             }
             _ => Ok(()),
         };
     };
     let part = match &found {
-        Some(found) => found.types(&cx)?.pop().flatten(),
+        Some(found) => found.types()?.pop().flatten(),
         None => None,
     };
     match (root.kind, part) {
         (MessageKind::Error, _) => decodes::<ErrorObject>("Error", text),
-        (_, Some(at)) => Way::new(of, of, &cx)?.rows[0].types[at].check(text),
+        (_, Some(at)) => Way::new(of, of).rows[0].definition(at).check(text),
         (_, None) => decodes::<Json>("JSON", text),
     }
 }
@@ -238,57 +235,55 @@ pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<()
 /// # Errors
 /// [`Refused`] when there is no such type, or the text is not of that type; the pointer leads into `text`.
 pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refused> {
-    let cx = Context::new();
-    let way = Way::new(of, of, &cx)?;
-    let at = way.counterparts(name, &cx)?[0];
-    way.rows[0].types[at].check(text)
+    let way = Way::new(of, of);
+    let at = way.counterparts(name)?[0];
+    way.rows[0].definition(at).check(text)
 }
 
 /// What a definition of `from` is called in `to`; `None` when it has no counterpart there, or one of the revisions between
 /// them is not compiled in.
 pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option<&'static str> {
-    let cx = Context::new();
-    let way = Way::new(from, to, &cx).ok()?;
-    let types = way.counterparts(name, &cx).ok()?;
+    let way = Way::new(from, to);
+    let types = way.counterparts(name).ok()?;
     let (row, at) = (way.rows.last()?, types.last()?);
-    Some(row.types[*at].name)
+    Some(row.definition(*at).name)
 }
 
 /// The revisions from one to another, both included.
 struct Way {
+    from: KnownRevision,
+    to: KnownRevision,
     rows: Vec<&'static RevisionRow>,
     up: bool,
 }
 
 impl Way {
-    fn new(from: KnownRevision, to: KnownRevision, cx: &Context) -> Step<Self> {
+    fn new(from: KnownRevision, to: KnownRevision) -> Self {
         let up = from.place() <= to.place();
         let (low, high) = if up { (from, to) } else { (to, from) };
-        let between =
-            |row: &&RevisionRow| (low.place()..=high.place()).contains(&row.revision.place());
-        let mut rows: Vec<_> = REVISIONS.iter().filter(between).collect();
-        if rows.len() != high.place() - low.place() + 1 {
-            let reason = format!("{low} is not compiled in; turn its feature on");
-            return Err(cx.refused(reason));
-        }
+        let mut rows: Vec<_> = (low.place()..=high.place()).map(RevisionRow::at).collect();
         if !up {
             rows.reverse();
         }
-        Ok(Self { rows, up })
+        Self { from, to, rows, up }
+    }
+
+    /// The revision at a place of the path.
+    fn revision(&self, at: usize) -> KnownRevision {
+        let first = self.from.place();
+        KnownRevision::ALL[if self.up { first + at } else { first - at }]
     }
 
     /// The places of a definition in each revision.
-    fn counterparts(&self, name: &str, cx: &Context) -> Step<Vec<usize>> {
-        let first = self.rows[0];
-        let at = first.types.binary_search_by(|row| row.name.cmp(name));
-        let unknown = |_| cx.refused(format!("{} has no type `{name}`", first.revision));
-        let mut types = vec![at.map_err(unknown)?];
-        for pair in self.rows.windows(2) {
-            let row = &pair[0].types[types[types.len() - 1]];
-            let next = if self.up { row.newer } else { row.older };
-            types.push(next.ok_or_else(|| {
-                let there = pair[1].revision;
-                cx.refused(format!("`{}` has no counterpart in {there}", row.name))
+    fn counterparts(&self, name: &str) -> Result<Vec<u16>, Refused> {
+        let first = self.rows[0].find(name);
+        let first = first.ok_or_else(|| refused(format!("{} has no type `{name}`", self.from)))?;
+        let mut types = vec![first];
+        for (at, rows) in self.rows.windows(2).enumerate() {
+            let row = rows[0].definition(types[at]);
+            types.push(row.counterpart(self.up).ok_or_else(|| {
+                let there = self.revision(at + 1);
+                refused(format!("`{}` has no counterpart in {there}", row.name))
             })?);
         }
         Ok(types)
@@ -297,69 +292,88 @@ impl Way {
     /// Takes all steps. A type that a revision leaves open is only ever followed by open ones.
     fn run<'t>(
         &self,
-        types: &[Option<usize>],
+        types: &[Option<u16>],
         text: &'t str,
         cx: &mut Context,
-    ) -> Step<Cow<'t, str>> {
-        let Some(types) = types.iter().copied().collect::<Option<Vec<usize>>>() else {
-            return Ok(Cow::Borrowed(text));
+    ) -> Result<(Cow<'t, str>, bool), Refused> {
+        let Some(types) = types.iter().copied().collect::<Option<Vec<u16>>>() else {
+            return Ok((Cow::Borrowed(text), false));
         };
         let mut edges = Vec::with_capacity(types.len());
-        for (pair, rows) in types.windows(2).zip(self.rows.windows(2)) {
-            edges.push(self.edge(pair, rows, cx)?);
+        for at in 0..types.len() - 1 {
+            edges.push(self.edge(&types, at)?);
         }
         if edges.iter().all(|edge| edge.same) {
-            return Ok(Cow::Borrowed(text));
+            return Ok((Cow::Borrowed(text), false));
         }
-        let row = &self.rows[0].types[types[0]];
-        let mut value = (row.decode)(text).map_err(|error| not_of_type(row.name, &error))?;
-        for edge in edges {
-            let step = if self.up { edge.up } else { edge.down };
-            value = step(value, cx)?;
-        }
-        let (rows, at) = (self.rows[self.rows.len() - 1], types[types.len() - 1]);
-        let text = (rows.types[at].encode)(&value);
-        text.map(Cow::Owned)
-            .ok_or_else(|| cx.refused("a step gave a value of another type"))
+        let row = self.rows[0].definition(types[0]);
+        let wanted = ACTIVE[self.from.place() * KnownRevision::ALL.len() + self.to.place()];
+        let node = read(text, 0, row.value, Wanted::Some(wanted));
+        let mut node = node.map_err(|error| not_of_type(row.name, &error))?;
+        let losses = self.steps(&edges, &mut node, text, cx)?;
+        let pointers = Pointers::find(text, losses.iter().flat_map(Noted::places));
+        cx.add(losses.into_iter().map(|noted| noted.into_loss(&pointers)));
+        let is_empty = node.is_empty_object();
+        node.settle();
+        let mut out = String::with_capacity(text.len() + 64);
+        node.write(&mut out);
+        Ok((Cow::Owned(out), is_empty))
     }
 
-    fn edge(
+    fn steps<'t>(
         &self,
-        types: &[usize],
-        rows: &[&'static RevisionRow],
+        edges: &[&EdgeRow],
+        node: &mut Node<'t>,
+        text: &'t str,
         cx: &Context,
-    ) -> Step<&'static EdgeRow> {
-        let (older, newer) = if self.up { (0, 1) } else { (1, 0) };
-        let wanted = (types[older], types[newer]);
-        let edges = rows[older].to_newer;
-        let found = edges.binary_search_by_key(&wanted, |edge| (edge.older, edge.newer));
-        found.map(|at| &edges[at]).map_err(|_| {
-            let (name, there) = (rows[0].types[types[0]].name, rows[1].revision);
-            cx.refused(format!("`{name}` has no counterpart in {there}"))
+    ) -> Result<Vec<Noted>, Refused> {
+        let mut conversion = Conversion::new(&cx.known, node.at);
+        for edge in edges {
+            if let Err(refusal) = conversion.convert(node, edge.op(self.up)) {
+                let pointers = Pointers::find(text, std::iter::once(&refusal.place));
+                return Err(Refused::new(pointers.of(&refusal.place), refusal.reason));
+            }
+        }
+        Ok(conversion.losses)
+    }
+
+    fn edge(&self, types: &[u16], at: usize) -> Result<&'static EdgeRow, Refused> {
+        let (older, newer) = if self.up { (at, at + 1) } else { (at + 1, at) };
+        let edges = self.rows[older].edges;
+        EdgeRow::find(edges, types[older], types[newer]).ok_or_else(|| {
+            let (name, there) = (
+                self.rows[at].definition(types[at]).name,
+                self.revision(at + 1),
+            );
+            refused(format!("`{name}` has no counterpart in {there}"))
         })
     }
 }
 
 impl TypeRow {
-    fn check(&self, text: &str) -> Step<()> {
-        let decoded = (self.decode)(text);
-        decoded
-            .map(drop)
+    fn check(&self, text: &str) -> Result<(), Refused> {
+        let read = read(text, 0, self.value, Wanted::Nothing);
+        read.map(drop)
             .map_err(|error| not_of_type(self.name, &error))
     }
 }
 
-fn decodes<T: Decode>(name: &str, text: &str) -> Step<()> {
+/// The refusal of a whole text.
+fn refused(reason: impl Into<Cow<'static, str>>) -> Refused {
+    Refused::new("", reason)
+}
+
+fn decodes<T: Decode>(name: &str, text: &str) -> Result<(), Refused> {
     let decoded = from_str::<T>(text);
     decoded.map(drop).map_err(|error| not_of_type(name, &error))
 }
 
 fn not_of_type(name: &str, error: &DecodeError) -> Refused {
     let reason = format!("no `{name}`: {}", error.detail());
-    Refused::new(error.pointer().to_owned(), reason, Severity::Message)
+    Refused::new(error.pointer(), reason)
 }
 
-#[cfg(all(test, feature = "2025-06-18"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

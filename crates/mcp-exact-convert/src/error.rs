@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{ErrorObject, Integer, JsonObject, from_str, to_string};
 
-use crate::loss::{LossKind, Refused, Severity};
+use crate::loss::{LossKind, Refused};
 use crate::{Context, KnownRevision, Lifecycle};
 
 /// "URL elicitation required" of 2025-11-25 (`client/elicitation`, "URL Elicitation Required Error").
@@ -40,13 +40,13 @@ pub fn convert_error(
         target: to.spec().resource_not_found_code(),
     };
     let changed = match (from.lifecycle(), to.lifecycle()) {
-        (Lifecycle::Initialize, Lifecycle::Discover) => up(method, code, not_found, cx)?,
+        (Lifecycle::Initialize, Lifecycle::Discover) => up(method, code, not_found)?,
         (Lifecycle::Discover, Lifecycle::Initialize) => down(method, code, not_found, &error, cx),
         _ => None,
     };
     if let Some((code, kind, reason)) = changed {
         error.code = Integer::from(code);
-        cx.lost("code", kind, reason);
+        cx.report("/code", kind, reason);
     }
     Ok(error)
 }
@@ -62,12 +62,7 @@ struct ResourceNotFound {
     target: i64,
 }
 
-fn up(
-    method: &str,
-    code: i64,
-    not_found: ResourceNotFound,
-    cx: &Context,
-) -> Result<Changed, Refused> {
+fn up(method: &str, code: i64, not_found: ResourceNotFound) -> Result<Changed, Refused> {
     let changed = match code {
         code if code == not_found.source && method == "resources/read" => {
             let reason = "a resource that is not found is a wrong parameter since 2026-07-28";
@@ -80,8 +75,7 @@ fn up(
         URL_ELICITATION_REQUIRED => {
             let reason =
                 "since 2026-07-28 a result asks for input (`input_required`); answer with that";
-            let pointer = cx.pointer_of("code");
-            return Err(Refused::new(pointer, reason, Severity::Message));
+            return Err(Refused::new("/code", reason));
         }
         code if RESERVED.contains(&code) && !DEFINED.contains(&code) => {
             let reason = "2026-07-28 reserves this code and does not define it";
@@ -104,7 +98,7 @@ fn down(
     }
     let data: JsonObject = error.data.clone()?.try_into().ok()?;
     let uri: String = from_str(data.get("uri")?.text()).ok()?;
-    (Some(uri.as_str()) == cx.known_uri()).then_some((
+    (Some(uri.as_str()) == cx.known.requested_uri.as_deref()).then_some((
         not_found.target,
         LossKind::Rewritten,
         "a resource that is not found has a code of its own up to 2025-11-25",
@@ -124,7 +118,7 @@ pub(crate) fn convert_text<'t>(
     }
     let error: ErrorObject = from_str(text).map_err(|error| {
         let reason = format!("no error: {}", error.detail());
-        Refused::new(error.pointer().to_owned(), reason, Severity::Message)
+        Refused::new(error.pointer(), reason)
     })?;
     let before = error.code.clone();
     let error = convert_error(method, error, from, to, cx)?;

@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::place::{Place, Pointers};
+
 /// What happened to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LossKind {
@@ -55,13 +57,12 @@ impl fmt::Display for Loss {
 
 /// A value that the target revision cannot say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused(Box<Refusal>);
+pub struct Refused(Box<Reasoned>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Refusal {
+struct Reasoned {
     pointer: String,
     reason: Cow<'static, str>,
-    severity: Severity,
 }
 
 /// How far up a refusal goes.
@@ -73,16 +74,66 @@ pub(crate) enum Severity {
     Message,
 }
 
-impl Refused {
-    pub(crate) fn new(
-        pointer: String,
+/// What a step gives.
+pub(crate) type Step<T> = Result<T, Box<Refusal>>;
+
+/// A refusal while a conversion runs.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub place: Place,
+    pub reason: Cow<'static, str>,
+    pub severity: Severity,
+}
+
+impl Refusal {
+    pub fn new(
+        place: Place,
         reason: impl Into<Cow<'static, str>>,
         severity: Severity,
-    ) -> Self {
-        Self(Box::new(Refusal {
-            pointer,
+    ) -> Box<Self> {
+        Box::new(Self {
+            place,
             reason: reason.into(),
             severity,
+        })
+    }
+}
+
+/// A loss while a conversion runs.
+#[derive(Debug)]
+pub(crate) struct Noted {
+    pub place: Place,
+    pub kind: LossKind,
+    pub reason: Cow<'static, str>,
+    /// What in the value the reason is about, when it is not all of it.
+    pub inside: Option<Place>,
+}
+
+impl Noted {
+    /// The places that it names.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        std::iter::once(&self.place).chain(&self.inside)
+    }
+
+    /// The loss with pointers.
+    pub fn into_loss(self, pointers: &Pointers) -> Loss {
+        let reason = match &self.inside {
+            None => self.reason,
+            Some(inside) => format!("{} at {}", self.reason, pointers.of(inside)).into(),
+        };
+        Loss {
+            pointer: pointers.of(&self.place),
+            kind: self.kind,
+            reason,
+        }
+    }
+}
+
+impl Refused {
+    pub(crate) fn new(pointer: impl Into<String>, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Reasoned {
+            pointer: pointer.into(),
+            reason: reason.into(),
         }))
     }
 
@@ -94,14 +145,6 @@ impl Refused {
     /// Why, in words, with the remedy where there is one.
     pub fn reason(&self) -> &str {
         &self.0.reason
-    }
-
-    pub(crate) fn severity(&self) -> Severity {
-        self.0.severity
-    }
-
-    pub(crate) fn into_reason(self) -> Cow<'static, str> {
-        self.0.reason
     }
 }
 

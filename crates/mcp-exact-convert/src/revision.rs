@@ -8,13 +8,20 @@ use std::str::FromStr;
 use mcp_exact_revisions::{Lifecycle, Side};
 use mcp_exact_wire::{Revision, RevisionTypes};
 
-use crate::generated::{KnownRevision, METHODS, REVISIONS};
+use crate::generated::{KnownRevision, METHODS};
 use crate::rows::{MethodRow, RevisionRow};
 
-/// A marker of a revision whose types this crate converts to: `mcp_2025_06_18::V2025_06_18` and so on.
+/// A marker of a revision that this crate converts to: `mcp_2025_06_18::V2025_06_18` and so on.
+///
+/// Every marker of a type crate is one. With a revision that this version of the crate does not know, a program that uses
+/// [`KNOWN`](Self::KNOWN) does not compile; update this crate then.
 pub trait Home: RevisionTypes {
     /// The revision.
     const KNOWN: KnownRevision;
+}
+
+impl<R: RevisionTypes> Home for R {
+    const KNOWN: KnownRevision = KnownRevision::of(R::REVISION);
 }
 
 /// A method of a revision.
@@ -48,6 +55,18 @@ impl fmt::Display for UnknownRevision {
 impl std::error::Error for UnknownRevision {}
 
 impl KnownRevision {
+    /// The revision of a marker.
+    const fn of(revision: Revision) -> Self {
+        let mut at = 0;
+        while at < Self::ALL.len() {
+            if is_same(Self::ALL[at].as_str(), revision.as_str()) {
+                return Self::ALL[at];
+            }
+            at += 1;
+        }
+        panic!("this version of mcp-exact-convert does not know the revision; update it")
+    }
+
     /// The revision with this identifier.
     pub fn parse(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.as_str() == id)
@@ -71,11 +90,6 @@ impl KnownRevision {
     /// Returns true if one JSON array may hold several messages.
     pub const fn has_batches(self) -> bool {
         self.spec().has_batches()
-    }
-
-    /// Whether its types and conversions are compiled in.
-    pub fn is_available(self) -> bool {
-        self.row().is_some()
     }
 
     /// Its methods, sorted.
@@ -107,14 +121,10 @@ impl KnownRevision {
         }
     }
 
-    /// The names of its definitions as the schema has them, sorted; empty when the revision is not compiled in.
+    /// Returns the names of its definitions as the schema has them, sorted.
     pub fn types(self) -> impl Iterator<Item = &'static str> {
-        let rows = self.row().map_or(&[][..], |row| row.types);
+        let rows = RevisionRow::at(self.place()).types;
         rows.iter().filter(|row| row.official).map(|row| row.name)
-    }
-
-    pub(crate) fn row(self) -> Option<&'static RevisionRow> {
-        REVISIONS.iter().find(|row| row.revision == self)
     }
 
     /// The place in the order of release, which is that in `ALL`: drafts come last.
@@ -135,4 +145,14 @@ impl FromStr for KnownRevision {
     fn from_str(id: &str) -> Result<Self, UnknownRevision> {
         Self::parse(id).ok_or(UnknownRevision)
     }
+}
+
+/// Whether two identifiers are the same, for constants.
+const fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }

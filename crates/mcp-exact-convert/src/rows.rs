@@ -1,30 +1,87 @@
-//! The rows of the generated tables, by which raw text finds its types and steps.
+//! The roots of the tables: revisions, their definitions and their methods.
 //!
-//! Values between decoding and encoding are boxed, so that a chain decodes once and encodes once whatever its length.
+//! The generator writes them (`generated/roots.rs`). Places of definitions are those in the list of their revision.
 
-use mcp_exact_wire::{Decode, DecodeError, Encode, from_str, to_string};
+use crate::generated::{METHODS, REVISIONS};
 
-use crate::generated::{KnownRevision, METHODS};
-use crate::step::{Erased, Step, unboxed};
-use crate::{Context, ConvertTo, Refused};
+/// The place of nothing.
+pub const NONE: u16 = u16::MAX;
 
-/// What is compiled in of one revision.
+/// A revision, at its place in `KnownRevision::ALL`.
 pub struct RevisionRow {
-    pub revision: KnownRevision,
+    /// Its definitions, sorted by name.
     pub types: &'static [TypeRow],
-    /// The steps between this revision and the next one.
-    pub to_newer: &'static [EdgeRow],
+    /// The pairs with definitions of the next revision, sorted by both places.
+    pub edges: &'static [EdgeRow],
 }
 
-/// A definition. Indices are places in the tables of the neighbours.
+/// A definition of a revision.
 pub struct TypeRow {
     pub name: &'static str,
     /// Whether the schema has it under that name.
     pub official: bool,
-    pub decode: fn(&str) -> Result<Erased, DecodeError>,
-    pub encode: fn(&Erased) -> Option<String>,
-    pub newer: Option<usize>,
-    pub older: Option<usize>,
+    /// The place of its type.
+    pub value: u16,
+    newer: u16,
+    older: u16,
+}
+
+/// A row of the list of definitions.
+pub const fn named(
+    name: &'static str,
+    official: bool,
+    value: u16,
+    newer: u16,
+    older: u16,
+) -> TypeRow {
+    TypeRow {
+        name,
+        official,
+        value,
+        newer,
+        older,
+    }
+}
+
+impl TypeRow {
+    /// The place of its counterpart in a neighbour.
+    pub fn counterpart(&self, up: bool) -> Option<u16> {
+        some(if up { self.newer } else { self.older })
+    }
+}
+
+/// A pair of definitions of neighbours.
+pub struct EdgeRow {
+    older: u16,
+    newer: u16,
+    /// Whether the text of one is the text of the other.
+    pub same: bool,
+    up: u16,
+    down: u16,
+}
+
+/// A row of the list of pairs.
+pub const fn edge(older: u16, newer: u16, same: bool, up: u16, down: u16) -> EdgeRow {
+    EdgeRow {
+        older,
+        newer,
+        same,
+        up,
+        down,
+    }
+}
+
+impl EdgeRow {
+    /// The pair of two places.
+    pub fn find(edges: &'static [Self], older: u16, newer: u16) -> Option<&'static Self> {
+        let found = edges.binary_search_by_key(&(older, newer), |edge| (edge.older, edge.newer));
+        found.ok().map(|at| &edges[at])
+    }
+
+    /// The place of what happens to values.
+    pub fn op(&self, up: bool) -> u16 {
+        if up { self.up } else { self.down }
+    }
 }
 
 /// A method of any revision.
@@ -35,15 +92,39 @@ pub struct MethodRow {
     pub revisions: &'static [Option<MethodIn>],
 }
 
-/// A method in one revision. Indices are places in the table of its types.
+/// A method in one revision.
 pub struct MethodIn {
-    pub params: Option<usize>,
+    params: u16,
     pub params_required: bool,
     /// Whether the next revision has the same params, all the way down.
     pub params_same: bool,
-    pub result: Option<usize>,
+    result: u16,
     /// Whether the next revision has the same result, all the way down.
     pub result_same: bool,
+}
+
+/// What a method carries in one revision.
+pub const fn carries(
+    params: u16,
+    params_required: bool,
+    params_same: bool,
+    result: u16,
+    result_same: bool,
+) -> Option<MethodIn> {
+    Some(MethodIn {
+        params,
+        params_required,
+        params_same,
+        result,
+        result_same,
+    })
+}
+
+impl MethodIn {
+    /// The place of the params or the result; `None` where the revision leaves them open.
+    pub fn part(&self, is_result: bool) -> Option<u16> {
+        some(if is_result { self.result } else { self.params })
+    }
 }
 
 impl MethodRow {
@@ -56,85 +137,24 @@ impl MethodRow {
     }
 }
 
-/// A pair of definitions of neighbours, and the steps between them.
-pub struct EdgeRow {
-    pub older: usize,
-    pub newer: usize,
-    /// Whether the text of one is the text of the other.
-    pub same: bool,
-    pub up: StepFn,
-    pub down: StepFn,
-}
+impl RevisionRow {
+    /// The revision at a place in `KnownRevision::ALL`.
+    pub fn at(place: usize) -> &'static Self {
+        &REVISIONS[place]
+    }
 
-/// One step on a value whose type only the step knows.
-pub type StepFn = fn(Erased, &mut Context) -> Step<Erased>;
+    /// The place of a definition.
+    pub fn find(&self, name: &str) -> Option<u16> {
+        let at = self.types.binary_search_by(|row| row.name.cmp(name)).ok()?;
+        u16::try_from(at).ok()
+    }
 
-impl TypeRow {
-    /// The row of `T`.
-    pub const fn of<T: Decode + Encode + 'static>(
-        name: &'static str,
-        official: bool,
-        newer: Option<usize>,
-        older: Option<usize>,
-    ) -> Self {
-        Self {
-            name,
-            official,
-            decode: decode::<T>,
-            encode: encode::<T>,
-            newer,
-            older,
-        }
+    /// The definition at a place.
+    pub fn definition(&self, place: u16) -> &'static TypeRow {
+        &self.types[usize::from(place)]
     }
 }
 
-impl EdgeRow {
-    /// The row of two types with steps of their own.
-    pub const fn typed<A, B>(older: usize, newer: usize, same: bool) -> Self
-    where
-        A: ConvertTo<B> + 'static,
-        B: ConvertTo<A> + 'static,
-    {
-        Self {
-            older,
-            newer,
-            same,
-            up: |value, cx| step(value, cx, A::convert_to),
-            down: |value, cx| step(value, cx, B::convert_to),
-        }
-    }
-}
-
-/// A chain of two: the second may be a chain itself.
-macro_rules! chain {
-    ($from:ty, $next:ty, $to:ty) => {
-        impl $crate::ConvertTo<$to> for $from {
-            #[inline]
-            fn convert_to(self, cx: &mut $crate::Context) -> Result<$to, $crate::Refused> {
-                let next: $next = self.convert_to(cx)?;
-                next.convert_to(cx)
-            }
-        }
-    };
-}
-pub(crate) use chain;
-
-/// Decodes a value and forgets its type.
-pub fn decode<T: Decode + 'static>(text: &str) -> Result<Erased, DecodeError> {
-    from_str::<T>(text).map(|value| Box::new(value) as Erased)
-}
-
-/// Encodes a value of type `T`; nothing when it is of another type.
-pub fn encode<T: Encode + 'static>(value: &Erased) -> Option<String> {
-    value.downcast_ref::<T>().map(to_string)
-}
-
-/// Runs a typed step on a value whose type was forgotten.
-pub fn step<A: 'static, B: 'static>(
-    value: Erased,
-    cx: &mut Context,
-    f: fn(A, &mut Context) -> Result<B, Refused>,
-) -> Step<Erased> {
-    let value = unboxed::<A>(value, cx)?;
-    f(value, cx).map(|value| Box::new(value) as Erased)
+fn some(place: u16) -> Option<u16> {
+    (place != NONE).then_some(place)
 }

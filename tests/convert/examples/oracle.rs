@@ -5,6 +5,8 @@
 //! each input again and reports what differs in output, losses or refusal. Recordings of the implementation at the tag
 //! `oracle` are the reference.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 #[allow(dead_code)]
 #[path = "../tests/convert/revisions.rs"]
 mod revisions;
@@ -337,6 +339,7 @@ fn errors(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) -
 struct Tally {
     same: usize,
     differing: usize,
+    documented: usize,
     examples: BTreeMap<String, (usize, String)>,
 }
 
@@ -350,7 +353,13 @@ fn check(files: &[String]) -> io::Result<()> {
     for (what, (count, example)) in &tally.examples {
         println!("{count} × {what}\n{example}\n");
     }
-    println!("{} agree, {} differ", tally.same, tally.differing);
+    let Tally {
+        same,
+        differing,
+        documented,
+        ..
+    } = tally;
+    println!("{same} agree, {differing} differ, {documented} differ as documented");
     if tally.differing > 0 || tally.same == 0 {
         std::process::exit(1);
     }
@@ -376,6 +385,7 @@ fn compare(line: &str, tally: &mut Tally) {
     let (before, after) = (&case[7], now.run());
     let input = case[6].as_str();
     match difference(before, &after, input) {
+        Some("another refusal") if is_documented(&now) => tally.documented += 1,
         None => tally.same += 1,
         Some(what) => {
             tally.differing += 1;
@@ -388,6 +398,14 @@ fn compare(line: &str, tally: &mut Tally) {
                 .0 += 1;
         }
     }
+}
+
+/// Whether a difference from the recorded implementation is meant.
+///
+/// A union that is one definition in the target revision is decoded again in that revision. When that fails, the reason
+/// is the first error in the order of the text; it was the first one in the order of the schema.
+fn is_documented(case: &Case<'_>) -> bool {
+    case.name == "ClientNotification" && case.to.as_str() == "2026-07-28"
 }
 
 /// What differs between two outcomes; outputs are compared as JSON, losses whatever their order.
@@ -425,29 +443,29 @@ fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<&'st
     (old_losses != new_losses).then_some("other losses")
 }
 
-/// JSON without white space, its members sorted, its strings unescaped, its numbers as they are written.
+/// JSON without white space, its members sorted, its strings unescaped, its numbers as they are written. Members may be
+/// there twice, as they may in open JSON.
 fn canonical(text: &str) -> Option<String> {
-    let parse = mcp_exact_tests_support::Doc::parse;
-    // A lone surrogate is no string that can be compared; what stands for it is one.
-    let doc = parse(text).or_else(|_| parse(&text.replace("\\uD", "\\ud").replace("\\ud", "\\u0")));
-    Some(sorted(&doc.ok()?))
+    let json: mcp_exact_wire::Json = mcp_exact_wire::from_str(text).ok()?;
+    Some(sorted(json.view()))
 }
 
-fn sorted(doc: &mcp_exact_tests_support::Doc) -> String {
-    use mcp_exact_tests_support::Doc;
-    match doc {
-        Doc::Object(members) => {
-            let mut members: Vec<String> = members
-                .iter()
-                .map(|(name, value)| format!("{name:?}:{}", sorted(value)))
-                .collect();
-            members.sort_unstable();
-            format!("{{{}}}", members.join(","))
-        }
-        Doc::Array(items) => format!(
-            "[{}]",
-            items.iter().map(sorted).collect::<Vec<_>>().join(",")
-        ),
-        other => format!("{other:?}"),
+fn sorted(json: mcp_exact_wire::JsonRef<'_>) -> String {
+    if let Some(object) = json.object() {
+        let members = object.iter();
+        let mut members: Vec<String> = members
+            .map(|(name, value)| format!("{name:?}:{}", sorted(value)))
+            .collect();
+        members.sort_unstable();
+        return format!("{{{}}}", members.join(","));
+    }
+    if json.kind() == mcp_exact_wire::Kind::Array {
+        let items: Vec<mcp_exact_wire::Json> = json.decode_as().unwrap_or_default();
+        let items: Vec<String> = items.iter().map(|item| sorted(item.view())).collect();
+        return format!("[{}]", items.join(","));
+    }
+    match json.as_str() {
+        Some(string) => format!("{string:?}"),
+        None => json.text().to_owned(),
     }
 }

@@ -1,16 +1,12 @@
-//! What a step does with one member of an object: one that both revisions have, one that only the source has, and one that
+//! What a rule does with one member of an object: one that both revisions have, one that only the source has, and one that
 //! only the target has.
 //!
 //! Every decision is noted for the page of the documentation.
 
-use proc_macro2::{Literal, TokenStream};
-use quote::quote;
-
 use super::{EffectKind, Step};
 use crate::convert::plan::{Resolved, resolve};
+use crate::convert::rules::{Action as Does, Fill, Gone, GoneKind, MemberStep, Op, TypeText};
 use crate::convert::table::{Action, Entry};
-use crate::convert::tokens::{as_result, closure, context_for, json_text, local};
-use crate::emit::ident;
 use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
 /// What is done with the members of one pair of objects.
@@ -22,8 +18,6 @@ pub(super) struct Members<'s, 'p, 'i> {
     pub request: bool,
     /// Whether the id is gone.
     pub has_id: bool,
-    /// Whether `jsonrpc` is gone.
-    pub has_constant: bool,
 }
 
 impl Members<'_, '_, '_> {
@@ -32,20 +26,17 @@ impl Members<'_, '_, '_> {
             .note(&self.source.name, &member.name, kind, reason);
     }
 
-    /// A member that only the source has.
-    pub fn gone(&self, member: &Member) -> TokenStream {
-        let (name, since) = (&member.name, &self.step.source().revision);
-        let envelope = self.request && matches!(name.as_str(), "id" | "jsonrpc");
-        let rule = if self.step.up {
-            quote!(Gone::Older)
-        } else {
-            quote!(Gone::Newer { since: #since })
+    /// A member that only the source has; `None` when it stays as an unknown member.
+    pub fn gone(&self, source: usize, member: &Member) -> Option<Gone> {
+        let envelope = self.request && matches!(member.name.as_str(), "id" | "jsonrpc");
+        let kind = match &member.value {
+            MemberValue::Type(_) => self.gone_value(member, envelope)?,
+            _ => self.gone_constant(member, envelope)?,
         };
-        let text = match &member.value {
-            MemberValue::Type(_) => return self.gone_value(member, envelope, &rule),
-            MemberValue::ConstString(value) => json_text(value),
-            MemberValue::ConstInteger(value) => value.to_string(),
-        };
+        Some(Gone { source, kind })
+    }
+
+    fn gone_constant(&self, member: &Member, envelope: bool) -> Option<GoneKind> {
         let what = if envelope {
             "part of the envelope"
         } else {
@@ -53,75 +44,49 @@ impl Members<'_, '_, '_> {
         };
         self.note(member, EffectKind::Rewritten, what);
         // The constant of the envelope goes with the id.
-        let stays = match (self.step.up, self.has_id) {
-            (true, _) => quote!(true),
-            (false, true) if envelope => quote!(with_id),
-            (false, _) => quote!(false),
-        };
-        let reason = if envelope {
-            quote!(ENVELOPE)
-        } else {
-            quote!("a constant of the type, which the other revision leaves out")
-        };
-        quote!(cx.constant_gone(#name, #text, &mut extra, #stays, #reason);)
+        (!self.step.up).then_some(GoneKind::Constant {
+            with_id: self.has_id && envelope,
+            envelope,
+        })
     }
 
-    fn gone_value(&self, member: &Member, envelope: bool, rule: &TokenStream) -> TokenStream {
-        let (name, local) = (&member.name, local(member));
+    fn gone_value(&self, member: &Member, envelope: bool) -> Option<GoneKind> {
+        let since = self.step.source().revision.clone();
         if let Some(entry) = self.entry(member) {
-            let reason = &entry.reason;
-            self.note(member, EffectKind::Refused, reason);
-            let refuse = quote!(cx.at(#name, |cx| Err::<(), _>(cx.refused(#reason)))?;);
-            return if member.required {
-                refuse
-            } else {
-                quote!(if #local.is_some() { #refuse })
-            };
+            self.note(member, EffectKind::Refused, &entry.reason);
+            return Some(GoneKind::Refuse(entry.reason.clone()));
         }
         if envelope && !self.step.up {
             self.note(member, EffectKind::Rewritten, "part of the envelope");
-            let with_id = self.has_constant.then(|| quote!(let with_id =));
-            return quote!(#with_id cx.id_to_envelope(#name, &#local, &mut extra););
+            return Some(GoneKind::Id);
         }
-        let default = self.said_by_silence(member);
         if self.step.up {
             self.note(member, EffectKind::Rewritten, "stays as an unknown member");
-        } else if let Some((text, _, true)) = default {
-            let reason =
-                format!("{text} is left out: it says what absence says; another value is refused");
-            self.note(member, EffectKind::Rewritten, &reason);
-        } else if let Some((text, ..)) = default {
-            let reason = format!(
-                "a member of {} and later; {text} says what absence says",
-                self.step.source().revision
-            );
-            self.note(member, EffectKind::Dropped, &reason);
-        } else {
-            let reason = format!("a member of {} and later", self.step.source().revision);
-            self.note(member, EffectKind::Dropped, &reason);
+            return None;
         }
-        let place = if member.required {
-            quote!(#local)
-        } else {
-            quote!(value)
+        let later = format!("a member of {since} and later");
+        let Some((text, reason, decides)) = self.said_by_silence(member) else {
+            self.note(member, EffectKind::Dropped, &later);
+            return Some(GoneKind::Newer { since });
         };
-        let (gone, said) = match default {
-            None => (quote!(cx.gone(#name, &#place, &mut extra, #rule);), None),
-            Some((text, reason, decides)) => (
-                if decides {
-                    quote!(cx.gone_or_refused(#name, &#place, &mut extra, #rule)?;)
-                } else {
-                    quote!(cx.gone(#name, &#place, &mut extra, #rule);)
-                },
-                Some(quote!(!cx.stripped(#name, &#place, #text, silent, #reason))),
+        let (kind, words) = match decides {
+            true => (
+                EffectKind::Rewritten,
+                format!("{text} is left out: it says what absence says; another value is refused"),
+            ),
+            false => (
+                EffectKind::Dropped,
+                format!("{later}; {text} says what absence says"),
             ),
         };
-        match (member.required, said) {
-            (true, None) => gone,
-            (true, Some(said)) => quote!(if #said { #gone }),
-            (false, None) => quote!(if let Some(value) = #local { #gone }),
-            (false, Some(said)) => quote!(if let Some(value) = #local && #said { #gone }),
-        }
+        self.note(member, kind, &words);
+        Some(GoneKind::Default {
+            since,
+            text: text.clone(),
+            reason: reason.clone(),
+            decides,
+            required: member.required,
+        })
     }
 
     /// What the absence of a newer member says, why, and whether another value decides what the message means.
@@ -138,21 +103,6 @@ impl Members<'_, '_, '_> {
         }
     }
 
-    /// Whether all members of which the absence says something say just that.
-    pub fn silence(&self, gone: &[&Member]) -> Option<TokenStream> {
-        let said = gone.iter().filter_map(|member| {
-            let (text, ..) = self.said_by_silence(member)?;
-            let local = local(member);
-            Some(if member.required {
-                quote!(says(&#local, #text))
-            } else {
-                quote!(#local.is_none())
-            })
-        });
-        let said: Vec<TokenStream> = said.collect();
-        (!said.is_empty()).then(|| quote!(let silent = #(#said)&&*;))
-    }
-
     /// The refusal that somebody chose for a member that is gone.
     fn entry(&self, member: &Member) -> Option<&Entry> {
         let step = self.step;
@@ -162,196 +112,143 @@ impl Members<'_, '_, '_> {
         matches!(entry.action, Action::Refuse).then_some(entry)
     }
 
-    /// A member of the target: what has to be done, and its value when it is a field.
+    /// A member of the target; `None` when it keeps its text.
     pub fn member(
+        &self,
+        target: usize,
+        before: Option<&Member>,
+        after: &Member,
+    ) -> Option<MemberStep> {
+        let action = match &after.value {
+            MemberValue::ConstString(value) => {
+                self.constant(before, after, serde_json::Value::from(value.as_str()))?
+            }
+            MemberValue::ConstInteger(value) => {
+                self.constant(before, after, serde_json::Value::from(*value))?
+            }
+            MemberValue::Type(value) => match before {
+                None => self.new_value(after),
+                Some(before) => self.value(before, after, value)?,
+            },
+        };
+        Some(MemberStep { target, action })
+    }
+
+    fn constant(
         &self,
         before: Option<&Member>,
         after: &Member,
-    ) -> (Option<TokenStream>, Option<TokenStream>) {
-        let name = &after.name;
-        let text = match &after.value {
-            MemberValue::ConstString(value) => json_text(value),
-            MemberValue::ConstInteger(value) => value.to_string(),
-            MemberValue::Type(target) => return (None, Some(self.value(before, after, target))),
-        };
-        let step = match before {
+        text: serde_json::Value,
+    ) -> Option<Does> {
+        let text = text.to_string();
+        let reason = format!("always {text} in {}", self.step.target().revision);
+        match before {
             Some(before) if before.value == after.value => None,
             Some(before) => match &before.value {
                 MemberValue::Type(_) => {
-                    let local = local(before);
-                    let reason = format!("always {text} in {}", self.step.target().revision);
                     self.note(after, EffectKind::Checked, &reason);
-                    Some(quote!(cx.at(#name, |cx| cx.same_constant(&#local, #text, #reason))?;))
+                    Some(Does::SameConstant(text, reason))
                 }
                 _ => {
-                    let reason = format!("always {text} in {}", self.step.target().revision);
                     self.note(after, EffectKind::Refused, &reason);
-                    Some(quote!(cx.at(#name, |cx| Err::<(), _>(cx.refused(#reason)))?;))
+                    Some(Does::OtherConstant(reason))
                 }
             },
             None => {
-                let envelope = self.request && name == "jsonrpc";
+                let envelope = self.request && after.name == "jsonrpc";
                 let what = if envelope {
                     "part of the envelope"
                 } else {
                     "a constant of the type"
                 };
                 self.note(after, EffectKind::Rewritten, what);
-                let reason = if envelope {
-                    quote!(ENVELOPE)
-                } else {
-                    quote!(#what)
-                };
-                Some(quote!(cx.constant(#name, #text, &mut known, #reason);))
-            }
-        };
-        (step, None)
-    }
-
-    fn value(&self, before: Option<&Member>, after: &Member, target: &Type) -> TokenStream {
-        let name = &after.name;
-        let Some(before) = before else {
-            return self.new_value(after);
-        };
-        let local = local(before);
-        let source = match &before.value {
-            MemberValue::Type(source) => source,
-            MemberValue::ConstString(text) => {
-                let value = quote!(cx.at(#name, |cx| cx.refit(&#text))?);
-                return if after.required {
-                    value
-                } else {
-                    quote!(Some(#value))
-                };
-            }
-            MemberValue::ConstInteger(number) => {
-                let number = Literal::i64_unsuffixed(*number);
-                let value = quote!(cx.at(#name, |cx| cx.refit(&Integer::from(#number)))?);
-                return if after.required {
-                    value
-                } else {
-                    quote!(Some(#value))
-                };
-            }
-        };
-        let converted = self.step.value(source, target, &quote!(value));
-        let in_place = match &converted {
-            None => quote!(value),
-            Some(converted) => {
-                let (cx, converted) = (context_for(converted), as_result(converted));
-                quote!(cx.at(#name, |#cx| #converted)?)
-            }
-        };
-        match (before.required, after.required) {
-            (true, true) => match converted {
-                None => quote!(#local),
-                Some(_) => quote! {{ let value = #local; #in_place }},
-            },
-            (false, false) => match converted {
-                None => quote!(#local),
-                Some(value) => {
-                    let convert = closure(&quote!(value), &value);
-                    quote!(cx.optional(#name, #local, #convert)?)
-                }
-            },
-            (true, false) => {
-                let value = match converted {
-                    None => quote!(Some(#local)),
-                    Some(value) => {
-                        let convert = closure(&quote!(value), &value);
-                        quote!(cx.optional(#name, Some(#local), #convert)?)
-                    }
-                };
-                if self.step.up || !self.empty_stands_for_absence(target, self.step.target()) {
-                    value
-                } else {
-                    quote!(#value.filter(|value| !is_empty_object(value)))
-                }
-            }
-            (false, true) => {
-                let default = self.default_of(before, after, source, &in_place);
-                quote!(match #local { Some(value) => #in_place, None => #default })
+                Some(Does::NewConstant(text, envelope))
             }
         }
     }
 
+    fn value(&self, before: &Member, after: &Member, target: &Type) -> Option<Does> {
+        let source = match &before.value {
+            MemberValue::Type(source) => source,
+            MemberValue::ConstString(text) => {
+                let text = serde_json::Value::from(text.as_str()).to_string();
+                return Some(Does::ConstantAsValue(text));
+            }
+            MemberValue::ConstInteger(number) => {
+                return Some(Does::ConstantAsValue(number.to_string()));
+            }
+        };
+        let op = self.step.op(source, target);
+        match (before.required, after.required) {
+            (true, true) => (op != Op::Keep).then_some(Does::Convert(op)),
+            (false, false) => (op != Op::Keep).then_some(Does::Optional(op)),
+            (true, false) => {
+                let filter =
+                    !self.step.up && self.empty_stands_for_absence(target, self.step.target());
+                (filter || op != Op::Keep).then_some(Does::Loosened(op, filter))
+            }
+            (false, true) => Some(Does::Required(op, self.default_of(before, after, source))),
+        }
+    }
+
     /// What stands for a member that may be absent in the source and has to be there in the target.
-    fn default_of(
-        &self,
-        before: &Member,
-        after: &Member,
-        source: &Type,
-        in_place: &TokenStream,
-    ) -> TokenStream {
-        let name = &after.name;
+    fn default_of(&self, before: &Member, after: &Member, source: &Type) -> Fill {
         if let Some(filled) = self.filled(after) {
             return filled;
         }
         if self.empty_stands_for_absence(source, self.step.source()) {
             let reason = "an empty object says what absence says";
             self.note(before, EffectKind::Rewritten, reason);
-            let annotation = match resolve(self.step.source(), source) {
-                Resolved::Definition(definition, _) => {
-                    let (from, name) = (self.step.modules().0, ident(&definition.name));
-                    quote!(: #from::#name)
-                }
-                _ => TokenStream::new(),
-            };
-            return quote! {{
-                let value #annotation = cx.filled(#name, "{}", LossKind::Rewritten, #reason)?;
-                #in_place
-            }};
+            return Fill::EmptyObject(TypeText(source.clone()));
         }
+        self.missing(after)
+    }
+
+    fn missing(&self, after: &Member) -> Fill {
         let reason = format!("required in {}", self.step.target().revision);
         self.note(after, EffectKind::Refused, &reason);
-        quote!(cx.missing(#name, #reason)?)
+        Fill::Missing(reason)
     }
 
     /// A member that only the target has.
-    fn new_value(&self, after: &Member) -> TokenStream {
-        let name = &after.name;
-        let known = quote!(cx.known(#name, &mut known));
+    fn new_value(&self, after: &Member) -> Does {
         if !after.required {
             let entry = self
                 .step
                 .table
-                .member(self.step.ids(), &self.source.name, name);
+                .member(self.step.ids(), &self.source.name, &after.name);
             let session = entry.is_some_and(|e| matches!(e.action, Action::Session(_)));
-            return if session {
-                quote!(match #known { Some(value) => Some(value), None => cx.perhaps_of_session(#name) })
-            } else {
-                known
-            };
+            return Does::NewOptional(session);
         }
-        let default = self.filled(after).unwrap_or_else(|| {
-            if self.request && name == "id" {
+        let fill = self.filled(after).unwrap_or_else(|| {
+            if self.request && after.name == "id" {
                 self.note(after, EffectKind::Rewritten, "part of the envelope");
-                return quote!(cx.id_of_request(#name)?);
+                return Fill::RequestId;
             }
-            let reason = format!("required in {}", self.step.target().revision);
-            self.note(after, EffectKind::Refused, &reason);
-            quote!(cx.missing(#name, #reason)?)
+            self.missing(after)
         });
-        quote!(match #known { Some(value) => value, None => #default })
+        Does::NewRequired(fill)
     }
 
     /// The value that somebody chose for a member that the source does not say.
-    fn filled(&self, after: &Member) -> Option<TokenStream> {
-        let (step, name) = (self.step, &after.name);
-        let entry = step.table.member(step.ids(), &self.source.name, name)?;
+    fn filled(&self, after: &Member) -> Option<Fill> {
+        let step = self.step;
+        let entry = step
+            .table
+            .member(step.ids(), &self.source.name, &after.name)?;
         let reason = &entry.reason;
         match &entry.action {
             Action::Default(text) => {
                 self.note(after, EffectKind::Defaulted, reason);
-                Some(quote!(cx.filled(#name, #text, LossKind::Defaulted, #reason)?))
+                Some(Fill::Value(text.clone(), false, reason.clone()))
             }
             Action::Means(text) => {
                 self.note(after, EffectKind::Rewritten, reason);
-                Some(quote!(cx.filled(#name, #text, LossKind::Rewritten, #reason)?))
+                Some(Fill::Value(text.clone(), true, reason.clone()))
             }
             Action::Session(text) => {
                 self.note(after, EffectKind::Defaulted, reason);
-                Some(quote!(cx.of_session(#name, #text, #reason)?))
+                Some(Fill::Session(text.clone(), reason.clone()))
             }
             _ => None,
         }
@@ -360,7 +257,7 @@ impl Members<'_, '_, '_> {
     /// Whether an object without members is a value of the type.
     fn empty_stands_for_absence(&self, value: &Type, ir: &Ir) -> bool {
         match resolve(ir, value) {
-            Resolved::Definition(definition, _) => match &definition.shape {
+            Resolved::Definition(definition) => match &definition.shape {
                 Shape::Struct(members) => members.iter().all(|member| !member.required),
                 _ => false,
             },

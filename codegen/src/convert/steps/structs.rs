@@ -1,15 +1,9 @@
-//! Steps between objects: taken apart by a pattern, built by a literal, with unknown members handed over.
-//!
-//! What is done with one member is in `members.rs`.
-
-use proc_macro2::TokenStream;
-use quote::quote;
+//! Rules between objects: what is done with each member is in `members.rs`.
 
 use super::Step;
 use super::members::Members;
-use crate::convert::tokens::{bound, local};
-use crate::emit::ident;
-use crate::ir::{Definition, Member, MemberValue, Type};
+use crate::convert::rules::Body;
+use crate::ir::{Definition, Member};
 
 impl<'i> Step<'_, 'i> {
     pub(super) fn structs(
@@ -18,11 +12,7 @@ impl<'i> Step<'_, 'i> {
         old: &'i [Member],
         target: &'i Definition,
         new: &'i [Member],
-        this: &TokenStream,
-    ) -> TokenStream {
-        let (from, to) = self.modules();
-        let (from_name, to_name) = (ident(&source.name), ident(&target.name));
-        let fields = typed(old).map(|(member, _)| bound(member));
+    ) -> Body {
         let request = new.iter().chain(old).any(|m| m.name == "method");
         let lacks = |name: &str| {
             let has = |members: &[Member]| members.iter().any(|member| member.name == name);
@@ -34,77 +24,21 @@ impl<'i> Step<'_, 'i> {
             target,
             request,
             has_id: lacks("id"),
-            has_constant: lacks("jsonrpc"),
         };
-        let gone: Vec<&Member> = old
-            .iter()
-            .filter(|old| new.iter().all(|new| new.name != old.name))
+        let gone = old.iter().enumerate();
+        let gone = gone.filter(|(_, old)| new.iter().all(|new| new.name != old.name));
+        let gone: Vec<_> = gone
+            .filter_map(|(at, member)| members.gone(at, member))
             .collect();
-        let silence = members.silence(&gone);
-        let gone: Vec<TokenStream> = gone.iter().map(|member| members.gone(member)).collect();
-        let gone: Vec<TokenStream> = silence.into_iter().chain(gone).collect();
-        let (mut steps, mut built) = (Vec::new(), Vec::new());
-        for member in new {
+        let steps = new.iter().enumerate().filter_map(|(at, member)| {
             let before = old.iter().find(|old| old.name == member.name);
-            let (step, value) = members.member(before, member);
-            steps.extend(step);
-            if let Some(value) = value {
-                let local = local(member);
-                if local != value.to_string() {
-                    steps.push(quote!(let #local = #value;));
-                }
-                built.push(bound(member));
-            }
+            members.member(at, before, member)
+        });
+        let steps: Vec<_> = steps.collect();
+        // A member that only the source has stays as an unknown member, which changes no text.
+        if gone.is_empty() && steps.is_empty() {
+            return Body::Keep;
         }
-        let pattern = quote!(let #from::#from_name { #(#fields,)* extra } = #this;);
-        let built = quote!(Ok(#to::#to_name { #(#built,)* extra }));
-        if new.len() == old.len() && gone.is_empty() {
-            return quote! {
-                #pattern
-                let (extra, _) = extra.retype();
-                #(#steps)*
-                #built
-            };
-        }
-        let (extra, check) = unknown_members(&gone, &steps, &quote!(#to::#to_name));
-        quote! {
-            #pattern
-            #extra
-            #(#gone)*
-            #(#steps)*
-            #check
-            #built
-        }
+        Body::Object(gone, steps)
     }
-}
-
-/// How unknown members are handed over, and the check that each one that is known now was asked for.
-fn unknown_members(
-    gone: &[TokenStream],
-    steps: &[TokenStream],
-    target: &TokenStream,
-) -> (TokenStream, Option<TokenStream>) {
-    let is_changed = |name: &str| {
-        let uses = format!("& mut {name}");
-        let mut all = gone.iter().chain(steps);
-        all.any(|tokens| tokens.to_string().contains(&uses))
-    };
-    let mut_extra = is_changed("extra").then(|| quote!(mut));
-    let (known, check) = if is_changed("known") {
-        let words = "every known member was asked for";
-        let check = quote!(debug_assert!(known.is_empty(), #words););
-        (quote!(mut known), Some(check))
-    } else {
-        (quote!(_), None)
-    };
-    let extra = quote!(let (#mut_extra extra, #known) = extra.retype::<#target>(););
-    (extra, check)
-}
-
-/// The members that are fields.
-fn typed(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
-    members.iter().filter_map(|member| match &member.value {
-        MemberValue::Type(value) => Some((member, value)),
-        _ => None,
-    })
 }

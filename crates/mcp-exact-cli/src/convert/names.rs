@@ -8,20 +8,15 @@ use crate::registry::{Unknown, listed, shortened, suggest};
 
 /// The revision `id`.
 pub fn revision(id: &str) -> Result<KnownRevision, Unknown> {
-    let all = KnownRevision::ALL.iter().copied();
-    let available = all.filter(|known| known.is_available());
-    if let Some(found) = available.clone().find(|known| known.as_str() == id) {
-        return Ok(found);
-    }
-    let names: Vec<&str> = available.map(KnownRevision::as_str).collect();
-    let mut problem = format!("unknown revision `{}`", shortened(id));
-    suggest(&mut problem, id, names.iter().copied());
-    Err(Unknown {
-        problem,
-        known: match names.as_slice() {
-            [] => "this program was built without any; build it with its default features".into(),
-            names => format!("this program has {}", listed(names.iter().copied())),
-        },
+    KnownRevision::parse(id).ok_or_else(|| {
+        let names: Vec<&str> = KnownRevision::ALL
+            .iter()
+            .map(|known| known.as_str())
+            .collect();
+        let mut problem = format!("unknown revision `{}`", shortened(id));
+        suggest(&mut problem, id, names.iter().copied());
+        let known = format!("this program has {}", listed(names.iter().copied()));
+        Unknown { problem, known }
     })
 }
 

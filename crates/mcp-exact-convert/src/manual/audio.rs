@@ -62,5 +62,7 @@ fn stands_for_audio(resource: &mut Node<'_>) -> bool {
     let names = ["blob", "mimeType", "uri"];
     is_ours
         && names.iter().all(|name| resource.member(name).is_some())
-        && resource.members().is_some_and(|members| members.len() == names.len())
+        && resource
+            .members()
+            .is_some_and(|members| members.len() == names.len())
 }

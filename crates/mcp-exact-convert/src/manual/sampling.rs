@@ -84,7 +84,9 @@ fn report(cx: &mut Conversion<'_, '_>, contents: usize, at: usize) {
 
 /// Makes an item of the array variant a variant of the union itself.
 fn set_variant(item: &mut Node<'_>, content: &Definition) {
-    let Some((union, items)) = content.union().and_then(|union| Some((union, item_union(union)?)))
+    let Some((union, items)) = content
+        .union()
+        .and_then(|union| Some((union, item_union(union)?)))
     else {
         return;
     };

@@ -29,7 +29,7 @@ fn carry<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
     let Some(structured) = node.member("structuredContent") else {
         return;
     };
-    let structured = structured.to_text();
+    let structured = structured.settled_text();
     let block = member_definition(cx.source(), "content").and_then(|block| block.union());
     let variant = block.and_then(|union| variant_of(union, "TextContent"));
     let Some(content) = node.member("content") else {

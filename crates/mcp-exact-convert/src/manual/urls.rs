@@ -13,7 +13,9 @@ pub fn with_id<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()>
         return Ok(());
     }
     let mut string = |name: &str| {
-        let text = node.member(name).and_then(|value| value.string().map(String::from));
+        let text = node
+            .member(name)
+            .and_then(|value| value.string().map(String::from));
         text.unwrap_or_default()
     };
     let (url, message) = (string("url"), string("message"));

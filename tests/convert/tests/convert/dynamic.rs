@@ -100,7 +100,7 @@ fn results_are_converted_by_the_request_that_they_answer() {
     };
     let text = r#"{"tools":[]}"#;
     let (out, losses) = run(root, Some(text), ("2024-11-05", "2026-07-28")).expect("convertible");
-    let expected = r#"{"cacheScope":"private","resultType":"complete","tools":[],"ttlMs":0}"#;
+    let expected = r#"{"tools":[],"cacheScope":"private","resultType":"complete","ttlMs":0}"#;
     assert_eq!(out.as_deref(), Some(expected));
     assert_eq!(losses.len(), 3);
     let root = Root {

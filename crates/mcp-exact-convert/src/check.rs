@@ -1,0 +1,134 @@
+//! Checks values by the tables of definitions: finds the deviations that `validate()` finds, in the same order.
+//!
+//! Takes values that were read with everything taken apart.
+
+use mcp_exact_wire::spans::check_document;
+use mcp_exact_wire::{
+    Number, Path, Violation, ViolationKind, Violations, check_format, check_max_items,
+    check_maximum, check_min_items, check_minimum, from_str,
+};
+
+use crate::layout::{Definition, Layout, Shape, Type, Union};
+use crate::node::{Body, Node, UNKNOWN};
+
+/// The first deviation of a value from its type.
+pub fn first_violation(node: &Node<'_>, value: u16) -> Option<Violation> {
+    let mut violations = Violations::default();
+    check(node, node.variants, value, &Path::ROOT, &mut violations);
+    violations.listed().first().cloned()
+}
+
+/// `variants` are those that are left of `node` inside of its unions.
+fn check(node: &Node<'_>, variants: u32, value: u16, path: &Path<'_>, to: &mut Violations) {
+    match Type::at(value) {
+        Type::Definition(place) => definition(node, variants, place, path, to),
+        Type::Formatted(format) => {
+            if let Some(text) = node.string() {
+                check_format(&text, format, path, to);
+            }
+        }
+        Type::Integer(low, high) | Type::Number(low, high) => bounds(node, low, high, path, to),
+        Type::Array(items, low, high) => {
+            let Body::Array(_, nodes) = &node.body else {
+                return;
+            };
+            if let Some(low) = low {
+                check_min_items(nodes, low as usize, path, to);
+            }
+            if let Some(high) = high {
+                check_max_items(nodes, high as usize, path, to);
+            }
+            for (index, node) in nodes.iter().enumerate() {
+                check(node, node.variants, items, &path.index(index), to);
+            }
+        }
+        Type::Map(values) => {
+            if let Body::Object(_, members) = &node.body {
+                for member in members {
+                    let path = path.member(&member.name);
+                    check(&member.value, member.value.variants, values, &path, to);
+                }
+            }
+        }
+        Type::Nullable(inner) if !node.says("null") => check(node, variants, inner, path, to),
+        _ => {}
+    }
+}
+
+fn bounds(
+    node: &Node<'_>,
+    low: Option<i64>,
+    high: Option<i64>,
+    path: &Path<'_>,
+    to: &mut Violations,
+) {
+    let (Body::Text(text), true) = (&node.body, low.is_some() || high.is_some()) else {
+        return;
+    };
+    let Ok(number) = from_str::<Number>(text) else {
+        return;
+    };
+    if let Some(low) = low {
+        check_minimum(&number, low, path, to);
+    }
+    if let Some(high) = high {
+        check_maximum(&number, high, path, to);
+    }
+}
+
+fn definition(node: &Node<'_>, variants: u32, place: u16, path: &Path<'_>, to: &mut Violations) {
+    match &Definition::at(place).shape {
+        Shape::Object(layout) => object(node, layout, path, to),
+        Shape::Document(rules) => {
+            if let Body::Text(text) = &node.body {
+                check_document(rules, text, path, to);
+            }
+        }
+        Shape::Enum(values) => {
+            if let Some(text) = node.string()
+                && !values.contains(&&*text)
+            {
+                to.report(path, ViolationKind::Enum, || {
+                    format!("{text:?} is not a value of this revision")
+                });
+            }
+        }
+        Shape::Constant(_) => {}
+        Shape::Union(union) => variant(node, variants, union, path, to),
+    }
+}
+
+fn object(node: &Node<'_>, layout: &Layout, path: &Path<'_>, to: &mut Violations) {
+    let Body::Object(_, members) = &node.body else {
+        return;
+    };
+    for (name, value) in layout.members.members.iter().zip(layout.types) {
+        if let Some(member) = members.iter().find(|member| member.name == *name) {
+            let path = path.member(name);
+            check(&member.value, member.value.variants, *value, &path, to);
+        }
+    }
+}
+
+fn variant(node: &Node<'_>, variants: u32, union: &Union, path: &Path<'_>, to: &mut Violations) {
+    let variant = (variants & 0xff).saturating_sub(1);
+    if variant == u32::from(UNKNOWN) {
+        to.report(path, ViolationKind::Tag, || {
+            let tag = tag(node, union.open);
+            format!("{tag:?} is not known to this revision")
+        });
+        return;
+    }
+    if let Some(value) = union.variants.get(variant as usize) {
+        check(node, variants >> 8, *value, path, to);
+    }
+}
+
+/// The value of the discriminant of an object.
+pub fn tag(node: &Node<'_>, name: &str) -> String {
+    let mut copy = node.clone();
+    let tag = copy
+        .member(name)
+        .and_then(|tag| tag.string().map(String::from));
+    tag.unwrap_or_default()
+}

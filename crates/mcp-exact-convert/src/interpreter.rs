@@ -1,0 +1,513 @@
+//! The interpreter of the tables: converts one value from a revision to a neighbour, in place.
+//!
+//! Takes a [`Node`] and the place of what happens to it. Notes losses with places in the input, whatever was moved. What
+//! happens to the members of an object is in `members.rs`.
+
+use std::borrow::Cow;
+
+use mcp_exact_wire::{Number, from_str};
+
+use crate::Newer;
+use crate::check::first_violation;
+use crate::context::Known;
+use crate::generated::{OPS, RULES, STEPS};
+use crate::layout::{Definition, Shape};
+use crate::loss::{LossKind, Noted, Refusal, Severity, Step};
+use crate::node::{Body, NOWHERE, Node, UNKNOWN};
+use crate::place::{Place, push};
+use crate::read::{Wanted, read};
+use crate::rules::{Arm, Op, Rule, Unrecognized};
+
+/// A conversion that runs: what its caller knows, where it is, and what was lost so far.
+pub struct Conversion<'c, 't> {
+    known: &'c Known,
+    path: Vec<Frame<'t>>,
+    pub(crate) losses: Vec<Noted>,
+    /// The rule that runs: manual conversions find their step by it.
+    rule: u16,
+}
+
+/// A value on the way from the root to where the conversion is.
+struct Frame<'t> {
+    at: usize,
+    segment: Segment<'t>,
+}
+
+enum Segment<'t> {
+    Root,
+    Member(Cow<'t, str>),
+    Index(usize),
+}
+
+/// A state to go back to when a member turns out not to fit.
+pub(crate) struct Mark {
+    path: usize,
+    losses: usize,
+}
+
+impl<'c, 't> Conversion<'c, 't> {
+    pub(crate) fn new(known: &'c Known, at: usize) -> Self {
+        Self {
+            known,
+            path: vec![Frame {
+                at,
+                segment: Segment::Root,
+            }],
+            losses: Vec::new(),
+            rule: 0,
+        }
+    }
+
+    /// What the caller knows.
+    pub(crate) fn known(&self) -> &'c Known {
+        self.known
+    }
+
+    /// Returns true if members of the newer revision stay as unknown members.
+    pub(crate) fn keeps_newer(&self) -> bool {
+        self.known.newer == Newer::KeepInExtra
+    }
+
+    /// Converts a value.
+    pub(crate) fn convert(&mut self, node: &mut Node<'t>, op: u16) -> Step<()> {
+        match OPS[usize::from(op)] {
+            Op::Keep => Ok(()),
+            Op::Pair(rule) => self.apply(node, rule),
+            Op::Reinterpret(value) => self.reinterpret(node, value),
+            Op::Fit(value) => self.fit(node, value),
+            Op::Bounded(low, high) => self.bounded(node, low, high),
+            Op::Array(items, low, high) => {
+                self.items(node, items)?;
+                self.sized(node, low, high)
+            }
+            Op::Map(values) => self.entries(node, values),
+            Op::Nullable(inner) => match is_null(node) {
+                true => Ok(()),
+                false => self.convert(node, inner),
+            },
+            Op::NotNull(inner) => match is_null(node) {
+                true => Err(self.mismatch("null is not allowed here")),
+                false => self.convert(node, inner),
+            },
+        }
+    }
+
+    fn apply(&mut self, node: &mut Node<'t>, place: u16) -> Step<()> {
+        let before = std::mem::replace(&mut self.rule, place);
+        let applied = self.apply_rule(node, &RULES[usize::from(place)]);
+        self.rule = before;
+        applied
+    }
+
+    /// Converts a value by the rule that runs once more, for manual conversions.
+    pub(crate) fn convert_again(&mut self, node: &mut Node<'t>) -> Step<()> {
+        self.apply(node, self.rule)
+    }
+
+    fn apply_rule(&mut self, node: &mut Node<'t>, rule: &'static Rule) -> Step<()> {
+        use crate::rules::Body as Does;
+        if let Some(prepare) = rule.prepare {
+            prepare(self, node)?;
+        }
+        match &rule.body {
+            Does::Keep => {}
+            Does::Object(gone, actions) => self.object(node, rule, gone, actions)?,
+            Does::Enum(values) => {
+                let text = node.string();
+                let gone = values
+                    .iter()
+                    .find(|(value, _)| text.as_deref() == Some(value));
+                if let Some((_, reason)) = gone {
+                    return Err(self.mismatch(*reason));
+                }
+            }
+            Does::Constant(reason) => return Err(self.mismatch(*reason)),
+            Does::Document => self.document(node, rule)?,
+            Does::Union(arms, unrecognized) => self.union(node, rule, arms, unrecognized)?,
+            Does::Wrap(variant, op) => {
+                self.convert(node, *op)?;
+                node.push_variant(*variant);
+            }
+            Does::Reinterpret => {
+                self.reinterpret(node, rule.target_type)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Converts a value by the rule of two definitions in the step that runs, for manual conversions.
+    pub(crate) fn convert_as(
+        &mut self,
+        node: &mut Node<'t>,
+        source: &str,
+        target: &str,
+    ) -> Step<()> {
+        let current = usize::from(self.rule);
+        let mut steps = STEPS
+            .windows(2)
+            .map(|pair| usize::from(pair[0])..usize::from(pair[1]));
+        let range = steps
+            .find(|range| range.contains(&current))
+            .unwrap_or_default();
+        let mut near = range.map(|at| (at, &RULES[at]));
+        let found = near.find(|(_, rule)| {
+            Definition::at(rule.source).name == source && Definition::at(rule.target).name == target
+        });
+        match found.and_then(|(at, _)| u16::try_from(at).ok()) {
+            Some(rule) => self.apply(node, rule),
+            None => Ok(()),
+        }
+    }
+
+    /// The definition that the rule that runs converts from.
+    pub(crate) fn source(&self) -> &'static Definition {
+        Definition::at(RULES[usize::from(self.rule)].source)
+    }
+
+    /// The definition that the rule that runs converts to.
+    pub(crate) fn target(&self) -> &'static Definition {
+        Definition::at(RULES[usize::from(self.rule)].target)
+    }
+
+    fn union(
+        &mut self,
+        node: &mut Node<'t>,
+        rule: &'static Rule,
+        arms: &'static [Arm],
+        unrecognized: &'static Unrecognized,
+    ) -> Step<()> {
+        let variant = node.pop_variant().unwrap_or_default();
+        if variant == UNKNOWN {
+            return match unrecognized {
+                Unrecognized::Never => Ok(()),
+                Unrecognized::Foreign(reason) => self.foreign(node, rule, reason),
+                Unrecognized::Read(is_open) => self.unrecognized(node, rule, *is_open),
+            };
+        }
+        match &arms[usize::from(variant)] {
+            Arm::Variant(variant, op) => {
+                self.convert(node, *op)?;
+                node.push_variant(*variant);
+                Ok(())
+            }
+            Arm::Value(op) => self.convert(node, *op),
+            Arm::Call(manual) => manual(self, node),
+            Arm::Refuse(reason) => Err(self.refused(*reason)),
+            Arm::Foreign(reason) => self.foreign(node, rule, reason),
+        }
+    }
+
+    /// A variant that has no counterpart: as the target revision reads its text, or not at all.
+    fn foreign(
+        &mut self,
+        node: &mut Node<'t>,
+        rule: &'static Rule,
+        reason: &'static str,
+    ) -> Step<()> {
+        match decode_valid(node, rule.target_type) {
+            Ok(read) => {
+                *node = read;
+                Ok(())
+            }
+            Err(_) => Err(self.refused(reason)),
+        }
+    }
+
+    /// A variant that the source revision does not define: the target revision may.
+    fn unrecognized(
+        &mut self,
+        node: &mut Node<'t>,
+        rule: &'static Rule,
+        is_open: bool,
+    ) -> Step<()> {
+        match decode_valid(node, rule.target_type) {
+            Ok(read) => *node = read,
+            Err(mismatch) => match decode(node, rule.target_type) {
+                Ok(read) if is_open && read.variants & 0xff == u32::from(UNKNOWN) + 1 => {
+                    *node = read;
+                }
+                _ => return Err(self.mismatch_below(mismatch)),
+            },
+        }
+        Ok(())
+    }
+
+    /// A value as the target revision reads its text: for types that differ in shape and agree on values.
+    fn reinterpret(&mut self, node: &mut Node<'t>, value: u16) -> Step<()> {
+        match decode_valid(node, value) {
+            Ok(read) => {
+                *node = read;
+                Ok(())
+            }
+            Err(mismatch) => Err(self.mismatch_below(mismatch)),
+        }
+    }
+
+    fn items(&mut self, node: &mut Node<'t>, op: u16) -> Step<()> {
+        if matches!(OPS[usize::from(op)], Op::Keep) {
+            return Ok(());
+        }
+        let Some(items) = node.items() else {
+            return Ok(());
+        };
+        for (index, item) in items.iter_mut().enumerate() {
+            self.enter_index(index, item.at);
+            self.convert(item, op)?;
+            self.leave();
+        }
+        Ok(())
+    }
+
+    fn sized(&self, node: &mut Node<'t>, low: Option<usize>, high: Option<usize>) -> Step<()> {
+        if low.is_none() && high.is_none() {
+            return Ok(());
+        }
+        let count = node.items().map_or(0, |items| items.len());
+        if low.is_some_and(|low| count < low) || high.is_some_and(|high| count > high) {
+            return Err(self.mismatch("the other revision bounds the number of items"));
+        }
+        Ok(())
+    }
+
+    fn entries(&mut self, node: &mut Node<'t>, op: u16) -> Step<()> {
+        let Some(members) = node.members() else {
+            return Ok(());
+        };
+        for member in members {
+            self.enter(member.name.clone(), member.value.at);
+            self.convert(&mut member.value, op)?;
+            self.leave();
+        }
+        Ok(())
+    }
+
+    fn bounded(&self, node: &Node<'t>, low: Option<i64>, high: Option<i64>) -> Step<()> {
+        let Body::Text(text) = &node.body else {
+            return Ok(());
+        };
+        let Ok(number) = from_str::<Number>(text) else {
+            return Ok(());
+        };
+        let is_low = low.is_some_and(|low| number.compare(low).is_lt());
+        let is_high = high.is_some_and(|high| number.compare(high).is_gt());
+        if is_low || is_high {
+            return Err(self.mismatch("outside the bounds of the other revision"));
+        }
+        Ok(())
+    }
+
+    /// The target as a document of which the rules are stricter: members that break one are dropped and reported.
+    fn document(&mut self, node: &mut Node<'t>, rule: &Rule) -> Step<()> {
+        let (Shape::Document(old), Shape::Document(new)) = (
+            &Definition::at(rule.source).shape,
+            &Definition::at(rule.target).shape,
+        ) else {
+            return Ok(());
+        };
+        crate::document::tighten(self, node, old, new)
+    }
+
+    // Where the conversion is.
+
+    pub(crate) fn enter(&mut self, name: impl Into<Cow<'t, str>>, at: usize) {
+        let segment = Segment::Member(name.into());
+        self.path.push(Frame { at, segment });
+    }
+
+    pub(crate) fn enter_index(&mut self, index: usize, at: usize) {
+        let segment = Segment::Index(index);
+        self.path.push(Frame { at, segment });
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.path.pop();
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            path: self.path.len(),
+            losses: self.losses.len(),
+        }
+    }
+
+    pub(crate) fn back_to(&mut self, mark: &Mark) {
+        self.path.truncate(mark.path);
+        self.losses.truncate(mark.losses);
+    }
+
+    /// Where the conversion is, as a place in the input.
+    pub(crate) fn place(&self) -> Place {
+        let known = self.path.iter().rposition(|frame| frame.at != NOWHERE);
+        let first = known.unwrap_or_default();
+        let mut below = String::new();
+        for frame in &self.path[first + 1..] {
+            match &frame.segment {
+                Segment::Root => {}
+                Segment::Member(name) => push(&mut below, name),
+                Segment::Index(index) => push(&mut below, &index.to_string()),
+            }
+        }
+        let at = self.path[first].at;
+        Place { at, below }
+    }
+
+    /// The place of a member of the value where the conversion is; `at` is where its value begins, when it is known.
+    pub(crate) fn place_of(&self, member: &str, at: usize) -> Place {
+        if at != NOWHERE {
+            return Place {
+                at,
+                below: String::new(),
+            };
+        }
+        let mut place = self.place();
+        push(&mut place.below, member);
+        place
+    }
+
+    // What it reports.
+
+    pub(crate) fn report(
+        &mut self,
+        place: Place,
+        kind: LossKind,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
+        self.losses.push(Noted {
+            place,
+            kind,
+            reason: reason.into(),
+            inside: None,
+        });
+    }
+
+    /// Reports a member of the value where the conversion is.
+    pub(crate) fn record_loss(
+        &mut self,
+        member: &str,
+        at: usize,
+        kind: LossKind,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
+        let place = self.place_of(member, at);
+        self.report(place, kind, reason);
+    }
+
+    /// Reports the value where the conversion is.
+    pub(crate) fn record_loss_here(
+        &mut self,
+        kind: LossKind,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
+        let place = self.place();
+        self.report(place, kind, reason);
+    }
+
+    /// Reports a member that is dropped, and what was moved into it.
+    pub(crate) fn record_drop(
+        &mut self,
+        member: &str,
+        value: &Node<'t>,
+        reason: impl Into<Cow<'static, str>>,
+    ) {
+        let reason = reason.into();
+        self.record_moved(value, (value.at, end_of(value)), &reason);
+        self.record_loss(member, value.at, LossKind::Dropped, reason);
+    }
+
+    /// Reports what stands in a value and did not begin there.
+    fn record_moved(&mut self, value: &Node<'t>, own: (usize, usize), reason: &str) {
+        let below = |this: &mut Self, inner: &Node<'t>| {
+            let is_own =
+                inner.at == NOWHERE || own.0 == inner.at || (own.0..own.1).contains(&inner.at);
+            if is_own {
+                this.record_moved(inner, own, reason);
+            } else {
+                let place = Place {
+                    at: inner.at,
+                    below: String::new(),
+                };
+                this.report(place, LossKind::Dropped, reason.to_owned());
+            }
+        };
+        match &value.body {
+            Body::Object(_, members) => {
+                for member in members.iter().filter(|member| !member.value.is_removed()) {
+                    below(self, &member.value);
+                }
+            }
+            Body::Array(_, items) => {
+                for item in items {
+                    below(self, item);
+                }
+            }
+            Body::Text(_) | Body::Removed => {}
+        }
+    }
+
+    // What it refuses.
+
+    /// The refusal of the value where the conversion is; an optional member that holds it may be dropped instead.
+    pub(crate) fn mismatch(&self, reason: impl Into<Cow<'static, str>>) -> Box<Refusal> {
+        Refusal::new(self.place(), reason, Severity::Member)
+    }
+
+    /// The refusal of the whole message because of the value where the conversion is.
+    pub(crate) fn refused(&self, reason: impl Into<Cow<'static, str>>) -> Box<Refusal> {
+        Refusal::new(self.place(), reason, Severity::Message)
+    }
+
+    /// The refusal of something inside of the value where the conversion is.
+    fn mismatch_below(&self, mismatch: Mismatch) -> Box<Refusal> {
+        let mut place = self.place();
+        place.below.push_str(&mismatch.pointer);
+        Refusal::new(place, mismatch.reason, Severity::Member)
+    }
+}
+
+fn is_null(node: &Node<'_>) -> bool {
+    matches!(&node.body, Body::Text(text) if text == "null")
+}
+
+/// Where the text of a value ends in the input; its beginning when it has none there.
+fn end_of(node: &Node<'_>) -> usize {
+    let length = match &node.body {
+        Body::Object(text, _) | Body::Array(text, _) => text.len(),
+        Body::Text(text) => text.len(),
+        Body::Removed => 0,
+    };
+    node.at.saturating_add(length)
+}
+
+/// Why text is not of a type, and where in it.
+pub(crate) struct Mismatch {
+    pub pointer: String,
+    pub reason: String,
+}
+
+/// Reads a value as another type, everything taken apart.
+fn decode<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch> {
+    let at = node.at;
+    let read = match node.settled_text() {
+        Cow::Borrowed(text) => read(text, at, value, Wanted::Everything),
+        Cow::Owned(text) => read(&text, NOWHERE, value, Wanted::Everything).map(|node| Node {
+            at,
+            ..node.into_owned()
+        }),
+    };
+    read.map_err(|error| Mismatch {
+        pointer: error.pointer().to_owned(),
+        reason: error.detail().to_owned(),
+    })
+}
+
+/// The same for a value that breaks no rule of its schema.
+pub(crate) fn decode_valid<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch> {
+    let read = decode(node, value)?;
+    match first_violation(&read, value) {
+        Some(violation) => Err(Mismatch {
+            pointer: violation.pointer,
+            reason: violation.message,
+        }),
+        None => Ok(read),
+    }
+}

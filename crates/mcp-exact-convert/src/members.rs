@@ -1,0 +1,520 @@
+//! What happens to the members of an object on the way to a neighbour: members that only the source has, then those of
+//! the target in their order.
+
+use std::borrow::Cow;
+
+use crate::interpreter::{Conversion, decode_valid};
+use crate::layout::{Definition, Layout};
+use crate::loss::{LossKind, Refusal, Severity, Step};
+use crate::node::{Body, Member, NOWHERE, Node};
+use crate::rules::{Action, Fill, Gone, Rule};
+
+/// The words for what belongs to the envelope.
+pub const ENVELOPE: &str = "part of the envelope of the message";
+
+/// The place of a member that is not there.
+const ABSENT: u32 = u32::MAX;
+
+/// An object while its members are converted.
+struct Object<'t> {
+    members: Vec<Member<'t>>,
+    source: &'static Layout,
+    target: &'static Layout,
+    /// Where the members of the source are.
+    old: [u32; 64],
+    /// Where the members are that only the target knows.
+    new: [u32; 64],
+    changed: bool,
+}
+
+impl<'t> Object<'t> {
+    fn new(members: Vec<Member<'t>>, source: &'static Layout, target: &'static Layout) -> Self {
+        let (mut old, mut new) = ([ABSENT; 64], [ABSENT; 64]);
+        for (at, member) in members.iter().enumerate() {
+            let at = u32::try_from(at).unwrap_or(ABSENT);
+            if let Some(index) = source.find(&member.name) {
+                old[index] = at;
+            } else if let Some(index) = target.find(&member.name) {
+                new[index] = at;
+            }
+        }
+        Self {
+            members,
+            source,
+            target,
+            old,
+            new,
+            changed: false,
+        }
+    }
+
+    /// A member of the source.
+    fn old(&mut self, index: usize) -> Option<&mut Member<'t>> {
+        self.members.get_mut(self.old[index] as usize)
+    }
+
+    /// A member of the target that the source knows too, or that came as an unknown one.
+    fn of_target(&mut self, index: usize) -> Option<&mut Member<'t>> {
+        let name = self.target.members.members[index];
+        let at = match self.source.find(name) {
+            Some(old) => self.old[old],
+            None => self.new[index],
+        };
+        self.members.get_mut(at as usize)
+    }
+
+    fn remove(&mut self, at: u32) {
+        if let Some(member) = self.members.get_mut(at as usize) {
+            member.value.body = Body::Removed;
+            self.changed = true;
+        }
+    }
+
+    fn push(&mut self, name: &'static str, value: Node<'t>) {
+        self.members.push(Member::new(name, value));
+        self.changed = true;
+    }
+}
+
+impl<'t> Conversion<'_, 't> {
+    pub(crate) fn object(
+        &mut self,
+        node: &mut Node<'t>,
+        rule: &'static Rule,
+        gone: &'static [(u8, Gone)],
+        actions: &'static [(u8, Action)],
+    ) -> Step<()> {
+        let (Some(source), Some(target)) = (
+            Definition::at(rule.source).layout(),
+            Definition::at(rule.target).layout(),
+        ) else {
+            return Ok(());
+        };
+        let Some(members) = node.members() else {
+            return Ok(());
+        };
+        let mut object = Object::new(std::mem::take(members), source, target);
+        self.drop_members(&mut object, gone)?;
+        for (index, action) in actions {
+            self.act(&mut object, usize::from(*index), action)?;
+        }
+        if object.changed {
+            node.changed = true;
+            object.members.retain(|member| !member.value.is_removed());
+        }
+        if let Some(members) = node.members() {
+            *members = object.members;
+        }
+        Ok(())
+    }
+
+    fn drop_members(&mut self, object: &mut Object<'t>, gone: &'static [(u8, Gone)]) -> Step<()> {
+        let mut is_silent = true;
+        for (index, gone) in gone {
+            if let Gone::Default(_, text, _, _, required) = gone {
+                let member = object.old(usize::from(*index));
+                is_silent &= match required {
+                    true => member.is_some_and(|member| member.value.says(text)),
+                    false => member.is_none(),
+                };
+            }
+        }
+        let mut keeps_id = false;
+        for (index, gone) in gone {
+            let at = object.old[usize::from(*index)];
+            let Some(member) = object.members.get(at as usize) else {
+                continue;
+            };
+            let name = object.source.members.members[usize::from(*index)];
+            let stays = match gone {
+                Gone::Refuse(reason) => {
+                    let place = self.place_of(name, member.value.at);
+                    return Err(Refusal::new(place, *reason, Severity::Message));
+                }
+                Gone::Id => {
+                    keeps_id = self.keeps_id(name, &member.value);
+                    keeps_id
+                }
+                Gone::Constant(with_id, envelope) => {
+                    self.keeps_constant(name, *with_id && keeps_id, *envelope)
+                }
+                Gone::Newer(since) => self.keeps_member(name, &member.value, since),
+                Gone::Default(since, text, reason, decides, _) => {
+                    if member.value.says(text) && (is_silent || !self.keeps_newer()) {
+                        let at = member.value.at;
+                        self.record_loss(name, at, LossKind::Rewritten, *reason);
+                        false
+                    } else if *decides {
+                        self.keeps_deciding(name, &member.value, since)?
+                    } else {
+                        self.keeps_member(name, &member.value, since)
+                    }
+                }
+            };
+            if !stays {
+                object.remove(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// The id of a request, which belongs to the envelope. It stays when newer members do, unless the caller knows it
+    /// anyway.
+    fn keeps_id(&mut self, name: &str, value: &Node<'t>) -> bool {
+        let known = self.known().request_id.as_ref();
+        let is_known = known.is_some_and(|known| {
+            let mut value = value.clone();
+            mcp_exact_wire::from_str(&value.settled_text()).is_ok_and(|id| *known == id)
+        });
+        let stays = self.keeps_newer() && !is_known;
+        if !stays {
+            self.record_loss(name, value.at, LossKind::Rewritten, ENVELOPE);
+        }
+        stays
+    }
+
+    fn keeps_constant(&mut self, name: &str, stays: bool, envelope: bool) -> bool {
+        if !stays {
+            let reason = match envelope {
+                true => ENVELOPE,
+                false => "a constant of the type, which the other revision leaves out",
+            };
+            self.record_loss(name, NOWHERE, LossKind::Rewritten, reason);
+        }
+        stays
+    }
+
+    fn keeps_member(&mut self, name: &str, value: &Node<'t>, since: &str) -> bool {
+        let stays = self.keeps_newer();
+        if !stays {
+            self.record_drop(name, value, format!("a member of {since} and later"));
+        }
+        stays
+    }
+
+    /// The same for a member that decides what the message means.
+    fn keeps_deciding(&mut self, name: &str, value: &Node<'t>, since: &str) -> Step<bool> {
+        if self.keeps_newer() {
+            return Ok(true);
+        }
+        let text = match value.string() {
+            Some(text) => mcp_exact_wire::to_string(&*text).into(),
+            None => value.clone().settled_text(),
+        };
+        let reason = format!("{text} has no form before {since}");
+        let place = self.place_of(name, value.at);
+        Err(Refusal::new(place, reason, Severity::Message))
+    }
+
+    fn act(&mut self, object: &mut Object<'t>, index: usize, action: &'static Action) -> Step<()> {
+        let name = object.target.members.members[index];
+        match action {
+            Action::Convert(op) => self.convert_member(object, index, *op),
+            Action::Optional(op) => self.convert_optional(object, index, *op),
+            Action::Loosened(op, filter) => {
+                self.convert_optional(object, index, *op)?;
+                let empty = *filter
+                    && object
+                        .of_target(index)
+                        .is_some_and(|member| member.value.is_empty_object());
+                if empty && let Some(old) = object.source.find(name) {
+                    object.remove(object.old[old]);
+                }
+                Ok(())
+            }
+            Action::Required(op, fill) => {
+                if object
+                    .of_target(index)
+                    .is_none_or(|member| member.value.is_removed())
+                {
+                    let value = self.fill(fill, index, object.target)?;
+                    let at = object.members.len();
+                    object.push(name, value);
+                    if let (Some(old), Fill::EmptyObject(_)) = (object.source.find(name), fill) {
+                        object.old[old] = u32::try_from(at).unwrap_or(ABSENT);
+                    } else {
+                        return Ok(());
+                    }
+                }
+                self.convert_member(object, index, *op)
+            }
+            Action::ConstantAsValue(_) => self.reinterpret_member(object, index),
+            Action::SameConstant(text, reason) => {
+                let same = object.of_target(index).is_none_or(|m| m.value.says(text));
+                self.refuse_unless(object, index, same, reason)
+            }
+            Action::OtherConstant(reason) => self.refuse_unless(object, index, false, reason),
+            Action::NewConstant(text, envelope) => {
+                self.new_constant(object, index, text, *envelope);
+                Ok(())
+            }
+            Action::NewOptional(session) => {
+                if !self.reads_known(object, index) && *session {
+                    self.fill_from_session(object, index);
+                }
+                Ok(())
+            }
+            Action::NewRequired(fill) => {
+                if !self.reads_known(object, index) {
+                    let value = self.fill(fill, index, object.target)?;
+                    object.push(name, value);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn convert_member(&mut self, object: &mut Object<'t>, index: usize, op: u16) -> Step<()> {
+        let Some(member) = object.of_target(index) else {
+            return Ok(());
+        };
+        self.enter(member.name.clone(), member.value.at);
+        self.convert(&mut member.value, op)?;
+        self.leave();
+        Ok(())
+    }
+
+    /// An optional member that both revisions have; when its value does not convert, it is dropped and reported.
+    fn convert_optional(&mut self, object: &mut Object<'t>, index: usize, op: u16) -> Step<()> {
+        let Some(member) = object.of_target(index) else {
+            return Ok(());
+        };
+        let (mark, at) = (self.mark(), member.value.at);
+        self.enter(member.name.clone(), at);
+        match self.convert(&mut member.value, op) {
+            Ok(()) => {
+                self.leave();
+                Ok(())
+            }
+            Err(refusal) => {
+                self.back_to(&mark);
+                member.value.body = Body::Removed;
+                let name = member.name.clone();
+                object.changed = true;
+                self.leave_out(&name, at, *refusal)
+            }
+        }
+    }
+
+    pub(crate) fn leave_out(&mut self, name: &str, at: usize, refusal: Refusal) -> Step<()> {
+        if refusal.severity == Severity::Message {
+            return Err(Box::new(refusal));
+        }
+        let place = self.place_of(name, at);
+        let inside = (refusal.place != place).then_some(refusal.place);
+        self.report(place, LossKind::Dropped, refusal.reason);
+        if let Some(last) = self.losses.last_mut() {
+            last.inside = inside;
+        }
+        Ok(())
+    }
+
+    fn reinterpret_member(&mut self, object: &mut Object<'t>, index: usize) -> Step<()> {
+        let value = object.target.types[index];
+        let Some(member) = object.of_target(index) else {
+            return Ok(());
+        };
+        self.enter(member.name.clone(), member.value.at);
+        match decode_valid(&mut member.value, value) {
+            Ok(read) => member.value = read,
+            Err(mismatch) => return Err(self.mismatch(mismatch.reason)),
+        }
+        self.leave();
+        Ok(())
+    }
+
+    fn refuse_unless(
+        &mut self,
+        object: &mut Object<'t>,
+        index: usize,
+        fits: bool,
+        reason: &'static str,
+    ) -> Step<()> {
+        if fits {
+            return Ok(());
+        }
+        let name = object.target.members.members[index];
+        let at = object
+            .of_target(index)
+            .map_or(NOWHERE, |member| member.value.at);
+        let place = self.place_of(name, at);
+        Err(Refusal::new(place, reason, Severity::Message))
+    }
+
+    fn new_constant(
+        &mut self,
+        object: &mut Object<'t>,
+        index: usize,
+        text: &'static str,
+        envelope: bool,
+    ) {
+        let name = object.target.members.members[index];
+        let at = object.new[index];
+        let Some(member) = object.members.get_mut(at as usize) else {
+            let reason = match envelope {
+                true => ENVELOPE,
+                false => "a constant of the type",
+            };
+            self.record_loss(name, NOWHERE, LossKind::Rewritten, reason);
+            return object.push(name, Node::made(text));
+        };
+        if !member.value.says(text) {
+            let at = member.value.at;
+            member.value = Node::made(text);
+            let reason = format!("free before, always {text} now");
+            self.record_loss(name, at, LossKind::Replaced, reason);
+        }
+    }
+
+    /// A member that the source let be anything, as what the target makes of it; false when there is none.
+    fn reads_known(&mut self, object: &mut Object<'t>, index: usize) -> bool {
+        let (at, value) = (object.new[index], object.target.types[index]);
+        let Some(member) = object.members.get_mut(at as usize) else {
+            return false;
+        };
+        match decode_valid(&mut member.value, value) {
+            Ok(read) => {
+                member.value = read;
+                true
+            }
+            Err(mismatch) => {
+                let reason = format!("free before, of a type now: {}", mismatch.reason);
+                let value = std::mem::replace(&mut member.value.body, Body::Removed);
+                let dropped = Node {
+                    body: value,
+                    ..member.value.clone()
+                };
+                object.changed = true;
+                let name = object.target.members.members[index];
+                self.record_drop(name, &dropped, reason);
+                false
+            }
+        }
+    }
+
+    fn fill_from_session(&mut self, object: &mut Object<'t>, index: usize) {
+        let name = object.target.members.members[index];
+        let Some(text) = self.known().meta(name) else {
+            return;
+        };
+        let mut value = Node::made(text);
+        if let Ok(value) = decode_valid(&mut value, object.target.types[index]) {
+            object.push(name, value);
+            self.record_loss(name, NOWHERE, LossKind::Rewritten, "said by the session");
+        }
+    }
+
+    /// What stands for a member that the source does not say.
+    fn fill(&mut self, fill: &'static Fill, index: usize, target: &Layout) -> Step<Node<'t>> {
+        let name = target.members.members[index];
+        match fill {
+            Fill::Value(text, is_meant, reason) => {
+                let kind = match is_meant {
+                    true => LossKind::Rewritten,
+                    false => LossKind::Defaulted,
+                };
+                self.record_loss(name, NOWHERE, kind, *reason);
+                self.made(Cow::Borrowed(*text), target.types[index])
+            }
+            Fill::Session(text, reason) => match self.known().meta(name) {
+                Some(known) => {
+                    let value = decode_valid(&mut Node::made(known), target.types[index]);
+                    let value = value.map_err(|mismatch| {
+                        let reason = format!("the context's request metadata: {}", mismatch.reason);
+                        let place = self.place_of(name, NOWHERE);
+                        Refusal::new(place, reason, Severity::Message)
+                    })?;
+                    self.record_loss(name, NOWHERE, LossKind::Rewritten, "said by the session");
+                    Ok(value)
+                }
+                None => {
+                    self.record_loss(name, NOWHERE, LossKind::Defaulted, *reason);
+                    self.made(Cow::Borrowed(*text), target.types[index])
+                }
+            },
+            Fill::EmptyObject(value) => {
+                let reason = "an empty object says what absence says";
+                self.record_loss(name, NOWHERE, LossKind::Rewritten, reason);
+                self.made(Cow::Borrowed("{}"), *value)
+            }
+            Fill::RequestId => match &self.known().request_id {
+                Some(id) => {
+                    let text = mcp_exact_wire::to_string(id);
+                    self.record_loss(name, NOWHERE, LossKind::Rewritten, ENVELOPE);
+                    Ok(Node::made(text))
+                }
+                None => {
+                    let reason = "the type holds the id of the request; give it in the context";
+                    let place = self.place_of(name, NOWHERE);
+                    Err(Refusal::new(place, reason, Severity::Member))
+                }
+            },
+            Fill::Missing(reason) => {
+                let place = self.place_of(name, NOWHERE);
+                Err(Refusal::new(place, *reason, Severity::Member))
+            }
+        }
+    }
+
+    /// A value that the input does not have, taken apart.
+    pub(crate) fn made(&self, text: Cow<'t, str>, value: u16) -> Step<Node<'t>> {
+        decode_valid(&mut Node::made(text), value)
+            .map_err(|mismatch| self.mismatch(mismatch.reason))
+    }
+
+    /// An open object as a type with known members; members that do not fit are dropped and reported.
+    pub(crate) fn fit(&mut self, node: &mut Node<'t>, value: u16) -> Step<()> {
+        self.drop_duplicates(node);
+        loop {
+            let mismatch = match decode_valid(node, value) {
+                Ok(read) => {
+                    *node = read;
+                    return Ok(());
+                }
+                Err(mismatch) => mismatch,
+            };
+            let culprit = node.members().and_then(|members| {
+                members.iter().position(|member| {
+                    let mut place = String::new();
+                    crate::place::push(&mut place, &member.name);
+                    mismatch.pointer == place || mismatch.pointer.starts_with(&(place + "/"))
+                })
+            });
+            let (Some(at), Some(members)) = (culprit, node.members()) else {
+                return Err(self.mismatch(mismatch.reason));
+            };
+            let member = members.remove(at);
+            node.changed = true;
+            let reason = format!("free before, of a type now: {}", mismatch.reason);
+            self.record_drop(&member.name, &member.value, reason);
+        }
+    }
+
+    /// Open JSON may have a member twice, objects of known types may not: the last one stays.
+    fn drop_duplicates(&mut self, node: &mut Node<'t>) {
+        let Some(members) = node.members() else {
+            return;
+        };
+        let mut order: Vec<usize> = (0..members.len()).collect();
+        order.sort_by(|a, b| members[*a].name.cmp(&members[*b].name).then(a.cmp(b)));
+        let twice = order.windows(2);
+        let twice = twice.filter(|pair| members[pair[0]].name == members[pair[1]].name);
+        let mut gone: Vec<usize> = twice.map(|pair| pair[0]).collect();
+        if gone.is_empty() {
+            return;
+        }
+        gone.sort_unstable();
+        let mut removed = Vec::with_capacity(gone.len());
+        for at in gone {
+            let member = &mut members[at];
+            removed.push((member.name.clone(), member.value.at));
+            member.value.body = Body::Removed;
+        }
+        members.retain(|member| !member.value.is_removed());
+        node.changed = true;
+        for (name, at) in removed {
+            let reason = "free before, of a type now: the member is there twice";
+            self.record_loss(&name, at, LossKind::Dropped, reason);
+        }
+    }
+}

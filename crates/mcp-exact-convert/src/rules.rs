@@ -1,0 +1,163 @@
+//! What happens to values on the way from one revision to a neighbour, as tables.
+//!
+//! The generator writes the rules (`generated/rules.rs`) from the differences of the schemas and from
+//! `schema/conversions.toml`; `docs/conversions.md` lists them for readers. The interpreter is in `interpreter.rs`.
+
+use crate::interpreter::Conversion;
+use crate::loss::Step;
+use crate::node::Node;
+
+/// A manual conversion: it rearranges a value in place.
+pub type Manual = for<'t> fn(&mut Conversion<'_, 't>, &mut Node<'t>) -> Step<()>;
+
+/// What happens to a value. The next revision may need what none needs today.
+#[allow(dead_code)]
+#[derive(Clone, Copy)]
+pub enum Op {
+    /// Its text stays.
+    Keep,
+    /// The rule at this place.
+    Pair(u16),
+    /// The target revision decodes and validates it as the type at this place, or it does not convert.
+    Reinterpret(u16),
+    /// An open object as a type: members that do not fit are dropped and reported.
+    Fit(u16),
+    /// A number has to be inside these bounds.
+    Bounded(Option<i64>, Option<i64>),
+    /// An array: what happens to its items, and how many there have to be.
+    Array(u16, Option<usize>, Option<usize>),
+    /// An object of named values: what happens to each.
+    Map(u16),
+    /// A value or null: what happens to a value.
+    Nullable(u16),
+    /// Null is not allowed any more; what happens to a value.
+    NotNull(u16),
+}
+
+/// The rule of a pair of definitions.
+pub struct Rule {
+    /// The places of the definitions.
+    pub source: u16,
+    pub target: u16,
+    /// The place of the type that the target is.
+    pub target_type: u16,
+    /// The manual conversion that comes first.
+    pub prepare: Option<Manual>,
+    pub body: Body,
+}
+
+/// A row of the table of rules.
+pub const fn rule(
+    source: u16,
+    target: u16,
+    target_type: u16,
+    prepare: Option<Manual>,
+    body: Body,
+) -> Rule {
+    Rule {
+        source,
+        target,
+        target_type,
+        prepare,
+        body,
+    }
+}
+
+/// What happens to a value of a definition. The next revision may need what none needs today.
+#[allow(dead_code)]
+pub enum Body {
+    /// Nothing.
+    Keep,
+    /// An object: members of the source, and members of the target, by their places.
+    Object(&'static [(u8, Gone)], &'static [(u8, Action)]),
+    /// A string enum: the values that the target revision does not have, with the reason.
+    Enum(&'static [(&'static str, &'static str)]),
+    /// Another constant, with the reason.
+    Constant(&'static str),
+    /// A JSON Schema document with stricter rules.
+    Document,
+    /// A union, an arm for each variant of the source revision.
+    Union(&'static [Arm], Unrecognized),
+    /// A definition that is this variant of a union in the target revision.
+    Wrap(u8, u16),
+    /// As [`Op::Reinterpret`].
+    Reinterpret,
+}
+
+/// What happens to a variant.
+pub enum Arm {
+    /// It is this variant of the target union.
+    Variant(u8, u16),
+    /// The target is no union but this definition.
+    Value(u16),
+    /// A manual conversion.
+    Call(Manual),
+    /// The message is refused.
+    Refuse(&'static str),
+    /// It is refused unless the target revision reads it as something else.
+    Foreign(&'static str),
+}
+
+/// What happens to a variant that the source revision does not define.
+pub enum Unrecognized {
+    /// There is none.
+    Never,
+    /// The target revision may define it; if it does not, it stays when the union keeps such variants.
+    Read(bool),
+    /// As [`Arm::Foreign`].
+    Foreign(&'static str),
+}
+
+/// What happens to a member that only the source has.
+pub enum Gone {
+    /// The message is refused.
+    Refuse(&'static str),
+    /// The id of the request, which belongs to the envelope.
+    Id,
+    /// A constant: whether it stays with the id, and whether it belongs to the envelope.
+    Constant(bool, bool),
+    /// A member of this revision and later.
+    Newer(&'static str),
+    /// The same, unless its value says what absence says: that value, the reason, whether another value is refused, and
+    /// whether it is required.
+    Default(&'static str, &'static str, &'static str, bool, bool),
+}
+
+/// What happens to a member of the target. The next revision may need what none needs today.
+#[allow(dead_code)]
+pub enum Action {
+    /// Required in both.
+    Convert(u16),
+    /// Optional in both: dropped and reported when it does not convert.
+    Optional(u16),
+    /// Required in the source, optional in the target; with `true`, an object without members is left out.
+    Loosened(u16, bool),
+    /// Optional in the source, required in the target.
+    Required(u16, Fill),
+    /// A constant of the source that is a value in the target.
+    ConstantAsValue(&'static str),
+    /// A value that has to be this constant, with the reason of the refusal.
+    SameConstant(&'static str, &'static str),
+    /// The constants differ, with the reason of the refusal.
+    OtherConstant(&'static str),
+    /// A constant that the source does not have; of the envelope with `true`.
+    NewConstant(&'static str, bool),
+    /// A member that the source does not have; the session may know it with `true`.
+    NewOptional(bool),
+    /// The same, required.
+    NewRequired(Fill),
+}
+
+/// What stands for a member that the source does not say.
+pub enum Fill {
+    /// A value, reported as `defaulted` or, with `true`, as `rewritten`; and the reason.
+    Value(&'static str, bool, &'static str),
+    /// What the session knows, else a value; and the reason.
+    Session(&'static str, &'static str),
+    /// An object without members, of the type at this place.
+    EmptyObject(u16),
+    /// The id of the request.
+    RequestId,
+    /// Nothing: it is refused, with the reason.
+    Missing(&'static str),
+}
