@@ -4,6 +4,7 @@
 //! nothing is compiled for a revision that is only there.
 
 mod alias;
+mod definitions;
 mod directions;
 mod docs;
 mod enums;
@@ -103,6 +104,8 @@ pub fn emit(ir: &Ir, revision: &Revision, base: Option<Base<'_>>) -> Result<File
         Some(_) => Default::default(),
     };
     modules.insert("methods", quote!(#marker #methods #directions));
+    let types = ir.definitions.iter().filter(own);
+    modules.insert("definitions", definitions::emit(ir, types));
     modules.insert("registry", registry::emit(ir));
     let names: Vec<&str> = modules.keys().copied().collect();
     files.insert(
@@ -110,7 +113,7 @@ pub fn emit(ir: &Ir, revision: &Revision, base: Option<Base<'_>>) -> Result<File
         format(&revision.id, &header, root_module(&names, base))?,
     );
     for (name, tokens) in modules {
-        let imports = if name == "registry" {
+        let imports = if ["definitions", "registry"].contains(&name) {
             TokenStream::new()
         } else {
             imports()
@@ -238,7 +241,7 @@ fn root_module(names: &[&str], base: Option<Base<'_>>) -> TokenStream {
     });
     let named: Vec<_> = names
         .iter()
-        .filter(|name| base.is_none() || **name != "methods")
+        .filter(|name| **name != "definitions" && (base.is_none() || **name != "methods"))
         .collect();
     quote! {
         #(mod #names;)*

@@ -8,6 +8,8 @@
 //! - [`convert`] converts the params, the result or the error of a message by its method, for gateways. Where a type is the
 //!   same all the way down, its text passes untouched and undecoded.
 //! - [`convert_type`] converts a definition by its name.
+//! - [`convert_as`] converts a value of one type crate to the type of another one, and [`read_as`] reads text of any revision
+//!   as a type.
 //!
 //! Text that passes unseen can be checked before: [`check`] and [`check_type`].
 //!
@@ -44,6 +46,7 @@ mod read;
 mod revision;
 mod rows;
 mod rules;
+mod typed;
 
 pub use context::{Context, Newer};
 pub use dynamic::{Role, Root, check, check_type, convert, convert_type, counterpart};
@@ -53,3 +56,4 @@ pub use loss::{Loss, LossKind, Refused};
 pub use mcp_exact_revisions::Lifecycle;
 pub use mcp_exact_wire::MessageKind;
 pub use revision::{Home, MethodInfo, UnknownRevision};
+pub use typed::{ConvertTo, convert_as, read_as};

@@ -56,7 +56,7 @@ impl std::error::Error for UnknownRevision {}
 
 impl KnownRevision {
     /// The revision of a marker.
-    const fn of(revision: Revision) -> Self {
+    pub(crate) const fn of(revision: Revision) -> Self {
         let mut at = 0;
         while at < Self::ALL.len() {
             if is_same(Self::ALL[at].as_str(), revision.as_str()) {
@@ -148,7 +148,7 @@ impl FromStr for KnownRevision {
 }
 
 /// Whether two identifiers are the same, for constants.
-const fn is_same(one: &str, other: &str) -> bool {
+pub(crate) const fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let mut at = 0;
     while at < one.len() && at < other.len() && one[at] == other[at] {

@@ -3,6 +3,7 @@
 //! The generator writes them (`generated/roots.rs`). Places of definitions are those in the list of their revision.
 
 use crate::generated::{METHODS, REVISIONS};
+use crate::revision::is_same;
 
 /// The place of nothing.
 pub const NONE: u16 = u16::MAX;
@@ -46,7 +47,12 @@ pub const fn named(
 impl TypeRow {
     /// The place of its counterpart in a neighbour.
     pub fn counterpart(&self, up: bool) -> Option<u16> {
-        some(if up { self.newer } else { self.older })
+        some(self.neighbour(up))
+    }
+
+    /// The same, or [`NONE`].
+    pub const fn neighbour(&self, up: bool) -> u16 {
+        if up { self.newer } else { self.older }
     }
 }
 
@@ -139,7 +145,7 @@ impl MethodRow {
 
 impl RevisionRow {
     /// The revision at a place in `KnownRevision::ALL`.
-    pub fn at(place: usize) -> &'static Self {
+    pub const fn at(place: usize) -> &'static Self {
         &REVISIONS[place]
     }
 
@@ -149,12 +155,25 @@ impl RevisionRow {
         u16::try_from(at).ok()
     }
 
+    /// The same, for constants.
+    pub const fn find_constant(&self, name: &str) -> Option<u16> {
+        let mut at = 0;
+        while at < self.types.len() {
+            if is_same(self.types[at].name, name) {
+                return Some(at as u16);
+            }
+            at += 1;
+        }
+        None
+    }
+
     /// The definition at a place.
-    pub fn definition(&self, place: u16) -> &'static TypeRow {
-        &self.types[usize::from(place)]
+    pub const fn definition(&self, place: u16) -> &'static TypeRow {
+        &self.types[place as usize]
     }
 }
 
-fn some(place: u16) -> Option<u16> {
-    (place != NONE).then_some(place)
+/// The place, unless it is [`NONE`].
+pub const fn some(place: u16) -> Option<u16> {
+    if place == NONE { None } else { Some(place) }
 }

@@ -41,6 +41,7 @@ mod block;
 pub mod bridge;
 mod choice;
 mod decode;
+mod defined;
 mod document;
 mod envelope;
 mod error;
@@ -84,6 +85,7 @@ pub use serde as private_serde;
 
 pub use choice::{Case, Choice, Probe, Tag, UNRECOGNIZED};
 pub use decode::{MAX_BATCH, decode_frame, decode_message};
+pub use defined::Defined;
 pub use document::{Document, DocumentRule, DocumentValue, DocumentView};
 pub use error::{DecodeError, DecodeErrorKind, Failed, Read};
 pub use extra::{Extra, KnownMember, Members};

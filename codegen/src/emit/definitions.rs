@@ -1,0 +1,23 @@
+//! Which definition each type is, by revision and name.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::types::ident;
+use crate::ir::{Definition, Ir, Shape};
+
+/// The list of types that are definitions of their own.
+pub fn emit<'i>(ir: &Ir, own: impl Iterator<Item = &'i Definition>) -> TokenStream {
+    let revision = &ir.revision;
+    let types = own.filter(|definition| {
+        !matches!(
+            definition.shape,
+            Shape::Alias(_) | Shape::Runtime(_) | Shape::Document(_)
+        )
+    });
+    let names = types.map(|definition| ident(&definition.name));
+    quote! {
+        use super::*;
+        mcp_exact_wire::define! { #revision: #(#names),* }
+    }
+}

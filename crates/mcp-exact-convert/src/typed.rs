@@ -1,0 +1,142 @@
+//! Conversions of typed values: encoded, rewritten, and decoded as the other type.
+//!
+//! Generic over the types of all type crates, so that a program pays for those that it names.
+
+use mcp_exact_wire::{Decode, Defined, Encode, Revision, from_str, to_string};
+
+use crate::dynamic::{convert_type, counterpart};
+use crate::loss::Refused;
+use crate::rows::{RevisionRow, some};
+use crate::{Context, KnownRevision};
+
+/// Converts a value to its counterpart in another revision. Pointers of losses lead into the JSON of the value.
+///
+/// Types that are no counterparts of each other, such as a tool and a prompt, do not compile.
+///
+/// ```
+/// use mcp_2025_06_18::{Tool, ToolInputSchema};
+/// use mcp_exact_convert::{Context, convert_as};
+///
+/// let tool = Tool {
+///     title: Some("Echo".into()),
+///     ..Tool::new(ToolInputSchema::new(), "echo")
+/// };
+/// let older = convert_as::<mcp_2025_03_26::Tool>(&tool, &mut Context::new())?;
+/// assert_eq!(older.annotations.and_then(|a| a.title).as_deref(), Some("Echo"));
+/// # Ok::<(), mcp_exact_convert::Refused>(())
+/// ```
+///
+/// ```compile_fail
+/// use mcp_2025_06_18::{Tool, ToolInputSchema};
+/// use mcp_exact_convert::{Context, convert_as};
+///
+/// let tool = Tool::new(ToolInputSchema::new(), "echo");
+/// let prompt = convert_as::<mcp_2025_03_26::Prompt>(&tool, &mut Context::new());
+/// ```
+///
+/// # Errors
+/// [`Refused`] when the other revision cannot say it.
+pub fn convert_as<T: Defined + Decode>(
+    value: &(impl Defined + Encode),
+    cx: &mut Context,
+) -> Result<T, Refused> {
+    between(value, cx)
+}
+
+/// A type that can be converted to a type of another revision: the types of a definition and its counterpart.
+///
+/// `From` is barred, because both types are foreign here, and would have no place for what is lost.
+pub trait ConvertTo<T>: Sized {
+    /// Converts the value as [`convert_as`].
+    ///
+    /// # Errors
+    /// [`Refused`] when the other revision cannot say it.
+    fn convert_to(self, cx: &mut Context) -> Result<T, Refused>;
+}
+
+impl<S: Defined + Encode, T: Defined + Decode> ConvertTo<T> for S {
+    fn convert_to(self, cx: &mut Context) -> Result<T, Refused> {
+        between(&self, cx)
+    }
+}
+
+fn between<S: Defined + Encode, T: Defined + Decode>(
+    value: &S,
+    cx: &mut Context,
+) -> Result<T, Refused> {
+    const {
+        assert!(
+            are_counterparts(S::REVISION, S::NAME, T::REVISION, T::NAME),
+            "the types are no counterparts of each other; docs/conversions.md lists those that are"
+        );
+    }
+    let from = const { KnownRevision::of(S::REVISION) };
+    let to = const { KnownRevision::of(T::REVISION) };
+    let text = to_string(value);
+    let converted = convert_type(S::NAME, &text, from, to, cx)?;
+    decoded(&converted)
+}
+
+/// Reads text of any revision as a type, for programs that read what peers of several revisions wrote.
+///
+/// `from` is the revision of the text; it is decoded as it is when that is the revision of the type.
+///
+/// ```
+/// use mcp_2025_11_25::CallToolResult;
+/// use mcp_exact_convert::{Context, KnownRevision, read_as};
+///
+/// let line = r#"{"resultType":"complete","content":[]}"#;
+/// let from = KnownRevision::V2026_07_28;
+/// let result: CallToolResult = read_as(line, from, &mut Context::new())?;
+/// assert!(result.content.is_empty());
+/// # Ok::<(), mcp_exact_convert::Refused>(())
+/// ```
+///
+/// # Errors
+/// [`Refused`] when the type has no counterpart in `from`, the text is not of that type, or the revision of the type cannot
+/// say it; the pointer leads into `text`.
+pub fn read_as<T: Defined + Decode>(
+    text: &str,
+    from: KnownRevision,
+    cx: &mut Context,
+) -> Result<T, Refused> {
+    let to = const { KnownRevision::of(T::REVISION) };
+    let source = counterpart(T::NAME, to, from);
+    let source = source.filter(|name| counterpart(name, from, to) == Some(T::NAME));
+    let source = source.ok_or_else(|| {
+        let reason = format!("`{}` of {to} has no counterpart in {from}", T::NAME);
+        Refused::new("", reason)
+    })?;
+    decoded(&convert_type(source, text, from, to, cx)?)
+}
+
+fn decoded<T: Defined + Decode>(text: &str) -> Result<T, Refused> {
+    from_str(text).map_err(|error| {
+        let reason = format!("no `{}`: {}", T::NAME, error.detail());
+        Refused::new(error.pointer(), reason)
+    })
+}
+
+/// Whether a definition becomes another one on the way from one revision to another.
+const fn are_counterparts(from: Revision, name: &str, to: Revision, target: &str) -> bool {
+    let (mut at, end) = (
+        KnownRevision::of(from).place(),
+        KnownRevision::of(to).place(),
+    );
+    let up = at < end;
+    let mut place = RevisionRow::at(at).find_constant(name);
+    while at != end {
+        let Some(found) = place else {
+            return false;
+        };
+        let row = RevisionRow::at(at).definition(found);
+        place = some(row.neighbour(up));
+        at = if up { at + 1 } else { at - 1 };
+    }
+    match place {
+        Some(found) => {
+            crate::revision::is_same(RevisionRow::at(end).definition(found).name, target)
+        }
+        None => false,
+    }
+}
