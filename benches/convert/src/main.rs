@@ -1,7 +1,8 @@
 //! What a conversion costs, next to what one has to do anyway: looking at the message, or decoding it.
 //!
 //! Each line is measured by interleaved rounds in one run; the smallest CPU time of a round counts. Prints a table, and
-//! writes it to a page with `--markdown`; the ratios are what the project demands of itself.
+//! writes it to a page with `--markdown`; the ratios are what the project demands of itself. `--linear [WORD]` measures long
+//! inputs instead, those whose kind has the word.
 
 mod linear;
 
@@ -14,7 +15,7 @@ use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Root, convert
 use mcp_exact_wire::{Look, from_str, to_string};
 
 fn main() -> std::io::Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let prompt = r#"{"name":"greet","arguments":{"name":"x"}}"#;
     let mut rows = vec![
         pass_through("a prompt", &request("prompts/get", prompt)),
@@ -24,7 +25,10 @@ fn main() -> std::io::Result<()> {
         text(&tools(200), KnownRevision::V2026_07_28, "four steps", 1.0),
         text(&tools(200), KnownRevision::V2025_03_26, "one step", 0.6),
     ];
-    rows.extend(linear::rows());
+    if let Some(at) = arguments.iter().position(|argument| argument == "--linear") {
+        arguments.remove(at);
+        rows = linear::rows(arguments.first().map(String::as_str));
+    }
     report(
         &arguments,
         "Conversions",
