@@ -31,7 +31,6 @@ use crate::load::Revision;
 
 pub use methods::marker_name;
 pub use types::ident;
-pub use unions::{Role, role};
 
 /// The revision that an extension stands on.
 #[derive(Clone, Copy)]
