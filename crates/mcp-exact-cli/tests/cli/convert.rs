@@ -126,7 +126,7 @@ fn a_result_is_converted_by_the_method_that_it_answers() {
         r#"{"tools":[]}"#,
         expect![[r#"
             exit 0
-            out: {"cacheScope":"private","resultType":"complete","tools":[],"ttlMs":0}
+            out: {"tools":[],"cacheScope":"private","resultType":"complete","ttlMs":0}
             err: -: defaulted at "/cacheScope": nothing is known of who may see it, so that it counts as private
             err: -: rewritten at "/resultType": a result without resultType is complete
             err: -: defaulted at "/ttlMs": nothing is known of how long it stays right, so that it counts as stale at once
@@ -137,7 +137,7 @@ fn a_result_is_converted_by_the_method_that_it_answers() {
         r#"{"role":"assistant","model":"m","content":[{"type":"text","text":"hi"}]}"#,
         expect![[r#"
             exit 0
-            out: {"content":{"type":"text","text":"hi"},"model":"m","role":"assistant"}
+            out: {"role":"assistant","model":"m","content":{"type":"text","text":"hi"}}
             err: -: rewritten at "/content": the only item of an array stands by itself
         "#]],
     );
@@ -196,11 +196,11 @@ fn the_id_goes_into_types_that_hold_it() {
         &format!("{arguments} --id \"a\""),
         request,
         expect![[r#"
-        exit 0
-        out: {"jsonrpc":"2.0","method":"tools/call","id":"a","params":{"name":"a"}}
-        err: -: rewritten at "/id": part of the envelope of the message
-        err: -: rewritten at "/jsonrpc": part of the envelope of the message
-    "#]],
+            exit 0
+            out: {"method":"tools/call","params":{"name":"a"},"id":"a","jsonrpc":"2.0"}
+            err: -: rewritten at "/id": part of the envelope of the message
+            err: -: rewritten at "/jsonrpc": part of the envelope of the message
+        "#]],
     );
     check(
         arguments,
@@ -221,12 +221,12 @@ fn what_the_session_knows_goes_into_meta() {
         &format!("{arguments} --meta {meta}"),
         params,
         expect![[r#"
-        exit 0
-        out: {"_meta":{"io.modelcontextprotocol/clientCapabilities":{"sampling":{}},"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"a"}
-        err: -: rewritten at "/_meta": an empty object says what absence says
-        err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities": said by the session
-        err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion": said by the session
-    "#]],
+            exit 0
+            out: {"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{"sampling":{}},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}
+            err: -: rewritten at "/_meta": an empty object says what absence says
+            err: -: rewritten at "/_meta/io.modelcontextprotocol~1clientCapabilities": said by the session
+            err: -: rewritten at "/_meta/io.modelcontextprotocol~1protocolVersion": said by the session
+        "#]],
     );
     check(
         arguments,
@@ -282,9 +282,9 @@ fn strict_refuses_losses() {
         &format!("{arguments} --keep-newer"),
         TOOL,
         expect![[r#"
-        exit 0
-        out: {"inputSchema":{"type":"object"},"name":"echo","icons":[],"title":"Echo"}
-    "#]],
+            exit 0
+            out: {"inputSchema":{"type":"object"},"name":"echo","title":"Echo","icons":[]}
+        "#]],
     );
 }
 
@@ -295,7 +295,7 @@ fn newer_members_stay_when_asked_for() {
         TOOL,
         expect![[r#"
             exit 0
-            out: {"inputSchema":{"type":"object"},"name":"echo","icons":[],"title":"Echo"}
+            out: {"inputSchema":{"type":"object"},"name":"echo","title":"Echo","icons":[]}
         "#]],
     );
 }

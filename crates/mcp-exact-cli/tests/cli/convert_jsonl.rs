@@ -78,18 +78,18 @@ fn flags_are_members() {
     check(
         &with(ping, json!({"id": "a"})),
         expect![[r#"
-        exit 0
-        out: {"json":"{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":\"a\"}","losses":[{"pointer":"/id","kind":"rewritten","reason":"part of the envelope of the message"},{"pointer":"/jsonrpc","kind":"rewritten","reason":"part of the envelope of the message"}],"error":null}
-    "#]],
+            exit 0
+            out: {"json":"{\"method\":\"ping\",\"id\":\"a\",\"jsonrpc\":\"2.0\"}","losses":[{"pointer":"/id","kind":"rewritten","reason":"part of the envelope of the message"},{"pointer":"/jsonrpc","kind":"rewritten","reason":"part of the envelope of the message"}],"error":null}
+        "#]],
     );
     let call = json!({"from": "2025-11-25", "to": "2026-07-28", "kind": "request", "method": "tools/call", "direction": "client", "json": r#"{"name":"a"}"#});
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
     check(
         &with(call, json!({"meta": meta})),
         expect![[r#"
-        exit 0
-        out: {"json":"{\"_meta\":{\"io.modelcontextprotocol/clientCapabilities\":{},\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"},\"name\":\"a\"}","losses":[{"pointer":"/_meta","kind":"rewritten","reason":"an empty object says what absence says"},{"pointer":"/_meta/io.modelcontextprotocol~1clientCapabilities","kind":"rewritten","reason":"said by the session"},{"pointer":"/_meta/io.modelcontextprotocol~1protocolVersion","kind":"rewritten","reason":"said by the session"}],"error":null}
-    "#]],
+            exit 0
+            out: {"json":"{\"name\":\"a\",\"_meta\":{\"io.modelcontextprotocol/clientCapabilities\":{},\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}","losses":[{"pointer":"/_meta","kind":"rewritten","reason":"an empty object says what absence says"},{"pointer":"/_meta/io.modelcontextprotocol~1clientCapabilities","kind":"rewritten","reason":"said by the session"},{"pointer":"/_meta/io.modelcontextprotocol~1protocolVersion","kind":"rewritten","reason":"said by the session"}],"error":null}
+        "#]],
     );
     let error = r#"{"code":-32602,"message":"m","data":{"uri":"file:///a"}}"#;
     check(
