@@ -1,0 +1,224 @@
+//! Row of the rule table: what a rule is about, who deals with it, and what it requires.
+
+use mcp_exact_revisions::{RevisionSpec, Side};
+
+use super::capability::Need;
+use crate::change::ChangeKind;
+
+/// What a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Request,
+    Notification,
+    InputRequest,
+}
+
+/// Who sends a message on the sending side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Local {
+    /// Only the endpoint, by itself or through a function of its own.
+    Endpoint,
+    /// The program; the endpoint may, too.
+    Program,
+}
+
+/// Who deals with a message on the receiving side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handler {
+    /// The program: the endpoint delivers it.
+    Program,
+    Initialize,
+    Initialized,
+    Ping,
+    SetLogLevel,
+    Discover,
+    Listen,
+    /// The program; a result subscribes the client.
+    Subscribe,
+    /// The program; a result ends the subscription.
+    Unsubscribe,
+    Cancelled,
+    Progress,
+    Log,
+    Changed(ChangeKind),
+    Acknowledged,
+    ElicitationComplete,
+    TaskStatus,
+}
+
+/// Where a notification of a server belongs from 2026-07-28 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    Anywhere,
+    /// On the stream of the request that it is about, which is no subscription (`server/utilities/logging`,
+    /// `basic/utilities/progress`).
+    Request,
+    /// On the stream of a subscription whose filter asks for it (`basic/patterns/subscriptions`).
+    Subscription,
+}
+
+/// Whether the result of a request says how long it may be kept (2026-07-28, `server/utilities/caching`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cached {
+    Never,
+    /// Each result for itself.
+    Single,
+    /// All pages of a list alike.
+    List,
+}
+
+/// What a message tells of tasks (2025-11-25, `basic/utilities/tasks`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskEffect {
+    None,
+    /// It holds the status of a task.
+    Status,
+    /// It gives the result of a task, which is over then.
+    Result,
+}
+
+/// Row of the rule table.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub(super) kind: Kind,
+    pub(super) sender: Side,
+    pub(crate) method: &'static str,
+    pub(super) sent_by: Local,
+    pub(crate) handler: Handler,
+    pub(super) placement: Placement,
+    /// Capability that the receiver must have declared.
+    pub(super) receiver: Option<Need>,
+    /// Capability that the sender must have declared.
+    pub(super) sender_needs: Option<Need>,
+    /// Whether a receiver takes it without the capability of the sender: widespread servers send it so.
+    pub(super) taken_undeclared: bool,
+    /// Capability of the receiver without which the request cannot become a task.
+    pub(super) may_become_task: Option<&'static [&'static str]>,
+    /// Whether it may be sent before `notifications/initialized`, and a request before `initialize`.
+    pub(crate) early: bool,
+    /// Parameter that `Mcp-Name` mirrors over HTTP.
+    pub(crate) named_by: Option<&'static str>,
+    /// Whether tool parameters are mirrored into headers.
+    pub(crate) mirrors_params: bool,
+    /// Whether the result lists tools.
+    pub(crate) lists_tools: bool,
+    /// Whether a result of type `input_required` may answer it (`basic/patterns/mrtr`, "Supported Requests").
+    pub(crate) may_require_input: bool,
+    /// Whether it may be sent again although the peer may have executed it.
+    pub(crate) repeatable: bool,
+    pub(crate) cached: Cached,
+    pub(crate) task: TaskEffect,
+}
+
+impl Rule {
+    pub(super) const fn new(kind: Kind, sender: Side, method: &'static str) -> Self {
+        Self {
+            kind,
+            sender,
+            method,
+            sent_by: Local::Program,
+            handler: Handler::Program,
+            placement: Placement::Anywhere,
+            receiver: None,
+            sender_needs: None,
+            taken_undeclared: false,
+            may_become_task: None,
+            early: false,
+            named_by: None,
+            mirrors_params: false,
+            lists_tools: false,
+            may_require_input: false,
+            repeatable: false,
+            cached: Cached::Never,
+            task: TaskEffect::None,
+        }
+    }
+
+    pub(super) const fn sent_by(mut self, local: Local) -> Self {
+        self.sent_by = local;
+        self
+    }
+
+    pub(super) const fn handled_by(mut self, handler: Handler) -> Self {
+        self.handler = handler;
+        self
+    }
+
+    pub(super) const fn placed(mut self, placement: Placement) -> Self {
+        self.placement = placement;
+        self
+    }
+
+    pub(super) const fn receiver(mut self, need: Need) -> Self {
+        self.receiver = Some(need);
+        self
+    }
+
+    pub(super) const fn sender_needs(mut self, need: Need) -> Self {
+        self.sender_needs = Some(need);
+        self
+    }
+
+    pub(super) const fn taken_undeclared(mut self) -> Self {
+        self.taken_undeclared = true;
+        self
+    }
+
+    pub(super) const fn may_become_task(mut self, capability: &'static [&'static str]) -> Self {
+        self.may_become_task = Some(capability);
+        self
+    }
+
+    pub(super) const fn allowed_early(mut self) -> Self {
+        self.early = true;
+        self
+    }
+
+    pub(super) const fn named_by(mut self, parameter: &'static str) -> Self {
+        self.named_by = Some(parameter);
+        self
+    }
+
+    pub(super) const fn mirrors_params(mut self) -> Self {
+        self.mirrors_params = true;
+        self
+    }
+
+    pub(super) const fn lists_tools(mut self) -> Self {
+        self.lists_tools = true;
+        self
+    }
+
+    pub(super) const fn may_require_input(mut self) -> Self {
+        self.may_require_input = true;
+        self
+    }
+
+    pub(super) const fn repeatable(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
+
+    pub(super) const fn cached(mut self) -> Self {
+        self.cached = Cached::Single;
+        self
+    }
+
+    pub(super) const fn cached_list(mut self) -> Self {
+        self.cached = Cached::List;
+        self
+    }
+
+    pub(super) const fn task(mut self, effect: TaskEffect) -> Self {
+        self.task = effect;
+        self
+    }
+
+    pub(super) fn is_defined(&self, spec: &RevisionSpec) -> bool {
+        match self.kind {
+            Kind::Request => spec.sends_request(self.sender, self.method),
+            Kind::Notification => spec.sends_notification(self.sender, self.method),
+            Kind::InputRequest => spec.has_input_required(),
+        }
+    }
+}
