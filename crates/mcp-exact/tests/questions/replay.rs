@@ -1,0 +1,338 @@
+//! Handlers that run again for each retry of the client (2026-07-28, `basic/patterns/mrtr`): what is repeated, what is not, and the
+//! state that carries the answers.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_exact::testing::revisions_from;
+use mcp_exact::transport::LineTransport;
+use mcp_exact::{ClientError, Cx, Error, KeyRing, Level, Progress, Server, Tool, revisions};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+use crate::common::object;
+use crate::{Confirm, Count, Name, builder, connect, newest};
+
+/// Questions that wait at the same time are asked together: from 2026-07-28 on in one round.
+#[tokio::test]
+async fn joined_questions_are_asked_together() {
+    let runs = Count::default();
+    let counted = runs.clone();
+    let server = builder()
+        .tool("both", move |cx: Cx| {
+            let runs = counted.clone();
+            async move {
+                runs.up();
+                let (sure, name) = tokio::join!(
+                    cx.elicit::<Confirm>("Sure?"),
+                    cx.elicit::<Name>("Who are you?")
+                );
+                let sure = sure?.accepted_with(|form| form.yes);
+                Ok::<_, Error>(format!(
+                    "{sure} {}",
+                    name?.accepted().map(|form| form.name).unwrap_or_default()
+                ))
+            }
+        })
+        .build()
+        .expect("a server");
+    let client = connect(&server).revision(newest()).await.expect("a client");
+    let text: String = client.call("both", &()).await.expect("a text");
+    assert_eq!((text.as_str(), runs.get()), ("true Ada", 2));
+    revisions_from(
+        "2025-06-18",
+        || connect(&server),
+        |client| async move {
+            let text: String = client.call("both", &()).await.expect("a text");
+            assert_eq!(text, "true Ada");
+        },
+    )
+    .await;
+}
+
+/// What `once` has done is not repeated along one chain of states, and its result is the same in every run.
+#[tokio::test]
+async fn once_is_not_repeated() {
+    let (runs, effects) = (Count::default(), Count::default());
+    let counted = (runs.clone(), effects.clone());
+    let server = builder()
+        .tool("steps", move |cx: Cx| {
+            let (runs, effects) = counted.clone();
+            async move {
+                runs.up();
+                let ticket = cx
+                    .once("ticket", async {
+                        effects.up();
+                        Ok::<_, Error>(effects.get() + 41)
+                    })
+                    .await?;
+                // The question depends on what happened once.
+                cx.elicit::<Confirm>(format!("Use ticket {ticket}?"))
+                    .await?;
+                let name = cx.elicit::<Name>("Who are you?").await?;
+                Ok::<_, Error>(format!("{ticket} {}", name.accepted().is_some()))
+            }
+        })
+        .build()
+        .expect("a server");
+    let client = connect(&server).revision(newest()).await.expect("a client");
+    let text: String = client.call("steps", &()).await.expect("a text");
+    assert_eq!(
+        (text.as_str(), runs.get(), effects.get()),
+        ("42 true", 3, 1)
+    );
+}
+
+#[tokio::test]
+async fn failed_effects_are_tried_again() {
+    let tries = Count::default();
+    let counted = tries.clone();
+    let server = builder()
+        .tool("steps", move |cx: Cx| {
+            let tries = counted.clone();
+            async move {
+                let first = cx
+                    .once("flaky", async {
+                        tries.up();
+                        match tries.get() {
+                            1 => Err(Error::msg("not yet")),
+                            n => Ok(n),
+                        }
+                    })
+                    .await;
+                cx.elicit::<Confirm>("Go on?").await?;
+                Ok::<_, Error>(format!("{:?}", first.map_err(|error| error.to_string())))
+            }
+        })
+        .build()
+        .expect("a server");
+    let client = connect(&server).revision(newest()).await.expect("a client");
+    let text: String = client.call("steps", &()).await.expect("a text");
+    assert_eq!(text, "Ok(2)");
+}
+
+/// A question waits for an effect that runs beside it: the effect is not cut off.
+#[tokio::test]
+async fn effects_beside_questions_finish() {
+    let (started, finished) = (Count::default(), Count::default());
+    let counted = (started.clone(), finished.clone());
+    let server = builder()
+        .tool("both", move |cx: Cx| {
+            let (started, finished) = counted.clone();
+            async move {
+                let effect = cx.once("slow", async {
+                    started.up();
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    finished.up();
+                    Ok::<_, Error>(())
+                });
+                let (answer, effect) = tokio::join!(cx.elicit::<Confirm>("Sure?"), effect);
+                effect?;
+                Ok::<_, Error>(answer?.accepted_with(|form| form.yes).to_string())
+            }
+        })
+        .build()
+        .expect("a server");
+    revisions_from(
+        "2025-06-18",
+        || connect(&server),
+        |client| async move {
+            let text: String = client.call("both", &()).await.expect("a text");
+            assert_eq!(text, "true");
+        },
+    )
+    .await;
+    assert_eq!((started.get(), finished.get()), (3, 3));
+}
+
+/// Progress and logs of earlier runs are not sent again.
+#[tokio::test]
+async fn progress_and_logs_are_not_repeated() {
+    let server = builder()
+        .tool("work", |cx: Cx| async move {
+            cx.progress(1, 3)?;
+            cx.info("before")?;
+            cx.elicit::<Confirm>("Go on?").await?;
+            cx.progress(2, 3)?;
+            cx.info("after")?;
+            Ok::<_, Error>("done")
+        })
+        .build()
+        .expect("a server");
+    for revision in revisions().filter(|revision| revision.as_str() >= "2025-06-18") {
+        let logs = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&logs);
+        let client = connect(&server)
+            .revision(revision)
+            .on_log(move |message| log.lock().expect("a lock").push(message.data.to_string()))
+            .await
+            .expect("a client");
+        let progress = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&progress);
+        let text: String = client
+            .call("work", &())
+            .log_level(Level::Info)
+            .on_progress(move |progress: Progress| seen.lock().expect("a lock").push(progress.done))
+            .await
+            .expect("a text");
+        assert_eq!(text, "done");
+        assert_eq!(*progress.lock().expect("a lock"), [1.0, 2.0], "{revision}");
+        assert_eq!(
+            *logs.lock().expect("a lock"),
+            ["\"before\"", "\"after\""],
+            "{revision}"
+        );
+    }
+}
+
+/// A handler that asks something else when it runs again is told so, by the names of both questions.
+#[tokio::test]
+async fn divergence_is_an_error() {
+    let runs = Count::default();
+    let counted = runs.clone();
+    let server = builder()
+        .tool("random", move |cx: Cx| {
+            let runs = counted.clone();
+            async move {
+                runs.up();
+                cx.elicit::<Confirm>(format!("Run {}?", runs.get())).await?;
+                Ok::<_, Error>("done")
+            }
+        })
+        .build()
+        .expect("a server");
+    let client = connect(&server).revision(newest()).await.expect("a client");
+    let error = client
+        .call_tool("random", &())
+        .await
+        .expect_err("a divergence")
+        .to_string();
+    assert!(
+        error.contains("`elicitation-1` before") && error.contains("Cx::once"),
+        "{error}"
+    );
+    assert_eq!(runs.get(), 2);
+}
+
+/// Returning early in a later run is no divergence: the world may have changed.
+#[tokio::test]
+async fn early_results_are_no_divergence() {
+    let runs = Count::default();
+    let counted = runs.clone();
+    let server = builder()
+        .tool("file", move |cx: Cx| {
+            let runs = counted.clone();
+            async move {
+                runs.up();
+                if runs.get() > 1 {
+                    return Ok("the file is gone");
+                }
+                cx.elicit::<Confirm>("Delete it?").await?;
+                Ok::<_, Error>("deleted")
+            }
+        })
+        .build()
+        .expect("a server");
+    let client = connect(&server).revision(newest()).await.expect("a client");
+    let text: String = client.call("file", &()).await.expect("a text");
+    assert_eq!(text, "the file is gone");
+}
+
+/// A state is opened by every process that has the keys, and refused by one whose handler has another version.
+#[tokio::test]
+async fn states_move_between_processes() {
+    let process = |version: &str, keys: KeyRing| {
+        builder()
+            .keys(keys)
+            .tool(Tool::new("ask").version(version), |cx: Cx| async move {
+                let sure = cx.elicit::<Confirm>("Sure?").await?;
+                Ok::<_, Error>(sure.accepted_with(|form| form.yes).to_string())
+            })
+            .build()
+            .expect("a server")
+    };
+    let first = process("1", KeyRing::new([1; 32], []));
+    let params = asked_params(&first).await;
+    let retry = |server: Server| {
+        let params = params.clone();
+        async move {
+            let client = connect(&server).revision(newest()).await.expect("a client");
+            let result = client.request("tools/call", Some(params)).await;
+            result.map(|result| result.get("content").expect("content").to_string())
+        }
+    };
+    let same = retry(process("1", KeyRing::new([2; 32], [[1; 32]]))).await;
+    assert_eq!(
+        same.expect("a result"),
+        r#"[{"type":"text","text":"true"}]"#
+    );
+    let newer = retry(process("2", KeyRing::new([1; 32], [])))
+        .await
+        .expect_err("another version");
+    assert!(
+        newer
+            .to_string()
+            .contains("the handler has changed since it asked"),
+        "{newer}"
+    );
+    let foreign = retry(process("1", KeyRing::new([3; 32], [])))
+        .await
+        .expect_err("another key");
+    assert!(matches!(foreign, ClientError::Server(error) if error.code() == Some(-32602)));
+}
+
+/// Returns the params of a retry: those that a client would send after the first round.
+async fn asked_params(server: &Server) -> mcp_exact::JsonObject {
+    let (near, far) = tokio::io::duplex(64 << 10);
+    let (reader, writer) = tokio::io::split(far);
+    let serving = server.clone();
+    tokio::spawn(async move {
+        serving
+            .serve(LineTransport::new(reader, writer, 64 << 10))
+            .await
+    });
+    let (reader, mut writer) = tokio::io::split(near);
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
+    let newline = "\n";
+    let request = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"ask","arguments":{{}},"_meta":{meta}}}}}{newline}"#
+    );
+    writer
+        .write_all(request.as_bytes())
+        .await
+        .expect("the server reads");
+    let mut lines = BufReader::new(reader).lines();
+    let line = lines.next_line().await.expect("a line").expect("an answer");
+    let answer = object(&line);
+    let result = object(answer.get("result").expect("a result").text());
+    assert_eq!(
+        result.get("resultType").expect("a type").text(),
+        "\"input_required\""
+    );
+    let asks = object(result.get("inputRequests").expect("questions").text());
+    let (name, _) = asks.iter().next().expect("a question");
+    let answers = format!(r#"{{"{name}":{{"action":"accept","content":{{"yes":true}}}}}}"#);
+    let mut params = object(r#"{"name":"ask","arguments":{}}"#);
+    params.insert("inputResponses", object(&answers));
+    params.insert("requestState", result.get("requestState").expect("a state"));
+    params
+}
+
+/// A state is bound to its request: with other arguments it is refused.
+#[tokio::test]
+async fn states_belong_to_their_request() {
+    let server = builder()
+        .tool("ask", |cx: Cx| async move {
+            let sure = cx.elicit::<Confirm>("Sure?").await?;
+            Ok::<_, Error>(sure.accepted_with(|form| form.yes).to_string())
+        })
+        .build()
+        .expect("a server");
+    let mut params = asked_params(&server).await;
+    params.insert("arguments", object(r#"{"other":1}"#));
+    let client = connect(&server).revision(newest()).await.expect("a client");
+    let error = client
+        .request("tools/call", Some(params))
+        .await
+        .expect_err("another request");
+    assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32602)));
+}
