@@ -72,9 +72,7 @@ fn properties(root: &Path) -> anyhow::Result<()> {
     let mut command = cargo();
     command.current_dir(root).env("MCP_EXACT_SEEDS", SEEDS);
     command.args(["test", "--release", "--package", "mcp-exact-tests-session"]);
-    // One test at a time: some count what is allocated.
-    command.args(["--test", "pipes", "--", "--include-ignored"]);
-    command.args(["--test-threads", "1", "--nocapture"]);
+    command.args(["--test", "pipes", "--", "--nocapture"]);
     let status = command.status().context("cannot start cargo")?;
     if !status.success() {
         bail!("a property does not hold ({status}); the last seed that is printed shows it again");

@@ -1,10 +1,11 @@
 //! Allocator that counts the bytes that are in use, for the whole test program.
 //!
-//! Takes every allocation of the program and hands it on to the system's allocator. The program runs one test, so that nothing
-//! else is counted.
+//! Takes every allocation of the program and hands it on to the system's allocator. A test holds
+//! [`count_alone`] while it runs, so that nothing else is counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 struct Counting;
 
@@ -30,6 +31,14 @@ unsafe impl GlobalAlloc for Counting {
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
+}
+
+static COUNTING: Mutex<()> = Mutex::new(());
+
+/// Waits until no other test counts allocations; none does while the guard lives.
+pub(crate) fn count_alone() -> MutexGuard<'static, ()> {
+    // A test that failed has nothing in use any more.
+    COUNTING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the bytes that the program has allocated and not freed.

@@ -77,6 +77,7 @@ fn add(sum: &mut BTreeMap<&'static str, usize>, counts: &BTreeMap<&'static str, 
 /// point": never a deadlock, and no more memory than [`Limits`] documents.
 #[test]
 fn endpoints_over_pipes_never_deadlock() {
+    let _alone = heap::count_alone();
     let seeds = std::env::var("MCP_EXACT_SEEDS").ok();
     let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().expect("a number of runs"));
     let mut sum = Report::default();
@@ -113,8 +114,8 @@ fn endpoints_over_pipes_never_deadlock() {
 
 /// The calls and answers of the default limits over pipes of 64 KiB that once made two endpoints wait for each other.
 #[test]
-#[ignore = "counts allocations, which a test beside it would disturb: part of `cargo xtask nightly`"]
 fn large_calls_and_answers_pass() {
+    let _alone = heap::count_alone();
     for (seed, revision) in all().into_iter().enumerate() {
         let report = Network::new(Setup {
             seed: seed as u64,
