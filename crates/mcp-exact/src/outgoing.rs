@@ -3,15 +3,38 @@
 //! The only module that calls `mcp-exact-convert`. What an older revision cannot express is dropped or rewritten as
 //! `docs/conversions.md` says; each loss is a `tracing` event of level debug.
 
-use mcp_exact_convert::{
-    Context, KnownRevision, MessageKind, Refused, Root, convert, convert_type,
-};
+use mcp_exact_convert::{Context, KnownRevision, MessageKind, Root, convert, convert_type};
 use mcp_exact_convert::{Loss, Role};
 
 use crate::link::{Json, JsonObject, PeerError, Revision};
 
 /// The revision in which results, definitions and questions are built.
 const HOME: KnownRevision = KnownRevision::V2026_07_28;
+
+/// Object that is converted: what it is and who sends it.
+enum Payload {
+    /// Result of a client's request, from the server.
+    Result,
+    /// Params of a request from the server to the client.
+    Question,
+    /// Result of a request from the server to the client.
+    Answer,
+}
+
+impl Payload {
+    fn of(self, method: &str) -> Root<'_> {
+        let (kind, sender) = match self {
+            Self::Result => (MessageKind::Result, Role::Server),
+            Self::Question => (MessageKind::Request, Role::Server),
+            Self::Answer => (MessageKind::Result, Role::Client),
+        };
+        Root {
+            kind,
+            method,
+            sender,
+        }
+    }
+}
 
 /// Returns the home revision.
 pub(crate) fn home() -> Revision {
@@ -32,17 +55,13 @@ pub(crate) fn result(
         return Ok(result);
     }
     complete(method, &mut result);
-    let root = Root {
-        kind: MessageKind::Result,
-        method,
-        sender: Role::Server,
-    };
     let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
+    let root = Payload::Result.of(method);
     let converted = converted(root, &result, HOME, known(to)?, &mut cx);
     report(method, to, cx.losses());
-    converted.map_err(|refused| {
+    converted.map_err(|reason| {
         let reason =
-            format!("the result of `{method}` cannot be sent to a client of {to}: {refused}");
+            format!("the result of `{method}` cannot be sent to a client of {to}: {reason}");
         PeerError::internal(reason)
     })
 }
@@ -57,12 +76,13 @@ fn complete(method: &str, result: &mut JsonObject) {
             | "resources/templates/list"
             | "resources/read"
     );
-    let required = [
-        ("resultType", Json::string("complete"), true),
-        ("ttlMs", Json::from(0_u64), cached),
-        ("cacheScope", Json::string("private"), cached),
+    let of_all = [("resultType", Json::string("complete"))];
+    let of_cached = [
+        ("ttlMs", Json::from(0_u64)),
+        ("cacheScope", Json::string("private")),
     ];
-    for (name, value, _) in required.into_iter().filter(|(_, _, wanted)| *wanted) {
+    let of_cached = of_cached.into_iter().filter(|_| cached);
+    for (name, value) in of_all.into_iter().chain(of_cached) {
         if result.view().find(name).is_none() {
             result.insert(name, value);
         }
@@ -96,12 +116,7 @@ pub(crate) fn question(
     params: &JsonObject,
     to: Revision,
 ) -> Result<JsonObject, String> {
-    let root = Root {
-        kind: MessageKind::Request,
-        method,
-        sender: Role::Server,
-    };
-    between(root, params, home(), to)
+    between(Payload::Question.of(method), params, home(), to)
 }
 
 /// Converts the answer to a question from the revision of the client to the home revision.
@@ -113,12 +128,31 @@ pub(crate) fn answer(
     result: &JsonObject,
     from: Revision,
 ) -> Result<JsonObject, String> {
-    let root = Root {
-        kind: MessageKind::Result,
-        method,
-        sender: Role::Client,
-    };
-    between(root, result, from, home())
+    between(Payload::Answer.of(method), result, from, home())
+}
+
+/// Converts the params of a server's question from the negotiated revision to the home revision, for clients.
+///
+/// # Errors
+/// Why the question cannot be read.
+pub(crate) fn asked(
+    method: &str,
+    params: &JsonObject,
+    from: Revision,
+) -> Result<JsonObject, String> {
+    between(Payload::Question.of(method), params, from, home())
+}
+
+/// Converts a client's answer to a question from the home revision to the negotiated revision.
+///
+/// # Errors
+/// Why the revision cannot express the answer.
+pub(crate) fn answered(
+    method: &str,
+    result: &JsonObject,
+    to: Revision,
+) -> Result<JsonObject, String> {
+    between(Payload::Answer.of(method), result, home(), to)
 }
 
 /// Converts the result of a client's request from the negotiated revision to the home revision. The result of a method that
@@ -131,13 +165,8 @@ pub(crate) fn received(
     result: &JsonObject,
     from: Revision,
 ) -> Result<JsonObject, String> {
-    let root = Root {
-        kind: MessageKind::Result,
-        method,
-        sender: Role::Server,
-    };
     match HOME.method(method, true) {
-        Some(_) => between(root, result, from, home()),
+        Some(_) => between(Payload::Result.of(method), result, from, home()),
         None => Ok(result.clone()),
     }
 }
@@ -151,15 +180,12 @@ fn between(
     if from == to {
         return Ok(object.clone());
     }
-    let (from, to) = (known(from), known(to));
-    let (from, to) = (
-        from.map_err(|error| error.to_string())?,
-        to.map_err(|error| error.to_string())?,
-    );
+    let known = |revision| known(revision).map_err(|error| error.to_string());
+    let (from, to) = (known(from)?, known(to)?);
     let mut cx = Context::new();
     let converted = converted(root, object, from, to, &mut cx);
     report(root.method, to.revision(), cx.losses());
-    converted.map_err(|refused| refused.to_string())
+    converted
 }
 
 fn converted(
@@ -168,10 +194,15 @@ fn converted(
     from: KnownRevision,
     to: KnownRevision,
     cx: &mut Context,
-) -> Result<JsonObject, Refused> {
-    let text = convert(root, Some(object.text()), from, to, cx)?;
-    let text = text.unwrap_or_default();
-    Ok(text.parse().unwrap_or_default())
+) -> Result<JsonObject, String> {
+    let text = convert(root, Some(object.text()), from, to, cx);
+    // Params that the target does not have are absent.
+    match text.map_err(|refused| refused.to_string())? {
+        Some(text) => text
+            .parse::<JsonObject>()
+            .map_err(|error| error.to_string()),
+        None => Ok(JsonObject::new()),
+    }
 }
 
 fn known(revision: Revision) -> Result<KnownRevision, PeerError> {
@@ -183,38 +214,4 @@ fn report(what: &str, to: Revision, losses: &[Loss]) {
     for loss in losses.iter().filter(|loss| loss.kind.is_lossy()) {
         tracing::debug!(what, revision = %to, %loss, "a conversion lost information");
     }
-}
-
-/// Converts the params of a server's question from the negotiated revision to the home revision, for clients.
-///
-/// # Errors
-/// Why the question cannot be read.
-pub(crate) fn asked(
-    method: &str,
-    params: &JsonObject,
-    from: Revision,
-) -> Result<JsonObject, String> {
-    let root = Root {
-        kind: MessageKind::Request,
-        method,
-        sender: Role::Server,
-    };
-    between(root, params, from, home())
-}
-
-/// Converts a client's answer to a question from the home revision to the negotiated revision.
-///
-/// # Errors
-/// Why the revision cannot express the answer.
-pub(crate) fn answered(
-    method: &str,
-    result: &JsonObject,
-    to: Revision,
-) -> Result<JsonObject, String> {
-    let root = Root {
-        kind: MessageKind::Result,
-        method,
-        sender: Role::Client,
-    };
-    between(root, result, home(), to)
 }
