@@ -48,7 +48,7 @@ pub fn review(ir: &Ir, previous: Option<&Ir>) -> Vec<String> {
     lines
 }
 
-/// What was assumed of a revision that its schema does not state.
+/// Describes the properties of a revision that its schema does not state and the generator assumed, for the review report.
 pub fn assumed(id: &str, lifecycle: Lifecycle, assumed: &AssumedProperties) -> String {
     let origin = match &assumed.copied_from {
         Some(other) => format!("copied from {other}"),

@@ -23,7 +23,7 @@ pub enum Lifecycle {
 }
 
 impl Lifecycle {
-    /// The lifecycle whose opening request is the one of `has_initialize`.
+    /// Returns [`Self::Initialize`] if the revision defines the request `initialize`, else [`Self::Discover`].
     pub fn new(has_initialize: bool) -> Self {
         if has_initialize {
             Self::Initialize

@@ -136,9 +136,9 @@ pub enum Action {
     Required(u16, Fill),
     /// A constant of the source that is a value in the target.
     ConstantAsValue(&'static str),
-    /// A value that has to be this constant, with the reason of the refusal.
+    /// Member that is a constant in the target: any other value is refused. Holds the constant and the reason.
     SameConstant(&'static str, &'static str),
-    /// The constants differ, with the reason of the refusal.
+    /// Member whose constants differ between the two revisions, so that its conversion is refused; holds the reason.
     OtherConstant(&'static str),
     /// A constant that the source does not have; of the envelope with `true`.
     NewConstant(&'static str, bool),

@@ -35,8 +35,9 @@ impl<K: Ord + Clone> Subscribers<K> {
         Self::default()
     }
 
-    /// Sets what a client wants to know: [`ServerEndpoint::interests`](crate::ServerEndpoint::interests), after each frame that
-    /// may have changed it.
+    /// Replaces the filter of the changes that a client has subscribed to; an empty filter removes the client.
+    ///
+    /// Call it with [`ServerEndpoint::interests`](crate::ServerEndpoint::interests) after each frame that may have changed it.
     pub fn set(&mut self, key: K, interests: Filter) {
         if self.interests.get(&key) == Some(&interests) {
             return;

@@ -1,26 +1,25 @@
 //! Timestamps as the program counts them: endpoints read no clock.
 //!
-//! Takes a duration since any moment that the program chooses, the same one for all calls to an endpoint; gives deadlines on that
-//! scale. An endpoint takes an earlier timestamp for the latest one that it has seen.
+//! Takes the duration since a start time, the same one for all calls to an endpoint; gives deadlines on that scale. An endpoint takes an earlier timestamp for the latest one that it has seen.
 
 use std::time::Duration;
 
-/// Timestamp: the time since a moment that the program chose.
+/// Timestamp: the duration since a start time that the program chooses once for each endpoint.
 ///
 /// With a clock at hand: `Time::since_start(start.elapsed())`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(Duration);
 
 impl Time {
-    /// The moment that the program chose.
+    /// The start time itself.
     pub const ZERO: Self = Self(Duration::ZERO);
 
-    /// Timestamp of `elapsed` after that moment.
+    /// Returns the timestamp `elapsed` after the start time.
     pub const fn since_start(elapsed: Duration) -> Self {
         Self(elapsed)
     }
 
-    /// Timestamp of so many milliseconds.
+    /// Returns the timestamp `millis` milliseconds after the start time.
     pub const fn from_millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))
     }

@@ -117,7 +117,7 @@ async fn call(client: &Client, tool: &Definition) -> Result {
     Ok(())
 }
 
-/// Lists the tools, or does nothing more where the server has none.
+/// Lists the tools if the server declares the capability `tools`.
 async fn list_tools(client: &Client) -> Result {
     if client.capabilities().get("tools").is_some() {
         client.tools().all().await?;

@@ -12,7 +12,7 @@ use crate::outgoing;
 /// Icon of a server, tool, resource or prompt (from 2025-11-25 on).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Icon {
-    /// URI of the image: `https:` or `data:`.
+    /// URI of the image, with the scheme `https:` or `data:` (`Icon` in the schema).
     pub src: String,
     /// Media type of the image.
     pub mime_type: Option<String>,

@@ -83,7 +83,7 @@ impl Offer {
         self.specs().map(RevisionSpec::revision).collect()
     }
 
-    /// Ids of what is offered, in order.
+    /// Returns the ids of the offered revisions, in the order of the offer.
     pub(crate) fn ids(&self) -> Vec<String> {
         self.specs().map(|spec| spec.id().to_owned()).collect()
     }

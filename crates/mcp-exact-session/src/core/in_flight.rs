@@ -50,7 +50,7 @@ pub(crate) struct InFlightRequest<T> {
     pub(crate) scope: Option<StreamId>,
     /// Progress token as the peer spelled it.
     pub(crate) token: Option<Json>,
-    /// Last progress that was sent.
+    /// Value of the last progress notification that the endpoint sent for the request; each one must be larger.
     pub(crate) progress: Option<f64>,
     /// What the role keeps of it.
     pub(crate) role: T,

@@ -28,11 +28,11 @@ pub struct Session {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-/// A request that has ended, and what came before its end.
+/// Outcome of a request, with the progress and the server requests that came before it.
 pub struct Ended {
     pub outcome: Outcome,
     progress: Vec<f64>,
-    /// Methods of the requests of the server meanwhile.
+    /// Methods of the requests that the server sent while this request was pending.
     asked: Vec<String>,
 }
 

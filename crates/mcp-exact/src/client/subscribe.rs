@@ -9,7 +9,8 @@ use super::link::Options;
 use super::{Client, ClientError};
 use crate::link::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 
-/// Subscription to changes of resources, made by [`Client::subscribe`]. It ends when it is dropped.
+/// Subscription to updates of resources, from [`Client::subscribe`]. Dropping it ends the subscription (`server/resources`,
+/// "Subscriptions"; from 2026-07-28 on `basic/patterns/subscriptions`).
 #[must_use = "the subscription ends when it is dropped"]
 pub struct Subscription {
     client: Client,

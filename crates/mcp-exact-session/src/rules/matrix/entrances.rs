@@ -243,7 +243,7 @@ pub(super) fn input_request(spec: &RevisionSpec, method: &str) -> Cells {
     cells
 }
 
-/// What a client does with a request of the server that its program answers.
+/// Describes the next event of a client as a cell of the matrix; answers it first if it is a request of the server.
 pub(super) fn answered(client: &mut ClientEndpoint) -> String {
     match client.poll_event() {
         Some(ClientEvent::Request { key, .. }) => {

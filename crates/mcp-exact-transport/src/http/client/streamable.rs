@@ -270,14 +270,14 @@ async fn failed(
     TransportFailure::Status { code, body }
 }
 
-/// How a GET ended.
+/// Outcome of a GET that opens the stream of the server.
 enum Got {
     Answered,
     Ended,
     Unreachable,
-    /// The server has no such stream.
+    /// The server does not offer the stream (status 405), or answered with something that is no stream.
     Refused,
-    /// The session is over.
+    /// The server does not know the session any more (status 404).
     Session,
 }
 

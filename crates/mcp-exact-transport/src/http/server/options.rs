@@ -1,4 +1,5 @@
-//! Options of a server over HTTP: limits, times, who may connect, what is kept.
+//! Options of an HTTP server: size limits, timeouts, allowed hosts and origins, authentication, and the
+//! stores for sessions and events.
 //!
 //! Plain data with safe defaults.
 
