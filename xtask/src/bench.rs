@@ -15,6 +15,8 @@ pub enum Bench {
     Compile,
     /// Conversions between revisions.
     Convert,
+    /// Servers of an echo tool.
+    Serve,
     /// A call through both machines of a session.
     Session,
 }
@@ -25,6 +27,7 @@ impl Bench {
             Self::Codec => "codec-bench",
             Self::Compile => "compile-bench",
             Self::Convert => "convert-bench",
+            Self::Serve => "serve-bench",
             Self::Session => "session-bench",
         }
     }
@@ -75,6 +78,7 @@ mod tests {
         );
         check(Bench::Compile, &[], "--package compile-bench --");
         check(Bench::Convert, &[], "--package convert-bench --");
+        check(Bench::Serve, &[], "--package serve-bench --");
         check(
             Bench::Session,
             &["--calls", "5"],

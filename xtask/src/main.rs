@@ -81,6 +81,16 @@ enum BenchTask {
         )]
         arguments: Vec<String>,
     },
+    /// Servers of an echo tool over stdio and HTTP, next to hand-written floors and rmcp.
+    Serve {
+        /// Handed on, such as `--quick`, `--only NAME`, `--markdown FILE`, `--json FILE` and `--svg FILE`.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENT"
+        )]
+        arguments: Vec<String>,
+    },
     /// A tool call through both machines of a session, next to decoding and encoding its messages.
     Session {
         /// Handed on, such as `--calls N`.
@@ -151,6 +161,7 @@ fn run(task: Task) -> anyhow::Result<()> {
             BenchTask::Codec { arguments } => bench::run(&root, Bench::Codec, &arguments),
             BenchTask::Compile { arguments } => bench::run(&root, Bench::Compile, &arguments),
             BenchTask::Convert { arguments } => bench::run(&root, Bench::Convert, &arguments),
+            BenchTask::Serve { arguments } => bench::run(&root, Bench::Serve, &arguments),
             BenchTask::Session { arguments } => bench::run(&root, Bench::Session, &arguments),
         },
         Task::Codegen { check } => codegen::run(&root, check),

@@ -1,0 +1,18 @@
+//! Clients that are as cheap as a client can be, so that what is measured is the server.
+
+pub mod http;
+pub mod stdio;
+
+use anyhow::ensure;
+use serde_json::Value;
+
+/// What the tool `echo` is given in every call.
+pub const TEXT: &str = "hello, server: say this again";
+
+/// Fails unless a message is the answer to the call with this id.
+pub fn check_answer(message: &[u8], id: u64) -> anyhow::Result<()> {
+    let answer: Value = serde_json::from_slice(message)?;
+    let text = &answer["result"]["content"][0]["text"];
+    ensure!(text == TEXT && answer["id"] == id, "wrong answer: {answer}");
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! A client over HTTP/1.1: sends requests that were made before on connections that stay open.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use memchr::memmem;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use super::{TEXT, check_answer};
+
+/// Header that names the session.
+pub const SESSION: &str = "mcp-session-id";
+
+/// What a bare server answers: the bytes of our answer to the call of this client.
+pub const ANSWER: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"hello, server: say this again"}]}}"#;
+const ID: u64 = 7;
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// How calls are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Calls of a session of 2025-11-25.
+    Session,
+    /// Calls of 2025-11-25 to a server that gives no sessions.
+    NoSession,
+    /// Calls of 2026-07-28.
+    Stateless,
+}
+
+/// One connection, with the request that it repeats.
+pub struct Connection {
+    stream: TcpStream,
+    request: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+/// Part of the buffer that holds the body of a response.
+type Body = std::ops::Range<usize>;
+
+impl Connection {
+    pub async fn open(address: SocketAddr) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            stream,
+            request: Vec::new(),
+            buffer: Vec::with_capacity(4096),
+        })
+    }
+
+    /// Opens a connection whose calls are of this style, and begins its session if they need one.
+    pub async fn ready(address: SocketAddr, style: Style) -> anyhow::Result<Self> {
+        let mut connection = Self::open(address).await?;
+        let (mut headers, mut meta) = (String::new(), String::new());
+        match style {
+            Style::Session => headers = connection.begin().await?,
+            Style::NoSession => headers.push_str("MCP-Protocol-Version: 2025-11-25\r\n"),
+            Style::Stateless => {
+                headers.push_str(
+                    "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n",
+                );
+                meta.push_str(r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"load","version":"1"}}"#);
+            }
+        }
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{ID},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{TEXT}"}}{meta}}}}}"#
+        );
+        connection.request = post(&headers, &body);
+        connection.check().await?;
+        Ok(connection)
+    }
+
+    /// Begins a session and returns the headers of its requests.
+    pub async fn begin(&mut self) -> anyhow::Result<String> {
+        self.send(&post("", INITIALIZE)).await?;
+        self.read().await?;
+        let head = String::from_utf8_lossy(&self.buffer).to_ascii_lowercase();
+        let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+        let id = lines.find(|(name, _)| *name == SESSION);
+        let (_, id) = id.context("the server gives no session id")?;
+        let headers = format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
+        self.send(&post(&headers, INITIALIZED)).await?;
+        self.read().await?;
+        Ok(headers)
+    }
+
+    /// Asks for the event stream of a session, and waits for its first bytes.
+    pub async fn listen(&mut self, session: &str) -> anyhow::Result<()> {
+        let request = format!(
+            "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{session}\r\n"
+        );
+        self.send(request.as_bytes()).await?;
+        self.buffer.clear();
+        while memmem::find(&self.buffer, b": open").is_none()
+            && memmem::find(&self.buffer, b"id: ").is_none()
+        {
+            let count = self.stream.read_buf(&mut self.buffer).await?;
+            ensure!(count > 0, "the server has closed the connection");
+        }
+        ensure!(self.buffer.starts_with(b"HTTP/1.1 200"), "no event stream");
+        self.buffer = Vec::new();
+        Ok(())
+    }
+
+    async fn send(&mut self, request: &[u8]) -> anyhow::Result<()> {
+        Ok(self.stream.write_all(request).await?)
+    }
+
+    /// Reads a response.
+    async fn read(&mut self) -> anyhow::Result<Body> {
+        self.buffer.clear();
+        loop {
+            let count = self.stream.read_buf(&mut self.buffer).await?;
+            ensure!(count > 0, "the server has closed the connection");
+            let Some(head) = memmem::find(&self.buffer, b"\r\n\r\n") else {
+                continue;
+            };
+            let length = memmem::find(&self.buffer[..head], b"content-length: ");
+            let length = match length {
+                Some(at) => {
+                    let digits = self.buffer[at + 16..head].iter();
+                    let digits = digits.take_while(|byte| byte.is_ascii_digit());
+                    digits.fold(0, |all, digit| all * 10 + usize::from(digit - b'0'))
+                }
+                None => 0,
+            };
+            if self.buffer.len() == head + 4 + length {
+                return Ok(head + 4..self.buffer.len());
+            }
+        }
+    }
+
+    /// Makes a call.
+    pub async fn call(&mut self) -> anyhow::Result<()> {
+        self.stream.write_all(&self.request).await?;
+        self.read().await?;
+        Ok(())
+    }
+
+    /// Makes a call and checks its answer.
+    pub async fn check(&mut self) -> anyhow::Result<()> {
+        self.stream.write_all(&self.request).await?;
+        let body = self.read().await?;
+        let answer = &self.buffer[body];
+        check_answer(answer, ID).with_context(|| String::from_utf8_lossy(&self.buffer).into_owned())
+    }
+}
+
+fn post(headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    let text = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+    );
+    text.into_bytes()
+}
+
+/// Makes calls on all connections at once, each one after the other. Returns the calls a second, and the times of the calls in
+/// microseconds.
+pub async fn many(
+    connections: &mut Vec<Connection>,
+    calls: usize,
+) -> anyhow::Result<(f64, Vec<f64>)> {
+    let count = connections.len();
+    let start = Instant::now();
+    let mut tasks = JoinSet::new();
+    for mut connection in connections.drain(..) {
+        tasks.spawn(async move {
+            let mut times = Vec::with_capacity(calls);
+            for _ in 0..calls {
+                let start = Instant::now();
+                connection.call().await?;
+                times.push(start.elapsed().as_secs_f64() * 1e6);
+            }
+            anyhow::Ok((connection, times))
+        });
+    }
+    let mut all = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        let (connection, times) = done??;
+        connections.push(connection);
+        all.extend(times);
+    }
+    let rate = (count * calls) as f64 / start.elapsed().as_secs_f64();
+    for connection in connections.iter_mut().take(1) {
+        connection.check().await?;
+    }
+    Ok((rate, all))
+}

@@ -1,0 +1,113 @@
+//! A client over pipes: writes requests that were made before, counts lines.
+
+use std::io::{Read, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use memchr::memchr_iter;
+
+use super::{TEXT, check_answer};
+use crate::process::Server;
+use crate::stats::quantile;
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}
+"#;
+const INITIALIZED: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
+
+/// A server on pipes with a session.
+pub struct Session {
+    pub server: Server,
+    input: ChildStdin,
+    output: ChildStdout,
+    buffer: Vec<u8>,
+    last_id: u64,
+    /// Time from the start of the process to the answer of `initialize`.
+    pub first_answer: Duration,
+}
+
+impl Session {
+    /// Starts a server and begins a session.
+    pub fn start(name: &str) -> anyhow::Result<Self> {
+        let started = Instant::now();
+        let mut server = Server::start(name)?;
+        let (mut input, output) = server.pipes()?;
+        input.write_all(INITIALIZE.as_bytes())?;
+        let mut session = Self {
+            server,
+            input,
+            output,
+            buffer: vec![0; 256 << 10],
+            last_id: 0,
+            first_answer: Duration::ZERO,
+        };
+        session.read_lines()?;
+        session.first_answer = started.elapsed();
+        session.input.write_all(INITIALIZED.as_bytes())?;
+        Ok(session)
+    }
+
+    /// Reads once and returns the number of lines that have ended, and of bytes.
+    fn read_lines(&mut self) -> anyhow::Result<(usize, usize)> {
+        let count = self.output.read(&mut self.buffer)?;
+        ensure!(count > 0, "the server has left");
+        let lines = memchr_iter(b'\n', &self.buffer[..count]).count();
+        Ok((lines, count))
+    }
+
+    fn requests(&mut self, count: usize) -> (Vec<u8>, Vec<usize>) {
+        let (mut text, mut ends) = (Vec::new(), vec![0]);
+        for _ in 0..count {
+            self.last_id += 1;
+            let request = format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",\"arguments\":{{\"text\":\"{TEXT}\"}}}}}}\n",
+                self.last_id
+            );
+            text.extend_from_slice(request.as_bytes());
+            ends.push(text.len());
+        }
+        (text, ends)
+    }
+
+    /// Makes calls with so many in flight and returns how many a second were answered.
+    pub fn many(&mut self, calls: usize, in_flight: usize) -> anyhow::Result<f64> {
+        let (text, ends) = self.requests(calls);
+        let half = (in_flight / 2).max(1);
+        let (mut sent, mut done) = (0, 0);
+        let start = Instant::now();
+        while done < calls {
+            while sent < calls && sent - done + half <= in_flight {
+                let next = (sent + half).min(calls);
+                self.input.write_all(&text[ends[sent]..ends[next]])?;
+                sent = next;
+            }
+            done += self.read_lines()?.0;
+        }
+        let elapsed = start.elapsed();
+        ensure!(done == calls, "{done} answers to {calls} calls");
+        self.call()?;
+        Ok(calls as f64 / elapsed.as_secs_f64())
+    }
+
+    /// Makes calls one after the other and returns the median of their times, in microseconds.
+    pub fn one_by_one(&mut self, calls: usize) -> anyhow::Result<f64> {
+        let (text, ends) = self.requests(calls);
+        let mut times = Vec::with_capacity(calls);
+        for index in 0..calls {
+            let start = Instant::now();
+            self.input.write_all(&text[ends[index]..ends[index + 1]])?;
+            while self.read_lines()?.0 == 0 {}
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+        self.call()?;
+        Ok(quantile(&mut times, 0.5))
+    }
+
+    /// Makes one call and checks its answer.
+    fn call(&mut self) -> anyhow::Result<()> {
+        let (text, _) = self.requests(1);
+        self.input.write_all(&text)?;
+        let (_, count) = self.read_lines()?;
+        check_answer(&self.buffer[..count], self.last_id)
+    }
+}

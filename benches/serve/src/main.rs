@@ -1,0 +1,42 @@
+//! Servers of an echo tool, side by side in one run: hand-written floors, the drivers of `mcp-exact-transport`, and rmcp.
+//!
+//! `serve-bench [--quick] [--only stdio|http|idle|clients|start] [--markdown FILE] [--json FILE] [--svg FILE]` measures;
+//! `serve-bench server NAME` is one of the servers. Prints what was demanded; fails only when an answer is wrong.
+#![allow(clippy::print_stdout)]
+
+mod demand;
+mod load;
+mod markdown;
+mod process;
+mod run;
+mod servers;
+mod stats;
+mod svg;
+
+use anyhow::Context;
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "server") {
+        let name = arguments.get(1).context("serve-bench server NAME")?;
+        return servers::run(name);
+    }
+    let scale = match arguments.iter().any(|argument| argument == "--quick") {
+        true => run::Scale::quick(),
+        false => run::Scale::full(),
+    };
+    let only = bench_record::after(&arguments, "--only");
+    let run = run::run(&scale, only.as_deref())?;
+    let demands = demand::verdicts(&run);
+    print!("{}", markdown::text(&run, &demands));
+    let write =
+        |option: &str, text: &dyn Fn() -> String| match bench_record::after(&arguments, option) {
+            Some(path) => {
+                std::fs::write(&path, text()).with_context(|| format!("cannot write {path}"))
+            }
+            None => Ok(()),
+        };
+    write("--markdown", &|| markdown::page(&run, &demands))?;
+    write("--json", &|| markdown::json(&run, &demands))?;
+    write("--svg", &|| svg::chart(&run))
+}

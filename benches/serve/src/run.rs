@@ -1,0 +1,309 @@
+//! One run: which servers are measured, how often, and the samples.
+//!
+//! The servers of a measure stay alive together and take turns in every round, so that a busy moment of the machine disturbs
+//! all of them alike, and ratios are taken within a round.
+
+use std::time::Duration;
+
+use crate::load::http::{Connection, Style, many};
+use crate::load::stdio::Session;
+use crate::process::Server;
+use crate::stats::quantile;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Calls a second over stdio, 64 in flight.
+    StdioRate,
+    /// CPU time of the server for such a call, in microseconds.
+    StdioCpu,
+    /// Median time of calls over stdio, one after the other, in microseconds.
+    StdioTime,
+    /// Start of the process to its first answer, in milliseconds.
+    Start,
+    /// Calls a second over HTTP, on one connection.
+    HttpRateOne,
+    /// Calls a second over HTTP, on 32 connections.
+    HttpRate,
+    /// CPU time of the server for such a call, in microseconds.
+    HttpCpu,
+    /// Calls a second of 1,000 clients at once.
+    ClientsRate,
+    /// 99th percentile of the times of their calls, in milliseconds.
+    ClientsTime,
+    /// Memory of a session with an idle event stream, in bytes.
+    Idle,
+}
+
+impl Measure {
+    /// All measures, in the order of the report.
+    pub const ALL: [Self; 10] = [
+        Self::StdioRate,
+        Self::StdioCpu,
+        Self::StdioTime,
+        Self::Start,
+        Self::HttpRateOne,
+        Self::HttpRate,
+        Self::HttpCpu,
+        Self::ClientsRate,
+        Self::ClientsTime,
+        Self::Idle,
+    ];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::StdioRate => "stdio, 64 calls in flight: calls/s",
+            Self::StdioCpu => "stdio, 64 calls in flight: CPU of the server, µs a call",
+            Self::StdioTime => "stdio, one call at a time: median, µs",
+            Self::Start => "stdio, start of the process to the first answer, ms",
+            Self::HttpRateOne => "HTTP, one connection: calls/s",
+            Self::HttpRate => "HTTP, 32 connections: calls/s",
+            Self::HttpCpu => "HTTP, 32 connections: CPU of the server, µs a call",
+            Self::ClientsRate => "HTTP, 1,000 clients at once: calls/s",
+            Self::ClientsTime => "HTTP, 1,000 clients at once: 99th percentile, ms",
+            Self::Idle => "HTTP, idle event stream: bytes of memory each",
+        }
+    }
+
+    /// Server that the others are compared with.
+    pub fn base(self) -> &'static str {
+        match self {
+            Self::StdioRate | Self::StdioCpu | Self::StdioTime | Self::Start => "rmcp",
+            Self::Idle => "sse-hyper",
+            _ => "http-hyper",
+        }
+    }
+}
+
+/// Samples of one server.
+#[derive(Debug)]
+pub struct Series {
+    pub measure: Measure,
+    pub server: &'static str,
+    pub samples: Vec<f64>,
+}
+
+/// What a run has found.
+#[derive(Debug, Default)]
+pub struct Run {
+    pub series: Vec<Series>,
+    pub streams: usize,
+}
+
+impl Run {
+    pub fn samples(&self, measure: Measure, server: &str) -> Option<&[f64]> {
+        let mut all = self.series.iter();
+        let found = all.find(|series| series.measure == measure && series.server == server)?;
+        Some(&found.samples)
+    }
+
+    fn add(&mut self, measure: Measure, server: &'static str, sample: f64) {
+        let mut all = self.series.iter_mut();
+        match all.find(|series| series.measure == measure && series.server == server) {
+            Some(series) => series.samples.push(sample),
+            None => self.series.push(Series {
+                measure,
+                server,
+                samples: vec![sample],
+            }),
+        }
+    }
+}
+
+/// How much is measured.
+pub struct Scale {
+    rounds: usize,
+    /// Length of one sample.
+    sample: Duration,
+    starts: usize,
+    streams: usize,
+    clients: usize,
+}
+
+impl Scale {
+    pub fn full() -> Self {
+        Self {
+            rounds: 21,
+            sample: Duration::from_millis(100),
+            starts: 21,
+            streams: 9_000,
+            clients: 1_000,
+        }
+    }
+
+    pub fn quick() -> Self {
+        Self {
+            rounds: 5,
+            sample: Duration::from_millis(30),
+            starts: 5,
+            streams: 500,
+            clients: 100,
+        }
+    }
+
+    fn calls(&self, rate: f64) -> usize {
+        ((rate * self.sample.as_secs_f64()) as usize).max(64)
+    }
+}
+
+const STDIO: [&str; 6] = [
+    "floor-blocking",
+    "floor-tokio",
+    "ours-blocking",
+    "ours-tokio",
+    "rmcp",
+    "rmcp-pipes",
+];
+
+/// Names in the report, the server that answers, and how it is called.
+const HTTP: [(&str, &str, Style); 5] = [
+    ("http-hyper", "http-hyper", Style::NoSession),
+    ("http-ours", "http-ours", Style::Session),
+    ("http-rmcp", "http-rmcp", Style::NoSession),
+    ("http-ours-2026", "http-ours", Style::Stateless),
+    ("http-rmcp-2026", "http-rmcp", Style::Stateless),
+];
+
+/// Measures everything, or one part of it.
+pub fn run(scale: &Scale, only: Option<&str>) -> anyhow::Result<Run> {
+    let mut run = Run::default();
+    let wants = |part: &str| only.is_none_or(|only| only == part);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    if wants("stdio") {
+        stdio(&mut run, scale)?;
+    }
+    if wants("start") {
+        starts(&mut run, scale)?;
+    }
+    if wants("http") {
+        runtime.block_on(http(&mut run, scale))?;
+    }
+    if wants("clients") {
+        runtime.block_on(clients(&mut run, scale))?;
+    }
+    if wants("idle") {
+        runtime.block_on(idle(&mut run, scale))?;
+    }
+    Ok(run)
+}
+
+fn stdio(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
+    const IN_FLIGHT: usize = 64;
+    let mut servers = Vec::new();
+    for name in STDIO {
+        let mut session = Session::start(name)?;
+        session.many(500, IN_FLIGHT)?;
+        let calls = scale.calls(session.many(2_000, IN_FLIGHT)?);
+        servers.push((name, session, calls));
+    }
+    for _ in 0..scale.rounds {
+        for (name, session, calls) in &mut servers {
+            let before = session.server.cpu()?;
+            let rate = session.many(*calls, IN_FLIGHT)?;
+            let cpu = session.server.cpu()? - before;
+            run.add(Measure::StdioRate, name, rate);
+            let each = cpu.as_secs_f64() * 1e6 / *calls as f64;
+            run.add(Measure::StdioCpu, name, each);
+        }
+        for (name, session, _) in &mut servers {
+            let time = session.one_by_one(500)?;
+            run.add(Measure::StdioTime, name, time);
+        }
+    }
+    Ok(())
+}
+
+fn starts(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
+    for _ in 0..scale.starts {
+        for name in STDIO {
+            let first = Session::start(name)?.first_answer;
+            run.add(Measure::Start, name, first.as_secs_f64() * 1e3);
+        }
+    }
+    Ok(())
+}
+
+async fn open(server: &mut Server, style: Style, count: usize) -> anyhow::Result<Vec<Connection>> {
+    let address = server.address()?;
+    let mut connections = Vec::with_capacity(count);
+    for _ in 0..count {
+        connections.push(Connection::ready(address, style).await?);
+    }
+    Ok(connections)
+}
+
+async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
+    const CONNECTIONS: usize = 32;
+    let mut servers = Vec::new();
+    for (name, server, style) in HTTP {
+        let mut server = Server::start(server)?;
+        let mut connections = open(&mut server, style, CONNECTIONS).await?;
+        let mut one = vec![connections.remove(0)];
+        let first = many(&mut one, 500).await?.0;
+        let all = many(&mut connections, 50).await?.0;
+        let calls = (scale.calls(first), scale.calls(all) / CONNECTIONS);
+        servers.push((name, server, connections, one, calls));
+    }
+    for _ in 0..scale.rounds {
+        for (name, _, _, one, calls) in &mut servers {
+            let (rate, _) = many(one, calls.0).await?;
+            run.add(Measure::HttpRateOne, name, rate);
+        }
+        for (name, server, connections, _, calls) in &mut servers {
+            let before = server.cpu()?;
+            let (rate, times) = many(connections, calls.1).await?;
+            let cpu = server.cpu()? - before;
+            run.add(Measure::HttpRate, name, rate);
+            let each = cpu.as_secs_f64() * 1e6 / times.len() as f64;
+            run.add(Measure::HttpCpu, name, each);
+        }
+    }
+    Ok(())
+}
+
+async fn clients(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
+    let mut servers = Vec::new();
+    for (name, server, style) in HTTP {
+        let mut server = Server::start(server)?;
+        let connections = open(&mut server, style, scale.clients).await?;
+        servers.push((name, server, connections));
+    }
+    for _ in 0..scale.rounds.min(7) {
+        for (name, _, connections) in &mut servers {
+            let (rate, mut times) = many(connections, 5).await?;
+            run.add(Measure::ClientsRate, name, rate);
+            let slow = quantile(&mut times, 0.99) / 1e3;
+            run.add(Measure::ClientsTime, name, slow);
+        }
+    }
+    Ok(())
+}
+
+async fn idle(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
+    run.streams = scale.streams;
+    for (name, server) in [("sse-hyper", "sse-hyper"), ("http-ours", "http-ours")] {
+        let mut server = Server::start(server)?;
+        let address = server.address()?;
+        let mut posts = Connection::open(address).await?;
+        let mut streams = Vec::with_capacity(scale.streams);
+        let mut before = 0;
+        // The first streams bring memory that all of them share.
+        for index in 0..scale.streams + 100 {
+            if index == 100 {
+                before = server.memory()?;
+            }
+            let session = match name {
+                "sse-hyper" => String::new(),
+                _ => posts.begin().await?,
+            };
+            let mut stream = Connection::open(address).await?;
+            stream.listen(&session).await?;
+            streams.push(stream);
+        }
+        let memory = server.memory()?.saturating_sub(before);
+        run.add(Measure::Idle, name, memory as f64 / scale.streams as f64);
+    }
+    Ok(())
+}
