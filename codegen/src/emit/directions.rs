@@ -1,11 +1,13 @@
 //! The messages of each direction: which methods there are, and which result answers which request.
 
+use std::collections::BTreeMap;
+
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::types::ident;
 use super::{Context, unions};
-use crate::ir::{Ir, MemberValue, Method, Shape, Type, Union};
+use crate::ir::{Ir, Member, MemberValue, Method, Shape, Type, Union};
 use crate::revision_table::{error_id_required, has_batches, has_envelope_in_types};
 
 /// The directions of the revision.
@@ -15,56 +17,157 @@ pub fn emit(cx: &Context<'_>) -> TokenStream {
     // A client's results answer the server's requests, and the other way round.
     let client_results = results(cx, "ClientResult", |method| method.from_server);
     let server_results = results(cx, "ServerResult", |method| method.from_client);
-    let ids = has_envelope_in_types(cx.ir)
-        .then(|| ["ClientRequest", "ServerRequest"].map(|name| identified(cx.ir, name)));
-    let ids = ids.into_iter().flatten();
-    let called = ["Client", "Server"].into_iter().flat_map(|side| {
-        ["Request", "Notification"].map(|kind| called(cx.ir, &format!("{side}{kind}")))
-    });
-    quote!(#client #server #client_results #server_results #(#ids)* #(#called)*)
+    // A definition that is no union may be what both sides send.
+    let mut sent = BTreeMap::new();
+    for (side, kind) in [
+        ("Client", "Request"),
+        ("Client", "Notification"),
+        ("Server", "Request"),
+        ("Server", "Notification"),
+    ] {
+        sent.insert(unaliased(cx.ir, &format!("{side}{kind}")), kind);
+    }
+    let calls = sent.iter().map(|(name, kind)| call(cx.ir, name, kind));
+    quote!(#client #server #client_results #server_results #(#calls)*)
 }
 
-/// The method of a message: of one definition, or of each variant of a union.
-fn called(ir: &Ir, name: &str) -> TokenStream {
-    let method_of = |definition: &str| {
-        let mut methods = ir.methods.iter();
-        let found = methods.find(|method| method.definition == definition);
-        found.map(|method| &method.method)
+/// The definition that a name leads to through other names.
+fn unaliased(ir: &Ir, name: &str) -> String {
+    match ir.get(name).map(|definition| &definition.shape) {
+        Some(Shape::Alias(Type::Ref { name, .. })) => unaliased(ir, name),
+        _ => name.to_owned(),
+    }
+}
+
+/// Kind, method, id and params of a request or notification: of one definition, or of each variant of a union.
+fn call(ir: &Ir, name: &str, kind: &str) -> TokenStream {
+    let Some(calls) = calls(ir, name) else {
+        return TokenStream::new();
     };
-    let body = match ir.get(name).map(|definition| &definition.shape) {
-        Some(Shape::Union(union)) => {
-            let arms: Option<Vec<_>> = union
-                .variants
-                .iter()
-                .map(|variant| {
-                    let Type::Ref { name, .. } = &variant.value else {
-                        return None;
-                    };
-                    let (variant, method) = (ident(&variant.name), method_of(name)?);
-                    Some(quote!(Self::#variant(_) => #method,))
-                })
-                .collect();
-            let Some(arms) = arms else {
-                return TokenStream::new();
-            };
-            let unknown = union
-                .open_tag()
-                .is_some()
-                .then(|| quote!(Self::Unrecognized(message) => message.tag(),));
-            quote!(match self { #(#arms)* #unknown })
-        }
-        _ => match method_of(name) {
-            Some(method) => quote!(#method),
-            None => return TokenStream::new(),
-        },
-    };
-    let name = ident(name);
-    quote! {
-        impl mcp_exact_wire::Called for #name {
+    let is_request = kind == "Request";
+    let method = calls.each(quote!(_), |call| {
+        let method = &call.method.method;
+        quote!(#method)
+    });
+    let params = calls.each(quote!(message), |call| match call.member(ir, "params") {
+        Some(member) if member.required => quote!(Some(Json::from_encode(&message.params))),
+        Some(_) => quote!(message.params.as_ref().map(Json::from_encode)),
+        None => quote!(message.extra.get("params").cloned()),
+    });
+    let holds_id = is_request && has_envelope_in_types(ir);
+    let id = calls.each(quote!(message), |call| match call.member(ir, "id") {
+        Some(member) if member.required => quote!(Some(message.id.clone())),
+        _ => quote!(None),
+    });
+    let id = holds_id.then(|| {
+        let unknown = calls.unknown(quote!(message.request_id()));
+        quote! {
             #[inline]
-            fn method(&self) -> &str { #body }
+            fn id(&self) -> Option<mcp_exact_wire::RequestId> { match self { #id #unknown } }
+        }
+    });
+    let (name, kind) = (ident(name), ident(kind));
+    let (unknown_method, unknown_params) = (
+        calls.unknown(quote!(message.tag())),
+        calls.unknown(quote!(message.params())),
+    );
+    quote! {
+        impl mcp_exact_wire::Call for #name {
+            #[inline]
+            fn kind(&self) -> mcp_exact_wire::MessageKind { mcp_exact_wire::MessageKind::#kind }
+            #[inline]
+            fn method(&self) -> &str { match self { #method #unknown_method } }
+            #id
+            #[inline]
+            fn params(&self) -> Option<Json> { match self { #params #unknown_params } }
         }
     }
+}
+
+/// The requests or notifications of one side.
+struct Calls<'i> {
+    /// Each with the name of its variant; a definition that is no union has none.
+    calls: Vec<CallOf<'i>>,
+    is_open: bool,
+}
+
+struct CallOf<'i> {
+    variant: Option<&'i str>,
+    method: &'i Method,
+}
+
+impl CallOf<'_> {
+    fn member<'i>(&self, ir: &'i Ir, name: &str) -> Option<&'i Member> {
+        let Shape::Struct(members) = &ir.get(&self.method.definition)?.shape else {
+            return None;
+        };
+        let found = members.iter().find(|member| member.name == name);
+        found.filter(|member| matches!(member.value, MemberValue::Type(_)))
+    }
+}
+
+impl Calls<'_> {
+    /// One arm for each.
+    fn each(
+        &self,
+        binding: TokenStream,
+        value: impl Fn(&CallOf<'_>) -> TokenStream,
+    ) -> TokenStream {
+        let arms = self.calls.iter().map(|call| {
+            let value = value(call);
+            // A pattern that binds what its value does not use would be a warning in each crate.
+            let used = value.to_string().contains("message");
+            let binding = if used { binding.clone() } else { quote!(_) };
+            match call.variant {
+                Some(variant) => {
+                    let variant = ident(variant);
+                    quote!(Self::#variant(#binding) => #value,)
+                }
+                None => quote!(#binding => #value,),
+            }
+        });
+        quote!(#(#arms)*)
+    }
+
+    fn unknown(&self, value: TokenStream) -> Option<TokenStream> {
+        self.is_open
+            .then(|| quote!(Self::Unrecognized(message) => #value,))
+    }
+}
+
+/// The requests or notifications that a definition stands for; `None` when one of them has no method.
+fn calls<'i>(ir: &'i Ir, name: &'i str) -> Option<Calls<'i>> {
+    let method_of = |definition: &str| {
+        let mut methods = ir.methods.iter();
+        methods.find(|method| method.definition == definition)
+    };
+    let Shape::Union(union) = &ir.get(name)?.shape else {
+        let call = CallOf {
+            variant: None,
+            method: method_of(name)?,
+        };
+        return Some(Calls {
+            calls: vec![call],
+            is_open: false,
+        });
+    };
+    let calls: Option<Vec<_>> = union
+        .variants
+        .iter()
+        .map(|variant| {
+            let Type::Ref { name, .. } = &variant.value else {
+                return None;
+            };
+            Some(CallOf {
+                variant: Some(&variant.name),
+                method: method_of(name)?,
+            })
+        })
+        .collect();
+    Some(Calls {
+        calls: calls?,
+        is_open: union.open_tag().is_some(),
+    })
 }
 
 /// Returns true if the definition of a request or notification holds `jsonrpc`.
@@ -241,46 +344,5 @@ fn variant_of<'i>(ir: &'i Ir, union: &'i Union, name: &'i str) -> Option<&'i str
         (Some(variant), _) => Some(&variant.name),
         (None, Some(Shape::Alias(Type::Ref { name, .. }))) => variant_of(ir, union, name),
         _ => None,
-    }
-}
-
-/// The id of a request that holds it itself.
-fn identified(ir: &Ir, name: &str) -> TokenStream {
-    let Some(Shape::Union(union)) = ir.get(name).map(|definition| &definition.shape) else {
-        return TokenStream::new();
-    };
-    let holds_id = |value: &Type| {
-        let Type::Ref { name, .. } = value else {
-            return false;
-        };
-        match ir.get(name).map(|definition| &definition.shape) {
-            Some(Shape::Struct(members)) => members.iter().any(|member| {
-                member.name == "id"
-                    && member.required
-                    && matches!(member.value, MemberValue::Type(_))
-            }),
-            _ => false,
-        }
-    };
-    let arms = union.variants.iter().map(|variant| {
-        let (name, has) = (ident(&variant.name), holds_id(&variant.value));
-        if has {
-            quote!(Self::#name(request) => Some(request.id.clone()),)
-        } else {
-            quote!(Self::#name(_) => None,)
-        }
-    });
-    let unknown = union
-        .open_tag()
-        .is_some()
-        .then(|| quote!(Self::Unrecognized(request) => request.request_id(),));
-    let name = ident(name);
-    quote! {
-        impl mcp_exact_wire::Identified for #name {
-            #[inline]
-            fn request_id(&self) -> Option<mcp_exact_wire::RequestId> {
-                match self { #(#arms)* #unknown }
-            }
-        }
     }
 }

@@ -12,7 +12,7 @@ use crate::load::Revision;
 
 /// What the front page re-exports of the runtime; no definition may have one of these names.
 pub const REEXPORTED: &[&str] = &[
-    "Called",
+    "Call",
     "decode_frame",
     "decode_message",
     "encode_into",
@@ -284,7 +284,7 @@ fn example(ir: &Ir, library: &str, draft: bool) -> String {
         String::new()
     };
     let description = ("description", "Some(\"Says it again\".into())");
-    let required = "mcp::ToolInputSchema::new(), \"echo\"";
+    let required = "\"echo\", mcp::ToolInputSchema::new()";
     let tool = built("tool", "Tool", required, description, draft);
     let rest = if draft {
         "is assigned"

@@ -4,6 +4,7 @@
 //! nothing is compiled for a revision that is only there.
 
 mod alias;
+mod constructors;
 mod definitions;
 mod directions;
 mod docs;

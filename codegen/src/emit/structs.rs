@@ -3,18 +3,15 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::types::{ident, parameter, rust_type};
-use super::{Context, docs, validate};
+use super::types::{ident, rust_type};
+use super::{Context, constructors, docs, validate};
 use crate::ir::{Definition, Member, MemberValue, Type};
-
-/// Strings that `new` fills in, because one value is meant unless another one is said.
-const FILLED: &[(&str, &str)] = &[("resultType", "complete")];
 
 /// A struct and all that belongs to it.
 pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
     let name = ident(&definition.name);
     let struct_ = declaration(cx, definition, members);
-    let new = new(cx, definition, members);
+    let new = constructors::emit(cx, definition, members);
     let names = members.iter().map(|member| &member.name);
     let is_message = is_message(cx, definition, members).then(|| {
         quote!(
@@ -45,7 +42,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
 }
 
 /// Whether it is a request, a notification or a response, in which all members of the envelope have a meaning.
-fn is_message(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> bool {
+pub fn is_message(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> bool {
     let mut methods = cx.ir.methods.iter();
     methods.any(|method| method.definition == definition.name)
         || members.iter().any(|member| member.name == "jsonrpc")
@@ -104,7 +101,7 @@ fn json_string(text: &str) -> String {
 }
 
 /// The members that are fields, with their types.
-fn fields(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
+pub fn fields(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
     members.iter().filter_map(|member| match &member.value {
         MemberValue::Type(value) => Some((member, value)),
         _ => None,
@@ -137,56 +134,6 @@ fn declaration(cx: &Context<'_>, definition: &Definition, members: &[Member]) ->
             /// Members that this revision does not define, in order of arrival.
             pub extra: Extra<Self>,
         }
-    }
-}
-
-fn new(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
-    let name = ident(&definition.name);
-    let mut parameters = Vec::new();
-    let mut values = Vec::new();
-    for (member, value) in fields(members) {
-        let field = ident(&member.field);
-        if !member.required {
-            values.push(quote!(#field: None));
-            continue;
-        }
-        if let Some((_, text)) = FILLED.iter().find(|(name, _)| *name == member.name)
-            && matches!(value, Type::String { .. })
-        {
-            values.push(quote!(#field: #text.into()));
-            continue;
-        }
-        let (parameter, converts) = parameter(cx.ir, value);
-        parameters.push(quote!(#field: #parameter));
-        values.push(if converts {
-            quote!(#field: #field.into())
-        } else {
-            quote!(#field)
-        });
-    }
-    let words = if parameters.is_empty() {
-        " A value without any optional member."
-    } else {
-        " A value with the members that have to be there, and no others."
-    };
-    let default = parameters.is_empty().then(|| {
-        quote! {
-            impl Default for #name {
-                #[inline]
-                fn default() -> Self {
-                    Self::new()
-                }
-            }
-        }
-    });
-    quote! {
-        impl #name {
-            #[doc = #words]
-            pub fn new(#(#parameters),*) -> Self {
-                Self { #(#values,)* extra: Extra::new() }
-            }
-        }
-        #default
     }
 }
 

@@ -6,8 +6,8 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::types::{ident, rust_type};
-use super::{Context, docs, validate};
-use crate::ir::{Definition, Ir, ObjectDispatch, Shape, Tag, Type, Union};
+use super::{Context, constructors, docs, validate};
+use crate::ir::{Definition, Ir, MemberValue, ObjectDispatch, Shape, Tag, Type, Union};
 use crate::revision_table::has_envelope_in_types;
 
 /// An enum and all that belongs to it.
@@ -37,6 +37,8 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
     });
     let encode_unrecognized = open.then(|| quote!(Self::Unrecognized(value) => value.encode(w),));
     let conversions = conversions(cx.ir, definition, union);
+    let constructors = constructors::of_variants(cx, definition, union);
+    let tag = tag(cx.ir, definition, union);
     let open_union = union
         .open_tag()
         .map(|tag| open_union(cx.ir, definition, tag));
@@ -51,6 +53,8 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
             #(#[doc = #variant_docs] #variants(#types),)*
             #unrecognized
         }
+        #constructors
+        #tag
         #conversions
         #open_union
         impl Decode for #name {
@@ -69,6 +73,44 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
         impl Validate for #name { #check }
         mcp_exact_wire::serde_through_wire!(#name);
     }
+}
+
+/// A function that gives the discriminant of a value, for unions of values in which each variant has one.
+fn tag(ir: &Ir, definition: &Definition, union: &Union) -> Option<TokenStream> {
+    let tag = union.open_tag()?;
+    if role(ir, &definition.name, tag) != Role::Value {
+        return None;
+    }
+    let mut values = Vec::new();
+    for variant in &union.variants {
+        let Type::Ref { name, .. } = &variant.value else {
+            return None;
+        };
+        let Shape::Struct(members) = &ir.get(name)?.shape else {
+            return None;
+        };
+        match &members.iter().find(|member| member.name == tag)?.value {
+            MemberValue::ConstString(value) => values.push((ident(&variant.name), value)),
+            _ => return None,
+        }
+    }
+    let arms = values
+        .iter()
+        .map(|(variant, value)| quote!(Self::#variant(_) => #value,));
+    let name = ident(&definition.name);
+    let docs =
+        format!(" Returns the `{tag}`, also of a variant that this revision does not define.");
+    Some(quote! {
+        impl #name {
+            #[doc = #docs]
+            pub fn tag(&self) -> &str {
+                match self {
+                    #(#arms)*
+                    Self::Unrecognized(value) => value.tag(),
+                }
+            }
+        }
+    })
 }
 
 /// What an unknown variant has to know of its union.

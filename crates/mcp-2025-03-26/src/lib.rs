@@ -29,7 +29,7 @@
 //! // What has to be there goes into `new`, the rest into a struct update.
 //! let tool = mcp::Tool {
 //!     description: Some("Says it again".into()),
-//!     ..mcp::Tool::new(mcp::ToolInputSchema::new(), "echo")
+//!     ..mcp::Tool::new("echo", mcp::ToolInputSchema::new())
 //! };
 //! assert_eq!(
 //!     mcp::to_string(&tool),
@@ -75,7 +75,7 @@ pub use generated::*;
 
 #[rustfmt::skip]
 pub use mcp_exact_wire::{
-    Called, decode_frame, decode_message, encode_into, from_slice, ErrorMessage,
+    Call, decode_frame, decode_message, encode_into, from_slice, ErrorMessage,
     ErrorObject, Frame, Look, LookKind, Message, MessageError, MessageErrorKind,
     MessageKind, ResultMessage, WithId, from_str, to_line, to_string, to_vec, to_writer,
     Decode, DecodeError, DecodeErrorKind, DecodeParams, Direction, Encode, EncodeParams,

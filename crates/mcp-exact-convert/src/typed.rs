@@ -19,7 +19,7 @@ use crate::{Context, KnownRevision};
 ///
 /// let tool = Tool {
 ///     title: Some("Echo".into()),
-///     ..Tool::new(ToolInputSchema::new(), "echo")
+///     ..Tool::new("echo", ToolInputSchema::new())
 /// };
 /// let older = convert_as::<mcp_2025_03_26::Tool>(&tool, &mut Context::new())?;
 /// assert_eq!(older.annotations.and_then(|a| a.title).as_deref(), Some("Echo"));
@@ -30,7 +30,7 @@ use crate::{Context, KnownRevision};
 /// use mcp_2025_06_18::{Tool, ToolInputSchema};
 /// use mcp_exact_convert::{Context, convert_as};
 ///
-/// let tool = Tool::new(ToolInputSchema::new(), "echo");
+/// let tool = Tool::new("echo", ToolInputSchema::new());
 /// let prompt = convert_as::<mcp_2025_03_26::Prompt>(&tool, &mut Context::new());
 /// ```
 ///

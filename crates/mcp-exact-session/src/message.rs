@@ -4,10 +4,10 @@
 //! Writes the frames that leave, each on one line.
 
 use mcp_exact_wire::{
-    Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, JsonObject, JsonRef, Members,
-    Message, MessageError, Nullable, ObjectWith, Path, Places, Read, Reader, RequestId,
-    ResultMessage, Shape, Validate, Violations, WithId, Writer, decode_message, from_slice, keys,
-    line_into, to_line,
+    Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, Json, JsonObject, JsonRef,
+    Members, Message, MessageError, MessageKind, Nullable, ObjectWith, Path, Places, Read, Reader,
+    RequestId, ResultMessage, Shape, Validate, Violations, WithId, Writer, decode_message,
+    from_slice, keys, line_into, to_line,
 };
 
 use crate::error::PeerError;
@@ -61,6 +61,21 @@ impl Direction for Raw {
 }
 
 impl mcp_exact_wire::private::Bare for Call {}
+
+impl mcp_exact_wire::Call for Call {
+    /// A request has an id around it.
+    fn kind(&self) -> MessageKind {
+        MessageKind::Notification
+    }
+
+    fn method(&self) -> &str {
+        &self.method
+    }
+
+    fn params(&self) -> Option<Json> {
+        self.params.clone().map(Json::from)
+    }
+}
 
 impl Members for Call {
     const MEMBERS: &'static [&'static str] = &["method", "params"];

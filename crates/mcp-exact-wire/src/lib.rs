@@ -97,8 +97,8 @@ pub use json_schema::{JsonSchemaType, JsonSchemas};
 pub use look::{Look, LookKind};
 pub use map::Map;
 pub use message::{
-    Called, DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Identified, Message,
-    MessageError, MessageErrorKind, MessageKind, ResultMessage, WithId,
+    Call, DecodeResult, Direction, ErrorMessage, ErrorObject, Frame, Message, MessageError,
+    MessageErrorKind, MessageKind, ResultMessage, WithId,
 };
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};

@@ -18,9 +18,9 @@ use crate::{Integer, Json, Nullable, RequestId};
 /// Generated crates implement it for `FromClient` and `FromServer`.
 pub trait Direction: crate::private::Generated + Copy + fmt::Debug + PartialEq + 'static {
     /// Requests: [`WithId`] around the union up to 2025-06-18, whose types leave the id out; later the union itself.
-    type Request: Decode + Encode + Validate + Identified + Clone + fmt::Debug + PartialEq;
+    type Request: Decode + Encode + Validate + Call + Clone + fmt::Debug + PartialEq;
     /// Notifications.
-    type Notification: Decode + Encode + Validate + Clone + fmt::Debug + PartialEq;
+    type Notification: Decode + Encode + Validate + Call + Clone + fmt::Debug + PartialEq;
     /// Results.
     type Result: DecodeResult + Encode + Validate + Clone + fmt::Debug + PartialEq;
     /// Methods of requests, sorted.
@@ -35,21 +35,39 @@ pub trait Direction: crate::private::Generated + Copy + fmt::Debug + PartialEq +
     const ERROR_NEEDS_ID: bool;
 }
 
-/// A request that knows its id.
-pub trait Identified {
-    /// The id; `None` only for a request of an unknown method whose id cannot be read.
-    fn request_id(&self) -> Option<RequestId>;
-}
+/// A request or a notification of any method.
+pub trait Call {
+    /// Returns the kind of the message.
+    fn kind(&self) -> MessageKind;
 
-/// A request or a notification that knows its method.
-pub trait Called {
     /// Returns the method, also of a message that the revision does not define.
     fn method(&self) -> &str;
+
+    /// Returns the id of a request. Notifications have none, nor have the requests up to 2025-06-18 without the
+    /// [`WithId`] around them, nor a request of an unknown method whose id cannot be read.
+    fn id(&self) -> Option<RequestId> {
+        None
+    }
+
+    /// Returns the `params` as JSON, also of a message that the revision does not define; `None` when they are absent.
+    fn params(&self) -> Option<Json>;
 }
 
-impl<Q: Called> Called for WithId<Q> {
+impl<Q: Call> Call for WithId<Q> {
+    fn kind(&self) -> MessageKind {
+        MessageKind::Request
+    }
+
     fn method(&self) -> &str {
         self.request.method()
+    }
+
+    fn id(&self) -> Option<RequestId> {
+        Some(self.id.clone())
+    }
+
+    fn params(&self) -> Option<Json> {
+        self.request.params()
     }
 }
 
@@ -81,12 +99,6 @@ impl<Q> WithId<Q> {
             id: id.into(),
             request: request.into(),
         }
-    }
-}
-
-impl<Q> Identified for WithId<Q> {
-    fn request_id(&self) -> Option<RequestId> {
-        Some(self.id.clone())
     }
 }
 
@@ -163,7 +175,7 @@ impl<D: Direction> Message<D> {
     /// error whose sender could not read the id.
     pub fn id(&self) -> Option<RequestId> {
         match self {
-            Self::Request(request) => request.request_id(),
+            Self::Request(request) => request.id(),
             Self::Notification(_) => None,
             Self::Result(result) => Some(result.id.clone()),
             Self::Error(error) => error.id.as_ref().and_then(Nullable::as_value).cloned(),
@@ -171,14 +183,19 @@ impl<D: Direction> Message<D> {
     }
 
     /// Returns the method of a request or a notification.
-    pub fn method(&self) -> Option<&str>
-    where
-        D::Request: Called,
-        D::Notification: Called,
-    {
+    pub fn method(&self) -> Option<&str> {
         match self {
             Self::Request(request) => Some(request.method()),
             Self::Notification(notification) => Some(notification.method()),
+            Self::Result(_) | Self::Error(_) => None,
+        }
+    }
+
+    /// Returns the `params` of a request or a notification as JSON; `None` when they are absent.
+    pub fn params(&self) -> Option<Json> {
+        match self {
+            Self::Request(request) => request.params(),
+            Self::Notification(notification) => notification.params(),
             Self::Result(_) | Self::Error(_) => None,
         }
     }

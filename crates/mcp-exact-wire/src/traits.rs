@@ -309,14 +309,16 @@ impl crate::Validate for Never {
     }
 }
 
-impl crate::Called for Never {
+impl crate::Call for Never {
+    fn kind(&self) -> crate::MessageKind {
+        match *self {}
+    }
+
     fn method(&self) -> &str {
         match *self {}
     }
-}
 
-impl crate::Identified for Never {
-    fn request_id(&self) -> Option<crate::RequestId> {
+    fn params(&self) -> Option<crate::Json> {
         match *self {}
     }
 }

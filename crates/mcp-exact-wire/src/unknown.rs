@@ -13,7 +13,7 @@ use crate::object::duplicate_at;
 use crate::reader::Reader;
 use crate::traits::Encode;
 use crate::unescape::unescape_lossy;
-use crate::view::ObjectRef;
+use crate::view::{JsonRef, ObjectRef};
 use crate::writer::Writer;
 
 /// Members of a message that say what it is (JSON-RPC 2.0, sections 4 and 5).
@@ -108,6 +108,12 @@ impl<U> UnknownVariant<U> {
     pub fn request_id(&self) -> Option<crate::RequestId> {
         let id = crate::Look::at(self.json.text()).ok()?.id?;
         crate::from_str(id).ok()
+    }
+
+    /// Returns the `params`, when it is a request or a notification that has some.
+    pub fn params(&self) -> Option<Json> {
+        let params = self.json.view().object()?.find("params");
+        params.map(JsonRef::to_json)
     }
 
     fn new(tag: Box<str>, json: Json, has_envelope: bool) -> Self {

@@ -18,7 +18,7 @@ pub use generated::*;
 
 #[rustfmt::skip]
 pub use mcp_exact_wire::{
-    Called, decode_frame, decode_message, encode_into, from_slice, ErrorMessage,
+    Call, decode_frame, decode_message, encode_into, from_slice, ErrorMessage,
     ErrorObject, Frame, Look, LookKind, Message, MessageError, MessageErrorKind,
     MessageKind, ResultMessage, WithId, from_str, to_line, to_string, to_vec, to_writer,
     Decode, DecodeError, DecodeErrorKind, DecodeParams, Direction, Encode, EncodeParams,

@@ -156,11 +156,7 @@ fn unknown_methods_are_recognisable_and_come_back() {
 /// What a log of both directions prints of each message.
 #[test]
 fn messages_name_kind_method_and_id() {
-    fn described<D: Direction>(text: &str) -> (mcp::MessageKind, Option<String>, Option<String>)
-    where
-        D::Request: mcp::Called,
-        D::Notification: mcp::Called,
-    {
+    fn described<D: Direction>(text: &str) -> (mcp::MessageKind, Option<String>, Option<String>) {
         let message: Message<D> = decode_message(text.as_bytes(), &answers).expect(text);
         let id = message.id().map(|id| id.to_string());
         (message.kind(), message.method().map(str::to_owned), id)
@@ -219,6 +215,71 @@ fn messages_name_kind_method_and_id() {
             "{text}"
         );
     }
+}
+
+/// The params of typed, unknown and bare messages, as JSON.
+#[test]
+fn messages_give_their_params() {
+    fn params<D: Direction>(text: &str) -> Option<String> {
+        let message: Message<D> = decode_message(text.as_bytes(), &answers).expect(text);
+        message.params().map(|params| params.text().to_owned())
+    }
+    for (text, expected) in [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","x":[1.0]}}"#,
+            Some(r#"{"name":"a","x":[1.0]}"#),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"c"}}"#,
+            Some(r#"{"cursor":"c"}"#),
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, None),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"x/y","params":{"a": 1}}"#,
+            Some(r#"{"a": 1}"#),
+        ),
+        (r#"{"jsonrpc":"2.0","method":"x/y"}"#, None),
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+            Some(r#"{"requestId":1}"#),
+        ),
+        (r#"{"jsonrpc":"2.0","id":3,"result":{}}"#, None),
+    ] {
+        let expected = expected.map(str::to_owned);
+        assert_eq!(params::<mcp::FromClient>(text), expected, "{text}");
+        assert_eq!(
+            params::<mcp_2025_11_25::FromClient>(text),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+/// Requests and notifications answer for themselves, with and without an envelope in their types.
+#[test]
+fn calls_know_kind_method_and_id() {
+    use mcp_2025_11_25::{Call, ClientRequest, PingRequest};
+    let ping = ClientRequest::from(PingRequest::new(5));
+    assert_eq!(ping.kind(), mcp::MessageKind::Request);
+    assert_eq!((ping.method(), ping.id()), ("ping", Some(5.into())));
+    let bare = mcp::ClientRequest::from(mcp::PingRequest::new());
+    assert_eq!((bare.method(), bare.id()), ("ping", None));
+}
+
+/// The order of constructors: what identifies a value comes first, in every revision.
+#[test]
+fn constructors_take_members_in_one_order() {
+    let link = mcp::ResourceLink::new("file:///a", "a");
+    assert_eq!((link.uri.as_str(), link.name.as_str()), ("file:///a", "a"));
+    let resource = mcp_2025_11_25::Resource::new("file:///a", "a");
+    assert_eq!(resource.uri, "file:///a");
+    let content = mcp::AnyResourceContents::text("file:///a", "words");
+    assert_eq!(to_string(&content), r#"{"text":"words","uri":"file:///a"}"#);
+    let block = mcp::ContentBlock::text("hi");
+    assert_eq!(
+        (block.tag(), to_string(&block).as_str()),
+        ("text", r#"{"type":"text","text":"hi"}"#)
+    );
 }
 
 #[test]

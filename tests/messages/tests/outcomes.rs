@@ -4,7 +4,7 @@
 use mcp_2025_11_25 as tasks;
 use mcp_2026_07_28 as rounds;
 use mcp_exact_wire::{
-    Direction, Identified, Message, Request, RequestId, decode_message, from_str, to_string,
+    Call, Direction, Message, Request, RequestId, decode_message, from_str, to_string,
 };
 
 /// Every request was a call of a tool.
@@ -84,7 +84,7 @@ fn unknown_methods_of_revisions_with_whole_requests_come_back() {
         let Message::Request(request) = message else {
             panic!("{message:?} is no request");
         };
-        assert_eq!(request.request_id(), Some(RequestId::from(7)));
+        assert_eq!(request.id(), Some(RequestId::from(7)));
     }
     for request in [
         r#"{"jsonrpc":"2.0","id":7,"method":"vendor/do","params":{"a":1}}"#,

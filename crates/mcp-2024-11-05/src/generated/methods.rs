@@ -301,7 +301,40 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
     }
 }
 
-impl mcp_exact_wire::Called for ClientRequest {
+impl mcp_exact_wire::Call for ClientNotification {
+    #[inline]
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Notification
+    }
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            Self::Cancelled(_) => "notifications/cancelled",
+            Self::Initialized(_) => "notifications/initialized",
+            Self::Progress(_) => "notifications/progress",
+            Self::RootsListChanged(_) => "notifications/roots/list_changed",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            Self::Cancelled(message) => Some(Json::from_encode(&message.params)),
+            Self::Initialized(message) => message.params.as_ref().map(Json::from_encode),
+            Self::Progress(message) => Some(Json::from_encode(&message.params)),
+            Self::RootsListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::Unrecognized(message) => message.params(),
+        }
+    }
+}
+
+impl mcp_exact_wire::Call for ClientRequest {
+    #[inline]
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Request
+    }
     #[inline]
     fn method(&self) -> &str {
         match self {
@@ -321,34 +354,36 @@ impl mcp_exact_wire::Called for ClientRequest {
             Self::Unrecognized(message) => message.tag(),
         }
     }
-}
-
-impl mcp_exact_wire::Called for ClientNotification {
     #[inline]
-    fn method(&self) -> &str {
+    fn params(&self) -> Option<Json> {
         match self {
-            Self::Cancelled(_) => "notifications/cancelled",
-            Self::Initialized(_) => "notifications/initialized",
-            Self::Progress(_) => "notifications/progress",
-            Self::RootsListChanged(_) => "notifications/roots/list_changed",
-            Self::Unrecognized(message) => message.tag(),
+            Self::Initialize(message) => Some(Json::from_encode(&message.params)),
+            Self::Ping(message) => message.params.as_ref().map(Json::from_encode),
+            Self::ListResources(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::ListResourceTemplates(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::ReadResource(message) => Some(Json::from_encode(&message.params)),
+            Self::Subscribe(message) => Some(Json::from_encode(&message.params)),
+            Self::Unsubscribe(message) => Some(Json::from_encode(&message.params)),
+            Self::ListPrompts(message) => message.params.as_ref().map(Json::from_encode),
+            Self::GetPrompt(message) => Some(Json::from_encode(&message.params)),
+            Self::ListTools(message) => message.params.as_ref().map(Json::from_encode),
+            Self::CallTool(message) => Some(Json::from_encode(&message.params)),
+            Self::SetLevel(message) => Some(Json::from_encode(&message.params)),
+            Self::Complete(message) => Some(Json::from_encode(&message.params)),
+            Self::Unrecognized(message) => message.params(),
         }
     }
 }
 
-impl mcp_exact_wire::Called for ServerRequest {
+impl mcp_exact_wire::Call for ServerNotification {
     #[inline]
-    fn method(&self) -> &str {
-        match self {
-            Self::Ping(_) => "ping",
-            Self::CreateMessage(_) => "sampling/createMessage",
-            Self::ListRoots(_) => "roots/list",
-            Self::Unrecognized(message) => message.tag(),
-        }
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Notification
     }
-}
-
-impl mcp_exact_wire::Called for ServerNotification {
     #[inline]
     fn method(&self) -> &str {
         match self {
@@ -360,6 +395,50 @@ impl mcp_exact_wire::Called for ServerNotification {
             Self::ToolListChanged(_) => "notifications/tools/list_changed",
             Self::LoggingMessage(_) => "notifications/message",
             Self::Unrecognized(message) => message.tag(),
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            Self::Cancelled(message) => Some(Json::from_encode(&message.params)),
+            Self::Progress(message) => Some(Json::from_encode(&message.params)),
+            Self::ResourceListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::ResourceUpdated(message) => Some(Json::from_encode(&message.params)),
+            Self::PromptListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::ToolListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::LoggingMessage(message) => Some(Json::from_encode(&message.params)),
+            Self::Unrecognized(message) => message.params(),
+        }
+    }
+}
+
+impl mcp_exact_wire::Call for ServerRequest {
+    #[inline]
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Request
+    }
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            Self::Ping(_) => "ping",
+            Self::CreateMessage(_) => "sampling/createMessage",
+            Self::ListRoots(_) => "roots/list",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            Self::Ping(message) => message.params.as_ref().map(Json::from_encode),
+            Self::CreateMessage(message) => Some(Json::from_encode(&message.params)),
+            Self::ListRoots(message) => message.params.as_ref().map(Json::from_encode),
+            Self::Unrecognized(message) => message.params(),
         }
     }
 }

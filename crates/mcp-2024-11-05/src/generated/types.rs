@@ -212,6 +212,17 @@ pub enum AnyResourceContents {
     Blob(BlobResourceContents),
 }
 
+impl AnyResourceContents {
+    /// Creates a [`TextResourceContents`], as [`TextResourceContents::new`] does.
+    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Text(TextResourceContents::new(uri, text))
+    }
+    /// Creates a [`BlobResourceContents`], as [`BlobResourceContents::new`] does.
+    pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
+        Self::Blob(BlobResourceContents::new(uri, blob))
+    }
+}
+
 impl From<BlobResourceContents> for AnyResourceContents {
     #[inline]
     fn from(value: BlobResourceContents) -> Self {
@@ -300,7 +311,7 @@ pub struct BlobResourceContents {
 
 impl BlobResourceContents {
     /// A value with the members that have to be there, and no others.
-    pub fn new(blob: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self {
             blob: blob.into(),
             mime_type: None,
@@ -657,6 +668,28 @@ pub enum CompleteRequestParamsRef {
     Unrecognized(UnknownVariant<Self>),
 }
 
+impl CompleteRequestParamsRef {
+    /// Creates a [`PromptReference`], as [`PromptReference::new`] does.
+    pub fn prompt(name: impl Into<String>) -> Self {
+        Self::Prompt(PromptReference::new(name))
+    }
+    /// Creates a [`ResourceReference`], as [`ResourceReference::new`] does.
+    pub fn resource(uri: impl Into<String>) -> Self {
+        Self::Resource(ResourceReference::new(uri))
+    }
+}
+
+impl CompleteRequestParamsRef {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Prompt(_) => "ref/prompt",
+            Self::Resource(_) => "ref/resource",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
+}
+
 impl From<PromptReference> for CompleteRequestParamsRef {
     #[inline]
     fn from(value: PromptReference) -> Self {
@@ -836,6 +869,33 @@ pub enum ContentBlock {
     Resource(EmbeddedResource),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl ContentBlock {
+    /// Creates a [`TextContent`], as [`TextContent::new`] does.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent::new(text))
+    }
+    /// Creates a [`ImageContent`], as [`ImageContent::new`] does.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent::new(data, mime_type))
+    }
+    /// Creates a [`EmbeddedResource`], as [`EmbeddedResource::new`] does.
+    pub fn resource(resource: impl Into<AnyResourceContents>) -> Self {
+        Self::Resource(EmbeddedResource::new(resource))
+    }
+}
+
+impl ContentBlock {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Image(_) => "image",
+            Self::Resource(_) => "resource",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<EmbeddedResource> for ContentBlock {
@@ -1818,7 +1878,7 @@ pub struct PromptMessage {
 
 impl PromptMessage {
     /// A value with the members that have to be there, and no others.
-    pub fn new(content: impl Into<ContentBlock>, role: impl Into<Role>) -> Self {
+    pub fn new(role: impl Into<Role>, content: impl Into<ContentBlock>) -> Self {
         Self {
             content: content.into(),
             role: role.into(),
@@ -2080,7 +2140,7 @@ pub struct Resource {
 
 impl Resource {
     /// A value with the members that have to be there, and no others.
-    pub fn new(name: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             annotations: None,
             description: None,
@@ -2383,7 +2443,7 @@ pub struct ResourceTemplate {
 
 impl ResourceTemplate {
     /// A value with the members that have to be there, and no others.
-    pub fn new(name: impl Into<String>, uri_template: impl Into<String>) -> Self {
+    pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             annotations: None,
             description: None,
@@ -2657,8 +2717,8 @@ pub struct SamplingMessage {
 impl SamplingMessage {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        content: impl Into<SamplingMessageContent>,
         role: impl Into<Role>,
+        content: impl Into<SamplingMessageContent>,
     ) -> Self {
         Self {
             content: content.into(),
@@ -2748,6 +2808,28 @@ pub enum SamplingMessageContent {
     Image(ImageContent),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl SamplingMessageContent {
+    /// Creates a [`TextContent`], as [`TextContent::new`] does.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent::new(text))
+    }
+    /// Creates a [`ImageContent`], as [`ImageContent::new`] does.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent::new(data, mime_type))
+    }
+}
+
+impl SamplingMessageContent {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Image(_) => "image",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<ImageContent> for SamplingMessageContent {
@@ -3299,7 +3381,7 @@ pub struct TextResourceContents {
 
 impl TextResourceContents {
     /// A value with the members that have to be there, and no others.
-    pub fn new(text: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             mime_type: None,
             text: text.into(),
@@ -3398,8 +3480,8 @@ pub struct Tool {
 impl Tool {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        input_schema: impl Into<ToolInputSchema>,
         name: impl Into<String>,
+        input_schema: impl Into<ToolInputSchema>,
     ) -> Self {
         Self {
             description: None,

@@ -479,7 +479,7 @@ pub struct LoggingMessageNotificationParams {
 
 impl LoggingMessageNotificationParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(data: impl Into<Json>, level: impl Into<LoggingLevel>) -> Self {
+    pub fn new(level: impl Into<LoggingLevel>, data: impl Into<Json>) -> Self {
         Self {
             meta: None,
             data: data.into(),
@@ -822,8 +822,8 @@ pub struct ProgressNotificationParams {
 impl ProgressNotificationParams {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        progress: impl Into<Number>,
         progress_token: impl Into<ProgressToken>,
+        progress: impl Into<Number>,
     ) -> Self {
         Self {
             meta: None,

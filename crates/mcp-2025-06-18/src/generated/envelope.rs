@@ -27,7 +27,7 @@ pub struct JSONRPCError {
 
 impl JSONRPCError {
     /// A value with the members that have to be there, and no others.
-    pub fn new(error: JSONRPCErrorError, id: impl Into<RequestId>) -> Self {
+    pub fn new(id: impl Into<RequestId>, error: JSONRPCErrorError) -> Self {
         Self {
             error,
             id: id.into(),

@@ -551,8 +551,8 @@ pub struct CompleteRequestParams {
 impl CompleteRequestParams {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        argument: CompleteRequestParamsArgument,
         r#ref: impl Into<CompleteRequestParamsRef>,
+        argument: CompleteRequestParamsArgument,
     ) -> Self {
         Self {
             meta: None,
@@ -752,7 +752,7 @@ pub struct CreateMessageRequestParams {
 
 impl CreateMessageRequestParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(max_tokens: impl Into<Integer>, messages: Vec<SamplingMessage>) -> Self {
+    pub fn new(messages: Vec<SamplingMessage>, max_tokens: impl Into<Integer>) -> Self {
         Self {
             meta: None,
             include_context: None,
@@ -1339,9 +1339,9 @@ pub struct InitializeRequestParams {
 impl InitializeRequestParams {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        protocol_version: impl Into<String>,
         capabilities: ClientCapabilities,
         client_info: Implementation,
-        protocol_version: impl Into<String>,
     ) -> Self {
         Self {
             meta: None,

@@ -364,9 +364,9 @@ pub struct CreateMessageResult {
 impl CreateMessageResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,
         model: impl Into<String>,
-        role: impl Into<Role>,
     ) -> Self {
         Self {
             meta: None,
@@ -705,8 +705,8 @@ pub struct InitializeResult {
 impl InitializeResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        capabilities: ServerCapabilities,
         protocol_version: impl Into<String>,
+        capabilities: ServerCapabilities,
         server_info: Implementation,
     ) -> Self {
         Self {

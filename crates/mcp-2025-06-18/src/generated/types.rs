@@ -144,6 +144,17 @@ pub enum AnyResourceContents {
     Blob(BlobResourceContents),
 }
 
+impl AnyResourceContents {
+    /// Creates a [`TextResourceContents`], as [`TextResourceContents::new`] does.
+    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Text(TextResourceContents::new(uri, text))
+    }
+    /// Creates a [`BlobResourceContents`], as [`BlobResourceContents::new`] does.
+    pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
+        Self::Blob(BlobResourceContents::new(uri, blob))
+    }
+}
+
 impl From<BlobResourceContents> for AnyResourceContents {
     #[inline]
     fn from(value: BlobResourceContents) -> Self {
@@ -439,7 +450,7 @@ pub struct BlobResourceContents {
 
 impl BlobResourceContents {
     /// A value with the members that have to be there, and no others.
-    pub fn new(blob: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self {
             meta: None,
             blob: blob.into(),
@@ -1001,6 +1012,28 @@ pub enum CompleteRequestParamsRef {
     Unrecognized(UnknownVariant<Self>),
 }
 
+impl CompleteRequestParamsRef {
+    /// Creates a [`PromptReference`], as [`PromptReference::new`] does.
+    pub fn prompt(name: impl Into<String>) -> Self {
+        Self::Prompt(PromptReference::new(name))
+    }
+    /// Creates a [`ResourceTemplateReference`], as [`ResourceTemplateReference::new`] does.
+    pub fn resource_template(uri: impl Into<String>) -> Self {
+        Self::ResourceTemplate(ResourceTemplateReference::new(uri))
+    }
+}
+
+impl CompleteRequestParamsRef {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Prompt(_) => "ref/prompt",
+            Self::ResourceTemplate(_) => "ref/resource",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
+}
+
 impl From<PromptReference> for CompleteRequestParamsRef {
     #[inline]
     fn from(value: PromptReference) -> Self {
@@ -1184,6 +1217,43 @@ pub enum ContentBlock {
     Resource(EmbeddedResource),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl ContentBlock {
+    /// Creates a [`TextContent`], as [`TextContent::new`] does.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent::new(text))
+    }
+    /// Creates a [`ImageContent`], as [`ImageContent::new`] does.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent::new(data, mime_type))
+    }
+    /// Creates a [`AudioContent`], as [`AudioContent::new`] does.
+    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Audio(AudioContent::new(data, mime_type))
+    }
+    /// Creates a [`ResourceLink`], as [`ResourceLink::new`] does.
+    pub fn resource_link(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self::ResourceLink(ResourceLink::new(uri, name))
+    }
+    /// Creates a [`EmbeddedResource`], as [`EmbeddedResource::new`] does.
+    pub fn resource(resource: impl Into<AnyResourceContents>) -> Self {
+        Self::Resource(EmbeddedResource::new(resource))
+    }
+}
+
+impl ContentBlock {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Image(_) => "image",
+            Self::Audio(_) => "audio",
+            Self::ResourceLink(_) => "resource_link",
+            Self::Resource(_) => "resource",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<AudioContent> for ContentBlock {
@@ -2573,6 +2643,25 @@ pub enum PrimitiveSchemaDefinition {
     Unrecognized(UnknownVariant<Self>),
 }
 
+impl PrimitiveSchemaDefinition {
+    /// Creates a [`StringSchema`], as [`StringSchema::new`] does.
+    pub fn string() -> Self {
+        Self::String(StringSchema::new())
+    }
+    /// Creates a [`NumberSchema`], as [`NumberSchema::new`] does.
+    pub fn number(r#type: impl Into<NumberSchemaType>) -> Self {
+        Self::Number(NumberSchema::new(r#type))
+    }
+    /// Creates a [`BooleanSchema`], as [`BooleanSchema::new`] does.
+    pub fn boolean() -> Self {
+        Self::Boolean(BooleanSchema::new())
+    }
+    /// Creates a [`EnumSchema`], as [`EnumSchema::new`] does.
+    pub fn r#enum(r#enum: Vec<String>) -> Self {
+        Self::Enum(EnumSchema::new(r#enum))
+    }
+}
+
 impl From<BooleanSchema> for PrimitiveSchemaDefinition {
     #[inline]
     fn from(value: BooleanSchema) -> Self {
@@ -2940,7 +3029,7 @@ pub struct PromptMessage {
 
 impl PromptMessage {
     /// A value with the members that have to be there, and no others.
-    pub fn new(content: impl Into<ContentBlock>, role: impl Into<Role>) -> Self {
+    pub fn new(role: impl Into<Role>, content: impl Into<ContentBlock>) -> Self {
         Self {
             content: content.into(),
             role: role.into(),
@@ -3224,7 +3313,7 @@ pub struct Resource {
 
 impl Resource {
     /// A value with the members that have to be there, and no others.
-    pub fn new(name: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
             annotations: None,
@@ -3493,7 +3582,7 @@ pub struct ResourceLink {
 
 impl ResourceLink {
     /// A value with the members that have to be there, and no others.
-    pub fn new(name: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
             annotations: None,
@@ -3661,7 +3750,7 @@ pub struct ResourceTemplate {
 
 impl ResourceTemplate {
     /// A value with the members that have to be there, and no others.
-    pub fn new(name: impl Into<String>, uri_template: impl Into<String>) -> Self {
+    pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
             annotations: None,
@@ -4038,8 +4127,8 @@ pub struct SamplingMessage {
 impl SamplingMessage {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        content: impl Into<SamplingMessageContent>,
         role: impl Into<Role>,
+        content: impl Into<SamplingMessageContent>,
     ) -> Self {
         Self {
             content: content.into(),
@@ -4131,6 +4220,33 @@ pub enum SamplingMessageContent {
     Audio(AudioContent),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl SamplingMessageContent {
+    /// Creates a [`TextContent`], as [`TextContent::new`] does.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent::new(text))
+    }
+    /// Creates a [`ImageContent`], as [`ImageContent::new`] does.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent::new(data, mime_type))
+    }
+    /// Creates a [`AudioContent`], as [`AudioContent::new`] does.
+    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Audio(AudioContent::new(data, mime_type))
+    }
+}
+
+impl SamplingMessageContent {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Image(_) => "image",
+            Self::Audio(_) => "audio",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<AudioContent> for SamplingMessageContent {
@@ -4921,7 +5037,7 @@ pub struct TextResourceContents {
 
 impl TextResourceContents {
     /// A value with the members that have to be there, and no others.
-    pub fn new(text: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             meta: None,
             mime_type: None,
@@ -5046,8 +5162,8 @@ pub struct Tool {
 impl Tool {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        input_schema: impl Into<ToolInputSchema>,
         name: impl Into<String>,
+        input_schema: impl Into<ToolInputSchema>,
     ) -> Self {
         Self {
             meta: None,

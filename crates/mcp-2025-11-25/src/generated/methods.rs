@@ -417,50 +417,42 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
     }
 }
 
-impl mcp_exact_wire::Identified for ClientRequest {
+impl mcp_exact_wire::Call for ClientNotification {
     #[inline]
-    fn request_id(&self) -> Option<mcp_exact_wire::RequestId> {
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Notification
+    }
+    #[inline]
+    fn method(&self) -> &str {
         match self {
-            Self::Initialize(request) => Some(request.id.clone()),
-            Self::Ping(request) => Some(request.id.clone()),
-            Self::ListResources(request) => Some(request.id.clone()),
-            Self::ListResourceTemplates(request) => Some(request.id.clone()),
-            Self::ReadResource(request) => Some(request.id.clone()),
-            Self::Subscribe(request) => Some(request.id.clone()),
-            Self::Unsubscribe(request) => Some(request.id.clone()),
-            Self::ListPrompts(request) => Some(request.id.clone()),
-            Self::GetPrompt(request) => Some(request.id.clone()),
-            Self::ListTools(request) => Some(request.id.clone()),
-            Self::CallTool(request) => Some(request.id.clone()),
-            Self::GetTask(request) => Some(request.id.clone()),
-            Self::GetTaskPayload(request) => Some(request.id.clone()),
-            Self::CancelTask(request) => Some(request.id.clone()),
-            Self::ListTasks(request) => Some(request.id.clone()),
-            Self::SetLevel(request) => Some(request.id.clone()),
-            Self::Complete(request) => Some(request.id.clone()),
-            Self::Unrecognized(request) => request.request_id(),
+            Self::Cancelled(_) => "notifications/cancelled",
+            Self::Initialized(_) => "notifications/initialized",
+            Self::Progress(_) => "notifications/progress",
+            Self::TaskStatus(_) => "notifications/tasks/status",
+            Self::RootsListChanged(_) => "notifications/roots/list_changed",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            Self::Cancelled(message) => Some(Json::from_encode(&message.params)),
+            Self::Initialized(message) => message.params.as_ref().map(Json::from_encode),
+            Self::Progress(message) => Some(Json::from_encode(&message.params)),
+            Self::TaskStatus(message) => Some(Json::from_encode(&message.params)),
+            Self::RootsListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::Unrecognized(message) => message.params(),
         }
     }
 }
 
-impl mcp_exact_wire::Identified for ServerRequest {
+impl mcp_exact_wire::Call for ClientRequest {
     #[inline]
-    fn request_id(&self) -> Option<mcp_exact_wire::RequestId> {
-        match self {
-            Self::Ping(request) => Some(request.id.clone()),
-            Self::GetTask(request) => Some(request.id.clone()),
-            Self::GetTaskPayload(request) => Some(request.id.clone()),
-            Self::CancelTask(request) => Some(request.id.clone()),
-            Self::ListTasks(request) => Some(request.id.clone()),
-            Self::CreateMessage(request) => Some(request.id.clone()),
-            Self::ListRoots(request) => Some(request.id.clone()),
-            Self::Elicit(request) => Some(request.id.clone()),
-            Self::Unrecognized(request) => request.request_id(),
-        }
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Request
     }
-}
-
-impl mcp_exact_wire::Called for ClientRequest {
     #[inline]
     fn method(&self) -> &str {
         match self {
@@ -484,23 +476,108 @@ impl mcp_exact_wire::Called for ClientRequest {
             Self::Unrecognized(message) => message.tag(),
         }
     }
-}
-
-impl mcp_exact_wire::Called for ClientNotification {
     #[inline]
-    fn method(&self) -> &str {
+    fn id(&self) -> Option<mcp_exact_wire::RequestId> {
         match self {
-            Self::Cancelled(_) => "notifications/cancelled",
-            Self::Initialized(_) => "notifications/initialized",
-            Self::Progress(_) => "notifications/progress",
-            Self::TaskStatus(_) => "notifications/tasks/status",
-            Self::RootsListChanged(_) => "notifications/roots/list_changed",
-            Self::Unrecognized(message) => message.tag(),
+            Self::Initialize(message) => Some(message.id.clone()),
+            Self::Ping(message) => Some(message.id.clone()),
+            Self::ListResources(message) => Some(message.id.clone()),
+            Self::ListResourceTemplates(message) => Some(message.id.clone()),
+            Self::ReadResource(message) => Some(message.id.clone()),
+            Self::Subscribe(message) => Some(message.id.clone()),
+            Self::Unsubscribe(message) => Some(message.id.clone()),
+            Self::ListPrompts(message) => Some(message.id.clone()),
+            Self::GetPrompt(message) => Some(message.id.clone()),
+            Self::ListTools(message) => Some(message.id.clone()),
+            Self::CallTool(message) => Some(message.id.clone()),
+            Self::GetTask(message) => Some(message.id.clone()),
+            Self::GetTaskPayload(message) => Some(message.id.clone()),
+            Self::CancelTask(message) => Some(message.id.clone()),
+            Self::ListTasks(message) => Some(message.id.clone()),
+            Self::SetLevel(message) => Some(message.id.clone()),
+            Self::Complete(message) => Some(message.id.clone()),
+            Self::Unrecognized(message) => message.request_id(),
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            Self::Initialize(message) => Some(Json::from_encode(&message.params)),
+            Self::Ping(message) => message.params.as_ref().map(Json::from_encode),
+            Self::ListResources(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::ListResourceTemplates(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::ReadResource(message) => Some(Json::from_encode(&message.params)),
+            Self::Subscribe(message) => Some(Json::from_encode(&message.params)),
+            Self::Unsubscribe(message) => Some(Json::from_encode(&message.params)),
+            Self::ListPrompts(message) => message.params.as_ref().map(Json::from_encode),
+            Self::GetPrompt(message) => Some(Json::from_encode(&message.params)),
+            Self::ListTools(message) => message.params.as_ref().map(Json::from_encode),
+            Self::CallTool(message) => Some(Json::from_encode(&message.params)),
+            Self::GetTask(message) => Some(Json::from_encode(&message.params)),
+            Self::GetTaskPayload(message) => Some(Json::from_encode(&message.params)),
+            Self::CancelTask(message) => Some(Json::from_encode(&message.params)),
+            Self::ListTasks(message) => message.params.as_ref().map(Json::from_encode),
+            Self::SetLevel(message) => Some(Json::from_encode(&message.params)),
+            Self::Complete(message) => Some(Json::from_encode(&message.params)),
+            Self::Unrecognized(message) => message.params(),
         }
     }
 }
 
-impl mcp_exact_wire::Called for ServerRequest {
+impl mcp_exact_wire::Call for ServerNotification {
+    #[inline]
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Notification
+    }
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            Self::Cancelled(_) => "notifications/cancelled",
+            Self::Progress(_) => "notifications/progress",
+            Self::ResourceListChanged(_) => "notifications/resources/list_changed",
+            Self::ResourceUpdated(_) => "notifications/resources/updated",
+            Self::PromptListChanged(_) => "notifications/prompts/list_changed",
+            Self::ToolListChanged(_) => "notifications/tools/list_changed",
+            Self::TaskStatus(_) => "notifications/tasks/status",
+            Self::LoggingMessage(_) => "notifications/message",
+            Self::ElicitationComplete(_) => "notifications/elicitation/complete",
+            Self::Unrecognized(message) => message.tag(),
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            Self::Cancelled(message) => Some(Json::from_encode(&message.params)),
+            Self::Progress(message) => Some(Json::from_encode(&message.params)),
+            Self::ResourceListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::ResourceUpdated(message) => Some(Json::from_encode(&message.params)),
+            Self::PromptListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::ToolListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::TaskStatus(message) => Some(Json::from_encode(&message.params)),
+            Self::LoggingMessage(message) => Some(Json::from_encode(&message.params)),
+            Self::ElicitationComplete(message) => {
+                Some(Json::from_encode(&message.params))
+            }
+            Self::Unrecognized(message) => message.params(),
+        }
+    }
+}
+
+impl mcp_exact_wire::Call for ServerRequest {
+    #[inline]
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Request
+    }
     #[inline]
     fn method(&self) -> &str {
         match self {
@@ -515,22 +592,32 @@ impl mcp_exact_wire::Called for ServerRequest {
             Self::Unrecognized(message) => message.tag(),
         }
     }
-}
-
-impl mcp_exact_wire::Called for ServerNotification {
     #[inline]
-    fn method(&self) -> &str {
+    fn id(&self) -> Option<mcp_exact_wire::RequestId> {
         match self {
-            Self::Cancelled(_) => "notifications/cancelled",
-            Self::Progress(_) => "notifications/progress",
-            Self::ResourceListChanged(_) => "notifications/resources/list_changed",
-            Self::ResourceUpdated(_) => "notifications/resources/updated",
-            Self::PromptListChanged(_) => "notifications/prompts/list_changed",
-            Self::ToolListChanged(_) => "notifications/tools/list_changed",
-            Self::TaskStatus(_) => "notifications/tasks/status",
-            Self::LoggingMessage(_) => "notifications/message",
-            Self::ElicitationComplete(_) => "notifications/elicitation/complete",
-            Self::Unrecognized(message) => message.tag(),
+            Self::Ping(message) => Some(message.id.clone()),
+            Self::GetTask(message) => Some(message.id.clone()),
+            Self::GetTaskPayload(message) => Some(message.id.clone()),
+            Self::CancelTask(message) => Some(message.id.clone()),
+            Self::ListTasks(message) => Some(message.id.clone()),
+            Self::CreateMessage(message) => Some(message.id.clone()),
+            Self::ListRoots(message) => Some(message.id.clone()),
+            Self::Elicit(message) => Some(message.id.clone()),
+            Self::Unrecognized(message) => message.request_id(),
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            Self::Ping(message) => message.params.as_ref().map(Json::from_encode),
+            Self::GetTask(message) => Some(Json::from_encode(&message.params)),
+            Self::GetTaskPayload(message) => Some(Json::from_encode(&message.params)),
+            Self::CancelTask(message) => Some(Json::from_encode(&message.params)),
+            Self::ListTasks(message) => message.params.as_ref().map(Json::from_encode),
+            Self::CreateMessage(message) => Some(Json::from_encode(&message.params)),
+            Self::ListRoots(message) => message.params.as_ref().map(Json::from_encode),
+            Self::Elicit(message) => Some(Json::from_encode(&message.params)),
+            Self::Unrecognized(message) => message.params(),
         }
     }
 }

@@ -671,7 +671,7 @@ pub struct LoggingMessageNotificationParams {
 
 impl LoggingMessageNotificationParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(data: impl Into<Json>, level: impl Into<LoggingLevel>) -> Self {
+    pub fn new(level: impl Into<LoggingLevel>, data: impl Into<Json>) -> Self {
         Self {
             meta: None,
             data: data.into(),
@@ -1015,8 +1015,8 @@ pub struct ProgressNotificationParams {
 impl ProgressNotificationParams {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        progress: impl Into<Number>,
         progress_token: impl Into<ProgressToken>,
+        progress: impl Into<Number>,
     ) -> Self {
         Self {
             meta: None,
@@ -1850,10 +1850,10 @@ pub struct TaskStatusNotificationParams {
 impl TaskStatusNotificationParams {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
+        status: impl Into<TaskStatus>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        status: impl Into<TaskStatus>,
-        task_id: impl Into<String>,
         ttl: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {

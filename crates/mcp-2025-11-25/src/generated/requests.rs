@@ -823,8 +823,8 @@ pub struct CompleteRequestParams {
 impl CompleteRequestParams {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        argument: CompleteRequestParamsArgument,
         r#ref: impl Into<CompleteRequestParamsRef>,
+        argument: CompleteRequestParamsArgument,
     ) -> Self {
         Self {
             meta: None,
@@ -1054,7 +1054,7 @@ pub struct CreateMessageRequestParams {
 
 impl CreateMessageRequestParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(max_tokens: impl Into<Integer>, messages: Vec<SamplingMessage>) -> Self {
+    pub fn new(messages: Vec<SamplingMessage>, max_tokens: impl Into<Integer>) -> Self {
         Self {
             meta: None,
             include_context: None,
@@ -1345,6 +1345,28 @@ pub enum ElicitRequestParams {
     ElicitRequestFormParams(ElicitRequestFormParams),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl ElicitRequestParams {
+    /// Creates a [`ElicitRequestURLParams`], as [`ElicitRequestURLParams::new`] does.
+    pub fn elicit_request_url_params(
+        message: impl Into<String>,
+        url: impl Into<String>,
+        elicitation_id: impl Into<String>,
+    ) -> Self {
+        Self::ElicitRequestURLParams(
+            ElicitRequestURLParams::new(message, url, elicitation_id),
+        )
+    }
+    /// Creates a [`ElicitRequestFormParams`], as [`ElicitRequestFormParams::new`] does.
+    pub fn elicit_request_form_params(
+        message: impl Into<String>,
+        requested_schema: ElicitRequestFormParamsRequestedSchema,
+    ) -> Self {
+        Self::ElicitRequestFormParams(
+            ElicitRequestFormParams::new(message, requested_schema),
+        )
+    }
 }
 
 impl From<ElicitRequestFormParams> for ElicitRequestParams {
@@ -2048,9 +2070,9 @@ pub struct InitializeRequestParams {
 impl InitializeRequestParams {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        protocol_version: impl Into<String>,
         capabilities: ClientCapabilities,
         client_info: Implementation,
-        protocol_version: impl Into<String>,
     ) -> Self {
         Self {
             meta: None,

@@ -254,10 +254,10 @@ pub struct CancelTaskResult {
 impl CancelTaskResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
+        status: impl Into<TaskStatus>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        status: impl Into<TaskStatus>,
-        task_id: impl Into<String>,
         ttl: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -829,9 +829,9 @@ pub struct CreateMessageResult {
 impl CreateMessageResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,
         model: impl Into<String>,
-        role: impl Into<Role>,
     ) -> Self {
         Self {
             meta: None,
@@ -1428,10 +1428,10 @@ pub struct GetTaskResult {
 impl GetTaskResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
+        status: impl Into<TaskStatus>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        status: impl Into<TaskStatus>,
-        task_id: impl Into<String>,
         ttl: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -1590,8 +1590,8 @@ pub struct InitializeResult {
 impl InitializeResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        capabilities: ServerCapabilities,
         protocol_version: impl Into<String>,
+        capabilities: ServerCapabilities,
         server_info: Implementation,
     ) -> Self {
         Self {

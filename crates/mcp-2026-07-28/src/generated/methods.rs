@@ -319,26 +319,30 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
     }
 }
 
-impl mcp_exact_wire::Identified for ClientRequest {
+impl mcp_exact_wire::Call for ClientNotification {
     #[inline]
-    fn request_id(&self) -> Option<mcp_exact_wire::RequestId> {
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Notification
+    }
+    #[inline]
+    fn method(&self) -> &str {
         match self {
-            Self::Discover(request) => Some(request.id.clone()),
-            Self::ListResources(request) => Some(request.id.clone()),
-            Self::ListResourceTemplates(request) => Some(request.id.clone()),
-            Self::ReadResource(request) => Some(request.id.clone()),
-            Self::SubscriptionsListen(request) => Some(request.id.clone()),
-            Self::ListPrompts(request) => Some(request.id.clone()),
-            Self::GetPrompt(request) => Some(request.id.clone()),
-            Self::ListTools(request) => Some(request.id.clone()),
-            Self::CallTool(request) => Some(request.id.clone()),
-            Self::Complete(request) => Some(request.id.clone()),
-            Self::Unrecognized(request) => request.request_id(),
+            _ => "notifications/cancelled",
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            message => Some(Json::from_encode(&message.params)),
         }
     }
 }
 
-impl mcp_exact_wire::Called for ClientRequest {
+impl mcp_exact_wire::Call for ClientRequest {
+    #[inline]
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Request
+    }
     #[inline]
     fn method(&self) -> &str {
         match self {
@@ -355,16 +359,49 @@ impl mcp_exact_wire::Called for ClientRequest {
             Self::Unrecognized(message) => message.tag(),
         }
     }
-}
-
-impl mcp_exact_wire::Called for ClientNotification {
     #[inline]
-    fn method(&self) -> &str {
-        "notifications/cancelled"
+    fn id(&self) -> Option<mcp_exact_wire::RequestId> {
+        match self {
+            Self::Discover(message) => Some(message.id.clone()),
+            Self::ListResources(message) => Some(message.id.clone()),
+            Self::ListResourceTemplates(message) => Some(message.id.clone()),
+            Self::ReadResource(message) => Some(message.id.clone()),
+            Self::SubscriptionsListen(message) => Some(message.id.clone()),
+            Self::ListPrompts(message) => Some(message.id.clone()),
+            Self::GetPrompt(message) => Some(message.id.clone()),
+            Self::ListTools(message) => Some(message.id.clone()),
+            Self::CallTool(message) => Some(message.id.clone()),
+            Self::Complete(message) => Some(message.id.clone()),
+            Self::Unrecognized(message) => message.request_id(),
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            Self::Discover(message) => Some(Json::from_encode(&message.params)),
+            Self::ListResources(message) => Some(Json::from_encode(&message.params)),
+            Self::ListResourceTemplates(message) => {
+                Some(Json::from_encode(&message.params))
+            }
+            Self::ReadResource(message) => Some(Json::from_encode(&message.params)),
+            Self::SubscriptionsListen(message) => {
+                Some(Json::from_encode(&message.params))
+            }
+            Self::ListPrompts(message) => Some(Json::from_encode(&message.params)),
+            Self::GetPrompt(message) => Some(Json::from_encode(&message.params)),
+            Self::ListTools(message) => Some(Json::from_encode(&message.params)),
+            Self::CallTool(message) => Some(Json::from_encode(&message.params)),
+            Self::Complete(message) => Some(Json::from_encode(&message.params)),
+            Self::Unrecognized(message) => message.params(),
+        }
     }
 }
 
-impl mcp_exact_wire::Called for ServerNotification {
+impl mcp_exact_wire::Call for ServerNotification {
+    #[inline]
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Notification
+    }
     #[inline]
     fn method(&self) -> &str {
         match self {
@@ -379,6 +416,28 @@ impl mcp_exact_wire::Called for ServerNotification {
             Self::ToolListChanged(_) => "notifications/tools/list_changed",
             Self::LoggingMessage(_) => "notifications/message",
             Self::Unrecognized(message) => message.tag(),
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            Self::Cancelled(message) => Some(Json::from_encode(&message.params)),
+            Self::Progress(message) => Some(Json::from_encode(&message.params)),
+            Self::ResourceListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::SubscriptionsAcknowledged(message) => {
+                Some(Json::from_encode(&message.params))
+            }
+            Self::ResourceUpdated(message) => Some(Json::from_encode(&message.params)),
+            Self::PromptListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::ToolListChanged(message) => {
+                message.params.as_ref().map(Json::from_encode)
+            }
+            Self::LoggingMessage(message) => Some(Json::from_encode(&message.params)),
+            Self::Unrecognized(message) => message.params(),
         }
     }
 }

@@ -124,7 +124,7 @@ pub struct CallToolRequestParams {
 
 impl CallToolRequestParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(meta: RequestMetaObject, name: impl Into<String>) -> Self {
+    pub fn new(name: impl Into<String>, meta: RequestMetaObject) -> Self {
         Self {
             meta,
             arguments: None,
@@ -584,9 +584,9 @@ pub struct CompleteRequestParams {
 impl CompleteRequestParams {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        meta: RequestMetaObject,
-        argument: CompleteRequestParamsArgument,
         r#ref: impl Into<CompleteRequestParamsRef>,
+        argument: CompleteRequestParamsArgument,
+        meta: RequestMetaObject,
     ) -> Self {
         Self {
             meta,
@@ -802,7 +802,7 @@ pub struct CreateMessageRequestParams {
 
 impl CreateMessageRequestParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(max_tokens: impl Into<Integer>, messages: Vec<SamplingMessage>) -> Self {
+    pub fn new(messages: Vec<SamplingMessage>, max_tokens: impl Into<Integer>) -> Self {
         Self {
             include_context: None,
             max_tokens: max_tokens.into(),
@@ -1156,6 +1156,25 @@ pub enum ElicitRequestParams {
     Unrecognized(UnknownVariant<Self>),
 }
 
+impl ElicitRequestParams {
+    /// Creates a [`ElicitRequestFormParams`], as [`ElicitRequestFormParams::new`] does.
+    pub fn elicit_request_form_params(
+        message: impl Into<String>,
+        requested_schema: ElicitRequestFormParamsRequestedSchema,
+    ) -> Self {
+        Self::ElicitRequestFormParams(
+            ElicitRequestFormParams::new(message, requested_schema),
+        )
+    }
+    /// Creates a [`ElicitRequestURLParams`], as [`ElicitRequestURLParams::new`] does.
+    pub fn elicit_request_url_params(
+        message: impl Into<String>,
+        url: impl Into<String>,
+    ) -> Self {
+        Self::ElicitRequestURLParams(ElicitRequestURLParams::new(message, url))
+    }
+}
+
 impl From<ElicitRequestFormParams> for ElicitRequestParams {
     #[inline]
     fn from(value: ElicitRequestFormParams) -> Self {
@@ -1350,7 +1369,7 @@ pub struct GetPromptRequestParams {
 
 impl GetPromptRequestParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(meta: RequestMetaObject, name: impl Into<String>) -> Self {
+    pub fn new(name: impl Into<String>, meta: RequestMetaObject) -> Self {
         Self {
             meta,
             arguments: None,
@@ -2500,7 +2519,7 @@ pub struct ReadResourceRequestParams {
 
 impl ReadResourceRequestParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(meta: RequestMetaObject, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, meta: RequestMetaObject) -> Self {
         Self {
             meta,
             input_responses: None,
@@ -2773,7 +2792,7 @@ pub struct ResourceRequestParams {
 
 impl ResourceRequestParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(meta: RequestMetaObject, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, meta: RequestMetaObject) -> Self {
         Self {
             meta,
             uri: uri.into(),
@@ -2964,7 +2983,7 @@ pub struct SubscriptionsListenRequestParams {
 
 impl SubscriptionsListenRequestParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(meta: RequestMetaObject, notifications: SubscriptionFilter) -> Self {
+    pub fn new(notifications: SubscriptionFilter, meta: RequestMetaObject) -> Self {
         Self {
             meta,
             notifications,

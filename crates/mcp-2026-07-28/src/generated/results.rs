@@ -53,7 +53,7 @@ pub struct CacheableResult {
 
 impl CacheableResult {
     /// A value with the members that have to be there, and no others.
-    pub fn new(cache_scope: impl Into<CacheScope>, ttl_ms: impl Into<Integer>) -> Self {
+    pub fn new(ttl_ms: impl Into<Integer>, cache_scope: impl Into<CacheScope>) -> Self {
         Self {
             meta: None,
             cache_scope: cache_scope.into(),
@@ -531,9 +531,9 @@ pub struct CreateMessageResult {
 impl CreateMessageResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        role: impl Into<Role>,
         content: impl Into<SamplingMessageContent>,
         model: impl Into<String>,
-        role: impl Into<Role>,
     ) -> Self {
         Self {
             meta: None,
@@ -697,10 +697,10 @@ pub struct DiscoverResult {
 impl DiscoverResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        cache_scope: impl Into<CacheScope>,
-        capabilities: ServerCapabilities,
         supported_versions: Vec<String>,
+        capabilities: ServerCapabilities,
         ttl_ms: impl Into<Integer>,
+        cache_scope: impl Into<CacheScope>,
     ) -> Self {
         Self {
             meta: None,
@@ -1298,9 +1298,9 @@ pub struct ListPromptsResult {
 impl ListPromptsResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        cache_scope: impl Into<CacheScope>,
         prompts: Vec<Prompt>,
         ttl_ms: impl Into<Integer>,
+        cache_scope: impl Into<CacheScope>,
     ) -> Self {
         Self {
             meta: None,
@@ -1478,9 +1478,9 @@ pub struct ListResourceTemplatesResult {
 impl ListResourceTemplatesResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        cache_scope: impl Into<CacheScope>,
         resource_templates: Vec<ResourceTemplate>,
         ttl_ms: impl Into<Integer>,
+        cache_scope: impl Into<CacheScope>,
     ) -> Self {
         Self {
             meta: None,
@@ -1658,9 +1658,9 @@ pub struct ListResourcesResult {
 impl ListResourcesResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        cache_scope: impl Into<CacheScope>,
         resources: Vec<Resource>,
         ttl_ms: impl Into<Integer>,
+        cache_scope: impl Into<CacheScope>,
     ) -> Self {
         Self {
             meta: None,
@@ -1916,9 +1916,9 @@ pub struct ListToolsResult {
 impl ListToolsResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        cache_scope: impl Into<CacheScope>,
         tools: Vec<Tool>,
         ttl_ms: impl Into<Integer>,
+        cache_scope: impl Into<CacheScope>,
     ) -> Self {
         Self {
             meta: None,
@@ -2282,9 +2282,9 @@ pub struct ReadResourceResult {
 impl ReadResourceResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        cache_scope: impl Into<CacheScope>,
         contents: Vec<AnyResourceContents>,
         ttl_ms: impl Into<Integer>,
+        cache_scope: impl Into<CacheScope>,
     ) -> Self {
         Self {
             meta: None,

@@ -144,6 +144,17 @@ pub enum AnyResourceContents {
     Blob(BlobResourceContents),
 }
 
+impl AnyResourceContents {
+    /// Creates a [`TextResourceContents`], as [`TextResourceContents::new`] does.
+    pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Text(TextResourceContents::new(uri, text))
+    }
+    /// Creates a [`BlobResourceContents`], as [`BlobResourceContents::new`] does.
+    pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
+        Self::Blob(BlobResourceContents::new(uri, blob))
+    }
+}
+
 impl From<BlobResourceContents> for AnyResourceContents {
     #[inline]
     fn from(value: BlobResourceContents) -> Self {
@@ -439,7 +450,7 @@ pub struct BlobResourceContents {
 
 impl BlobResourceContents {
     /// A value with the members that have to be there, and no others.
-    pub fn new(blob: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self {
             meta: None,
             blob: blob.into(),
@@ -1275,6 +1286,28 @@ pub enum CompleteRequestParamsRef {
     Unrecognized(UnknownVariant<Self>),
 }
 
+impl CompleteRequestParamsRef {
+    /// Creates a [`PromptReference`], as [`PromptReference::new`] does.
+    pub fn prompt(name: impl Into<String>) -> Self {
+        Self::Prompt(PromptReference::new(name))
+    }
+    /// Creates a [`ResourceTemplateReference`], as [`ResourceTemplateReference::new`] does.
+    pub fn resource_template(uri: impl Into<String>) -> Self {
+        Self::ResourceTemplate(ResourceTemplateReference::new(uri))
+    }
+}
+
+impl CompleteRequestParamsRef {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Prompt(_) => "ref/prompt",
+            Self::ResourceTemplate(_) => "ref/resource",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
+}
+
 impl From<PromptReference> for CompleteRequestParamsRef {
     #[inline]
     fn from(value: PromptReference) -> Self {
@@ -1554,6 +1587,43 @@ pub enum ContentBlock {
     Resource(EmbeddedResource),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl ContentBlock {
+    /// Creates a [`TextContent`], as [`TextContent::new`] does.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent::new(text))
+    }
+    /// Creates a [`ImageContent`], as [`ImageContent::new`] does.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent::new(data, mime_type))
+    }
+    /// Creates a [`AudioContent`], as [`AudioContent::new`] does.
+    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Audio(AudioContent::new(data, mime_type))
+    }
+    /// Creates a [`ResourceLink`], as [`ResourceLink::new`] does.
+    pub fn resource_link(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self::ResourceLink(ResourceLink::new(uri, name))
+    }
+    /// Creates a [`EmbeddedResource`], as [`EmbeddedResource::new`] does.
+    pub fn resource(resource: impl Into<AnyResourceContents>) -> Self {
+        Self::Resource(EmbeddedResource::new(resource))
+    }
+}
+
+impl ContentBlock {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Image(_) => "image",
+            Self::Audio(_) => "audio",
+            Self::ResourceLink(_) => "resource_link",
+            Self::Resource(_) => "resource",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<AudioContent> for ContentBlock {
@@ -2451,6 +2521,43 @@ pub enum EnumSchema {
     LegacyTitled(LegacyTitledEnumSchema),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl EnumSchema {
+    /// Creates a [`UntitledSingleSelectEnumSchema`], as [`UntitledSingleSelectEnumSchema::new`] does.
+    pub fn untitled_single_select(r#enum: Vec<String>) -> Self {
+        Self::UntitledSingleSelect(UntitledSingleSelectEnumSchema::new(r#enum))
+    }
+    /// Creates a [`TitledSingleSelectEnumSchema`], as [`TitledSingleSelectEnumSchema::new`] does.
+    pub fn titled_single_select(one_of: Vec<SingleSelectOption>) -> Self {
+        Self::TitledSingleSelect(TitledSingleSelectEnumSchema::new(one_of))
+    }
+    /// Creates a [`UntitledMultiSelectEnumSchema`], as [`UntitledMultiSelectEnumSchema::new`] does.
+    pub fn untitled_multi_select(items: UntitledMultiSelectEnumSchemaItems) -> Self {
+        Self::UntitledMultiSelect(UntitledMultiSelectEnumSchema::new(items))
+    }
+    /// Creates a [`TitledMultiSelectEnumSchema`], as [`TitledMultiSelectEnumSchema::new`] does.
+    pub fn titled_multi_select(items: TitledMultiSelectEnumSchemaItems) -> Self {
+        Self::TitledMultiSelect(TitledMultiSelectEnumSchema::new(items))
+    }
+    /// Creates a [`LegacyTitledEnumSchema`], as [`LegacyTitledEnumSchema::new`] does.
+    pub fn legacy_titled(r#enum: Vec<String>) -> Self {
+        Self::LegacyTitled(LegacyTitledEnumSchema::new(r#enum))
+    }
+}
+
+impl EnumSchema {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::UntitledSingleSelect(_) => "string",
+            Self::TitledSingleSelect(_) => "string",
+            Self::UntitledMultiSelect(_) => "array",
+            Self::TitledMultiSelect(_) => "array",
+            Self::LegacyTitled(_) => "string",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<LegacyTitledEnumSchema> for EnumSchema {
@@ -3512,6 +3619,25 @@ pub enum InputResponse {
     ListRoots(ListRootsResult),
     /// [`ElicitResult`]
     Elicit(ElicitResult),
+}
+
+impl InputResponse {
+    /// Creates a [`CreateMessageResult`], as [`CreateMessageResult::new`] does.
+    pub fn create_message(
+        role: impl Into<Role>,
+        content: impl Into<SamplingMessageContent>,
+        model: impl Into<String>,
+    ) -> Self {
+        Self::CreateMessage(CreateMessageResult::new(role, content, model))
+    }
+    /// Creates a [`ListRootsResult`], as [`ListRootsResult::new`] does.
+    pub fn list_roots(roots: Vec<Root>) -> Self {
+        Self::ListRoots(ListRootsResult::new(roots))
+    }
+    /// Creates a [`ElicitResult`], as [`ElicitResult::new`] does.
+    pub fn elicit(action: impl Into<ElicitResultAction>) -> Self {
+        Self::Elicit(ElicitResult::new(action))
+    }
 }
 
 impl From<CreateMessageResult> for InputResponse {
@@ -4732,8 +4858,8 @@ pub struct MissingRequiredClientCapabilityErrorObject {
 impl MissingRequiredClientCapabilityErrorObject {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        data: MissingRequiredClientCapabilityErrorData,
         message: impl Into<String>,
+        data: MissingRequiredClientCapabilityErrorData,
     ) -> Self {
         Self {
             data,
@@ -5053,6 +5179,17 @@ pub enum MultiSelectEnumSchema {
     UntitledMultiSelect(UntitledMultiSelectEnumSchema),
     /// [`TitledMultiSelectEnumSchema`]
     TitledMultiSelect(TitledMultiSelectEnumSchema),
+}
+
+impl MultiSelectEnumSchema {
+    /// Creates a [`UntitledMultiSelectEnumSchema`], as [`UntitledMultiSelectEnumSchema::new`] does.
+    pub fn untitled_multi_select(items: UntitledMultiSelectEnumSchemaItems) -> Self {
+        Self::UntitledMultiSelect(UntitledMultiSelectEnumSchema::new(items))
+    }
+    /// Creates a [`TitledMultiSelectEnumSchema`], as [`TitledMultiSelectEnumSchema::new`] does.
+    pub fn titled_multi_select(items: TitledMultiSelectEnumSchemaItems) -> Self {
+        Self::TitledMultiSelect(TitledMultiSelectEnumSchema::new(items))
+    }
 }
 
 impl From<TitledMultiSelectEnumSchema> for MultiSelectEnumSchema {
@@ -5598,6 +5735,43 @@ pub enum PrimitiveSchemaDefinition {
     Unrecognized(UnknownVariant<Self>),
 }
 
+impl PrimitiveSchemaDefinition {
+    /// Creates a [`StringSchema`], as [`StringSchema::new`] does.
+    pub fn string() -> Self {
+        Self::String(StringSchema::new())
+    }
+    /// Creates a [`NumberSchema`], as [`NumberSchema::new`] does.
+    pub fn number(r#type: impl Into<NumberSchemaType>) -> Self {
+        Self::Number(NumberSchema::new(r#type))
+    }
+    /// Creates a [`BooleanSchema`], as [`BooleanSchema::new`] does.
+    pub fn boolean() -> Self {
+        Self::Boolean(BooleanSchema::new())
+    }
+    /// Creates a [`UntitledSingleSelectEnumSchema`], as [`UntitledSingleSelectEnumSchema::new`] does.
+    pub fn untitled_single_select_enum(r#enum: Vec<String>) -> Self {
+        Self::UntitledSingleSelectEnum(UntitledSingleSelectEnumSchema::new(r#enum))
+    }
+    /// Creates a [`TitledSingleSelectEnumSchema`], as [`TitledSingleSelectEnumSchema::new`] does.
+    pub fn titled_single_select_enum(one_of: Vec<SingleSelectOption>) -> Self {
+        Self::TitledSingleSelectEnum(TitledSingleSelectEnumSchema::new(one_of))
+    }
+    /// Creates a [`UntitledMultiSelectEnumSchema`], as [`UntitledMultiSelectEnumSchema::new`] does.
+    pub fn untitled_multi_select_enum(
+        items: UntitledMultiSelectEnumSchemaItems,
+    ) -> Self {
+        Self::UntitledMultiSelectEnum(UntitledMultiSelectEnumSchema::new(items))
+    }
+    /// Creates a [`TitledMultiSelectEnumSchema`], as [`TitledMultiSelectEnumSchema::new`] does.
+    pub fn titled_multi_select_enum(items: TitledMultiSelectEnumSchemaItems) -> Self {
+        Self::TitledMultiSelectEnum(TitledMultiSelectEnumSchema::new(items))
+    }
+    /// Creates a [`LegacyTitledEnumSchema`], as [`LegacyTitledEnumSchema::new`] does.
+    pub fn legacy_titled_enum(r#enum: Vec<String>) -> Self {
+        Self::LegacyTitledEnum(LegacyTitledEnumSchema::new(r#enum))
+    }
+}
+
 impl From<BooleanSchema> for PrimitiveSchemaDefinition {
     #[inline]
     fn from(value: BooleanSchema) -> Self {
@@ -6066,7 +6240,7 @@ pub struct PromptMessage {
 
 impl PromptMessage {
     /// A value with the members that have to be there, and no others.
-    pub fn new(content: impl Into<ContentBlock>, role: impl Into<Role>) -> Self {
+    pub fn new(role: impl Into<Role>, content: impl Into<ContentBlock>) -> Self {
         Self {
             content: content.into(),
             role: role.into(),
@@ -6528,7 +6702,7 @@ pub struct Resource {
 
 impl Resource {
     /// A value with the members that have to be there, and no others.
-    pub fn new(name: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
             annotations: None,
@@ -6822,7 +6996,7 @@ pub struct ResourceLink {
 
 impl ResourceLink {
     /// A value with the members that have to be there, and no others.
-    pub fn new(name: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
             annotations: None,
@@ -7015,7 +7189,7 @@ pub struct ResourceTemplate {
 
 impl ResourceTemplate {
     /// A value with the members that have to be there, and no others.
-    pub fn new(name: impl Into<String>, uri_template: impl Into<String>) -> Self {
+    pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             meta: None,
             annotations: None,
@@ -7511,8 +7685,8 @@ pub struct SamplingMessage {
 impl SamplingMessage {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        content: impl Into<SamplingMessageContent>,
         role: impl Into<Role>,
+        content: impl Into<SamplingMessageContent>,
     ) -> Self {
         Self {
             meta: None,
@@ -7618,6 +7792,36 @@ pub enum SamplingMessageContent {
     Array(Vec<SamplingMessageContentBlock>),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl SamplingMessageContent {
+    /// Creates a [`TextContent`], as [`TextContent::new`] does.
+    pub fn text_content(text: impl Into<String>) -> Self {
+        Self::TextContent(TextContent::new(text))
+    }
+    /// Creates a [`ImageContent`], as [`ImageContent::new`] does.
+    pub fn image_content(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::ImageContent(ImageContent::new(data, mime_type))
+    }
+    /// Creates a [`AudioContent`], as [`AudioContent::new`] does.
+    pub fn audio_content(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::AudioContent(AudioContent::new(data, mime_type))
+    }
+    /// Creates a [`ToolUseContent`], as [`ToolUseContent::new`] does.
+    pub fn tool_use_content(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        input: JsonObject,
+    ) -> Self {
+        Self::ToolUseContent(ToolUseContent::new(id, name, input))
+    }
+    /// Creates a [`ToolResultContent`], as [`ToolResultContent::new`] does.
+    pub fn tool_result_content(
+        tool_use_id: impl Into<String>,
+        content: Vec<ContentBlock>,
+    ) -> Self {
+        Self::ToolResultContent(ToolResultContent::new(tool_use_id, content))
+    }
 }
 
 impl From<AudioContent> for SamplingMessageContent {
@@ -7782,6 +7986,50 @@ pub enum SamplingMessageContentBlock {
     ToolResult(ToolResultContent),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl SamplingMessageContentBlock {
+    /// Creates a [`TextContent`], as [`TextContent::new`] does.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent::new(text))
+    }
+    /// Creates a [`ImageContent`], as [`ImageContent::new`] does.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent::new(data, mime_type))
+    }
+    /// Creates a [`AudioContent`], as [`AudioContent::new`] does.
+    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Audio(AudioContent::new(data, mime_type))
+    }
+    /// Creates a [`ToolUseContent`], as [`ToolUseContent::new`] does.
+    pub fn tool_use(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        input: JsonObject,
+    ) -> Self {
+        Self::ToolUse(ToolUseContent::new(id, name, input))
+    }
+    /// Creates a [`ToolResultContent`], as [`ToolResultContent::new`] does.
+    pub fn tool_result(
+        tool_use_id: impl Into<String>,
+        content: Vec<ContentBlock>,
+    ) -> Self {
+        Self::ToolResult(ToolResultContent::new(tool_use_id, content))
+    }
+}
+
+impl SamplingMessageContentBlock {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Image(_) => "image",
+            Self::Audio(_) => "audio",
+            Self::ToolUse(_) => "tool_use",
+            Self::ToolResult(_) => "tool_result",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<AudioContent> for SamplingMessageContentBlock {
@@ -8314,6 +8562,17 @@ pub enum SingleSelectEnumSchema {
     UntitledSingleSelect(UntitledSingleSelectEnumSchema),
     /// [`TitledSingleSelectEnumSchema`]
     TitledSingleSelect(TitledSingleSelectEnumSchema),
+}
+
+impl SingleSelectEnumSchema {
+    /// Creates a [`UntitledSingleSelectEnumSchema`], as [`UntitledSingleSelectEnumSchema::new`] does.
+    pub fn untitled_single_select(r#enum: Vec<String>) -> Self {
+        Self::UntitledSingleSelect(UntitledSingleSelectEnumSchema::new(r#enum))
+    }
+    /// Creates a [`TitledSingleSelectEnumSchema`], as [`TitledSingleSelectEnumSchema::new`] does.
+    pub fn titled_single_select(one_of: Vec<SingleSelectOption>) -> Self {
+        Self::TitledSingleSelect(TitledSingleSelectEnumSchema::new(one_of))
+    }
 }
 
 impl From<TitledSingleSelectEnumSchema> for SingleSelectEnumSchema {
@@ -9099,7 +9358,7 @@ pub struct TextResourceContents {
 
 impl TextResourceContents {
     /// A value with the members that have to be there, and no others.
-    pub fn new(text: impl Into<String>, uri: impl Into<String>) -> Self {
+    pub fn new(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             meta: None,
             mime_type: None,
@@ -9558,8 +9817,8 @@ pub struct Tool {
 impl Tool {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        input_schema: impl Into<ToolInputSchema>,
         name: impl Into<String>,
+        input_schema: impl Into<ToolInputSchema>,
     ) -> Self {
         Self {
             meta: None,
@@ -10248,7 +10507,7 @@ pub struct ToolResultContent {
 
 impl ToolResultContent {
     /// A value with the members that have to be there, and no others.
-    pub fn new(content: Vec<ContentBlock>, tool_use_id: impl Into<String>) -> Self {
+    pub fn new(tool_use_id: impl Into<String>, content: Vec<ContentBlock>) -> Self {
         Self {
             meta: None,
             content,
@@ -10379,8 +10638,8 @@ impl ToolUseContent {
     /// A value with the members that have to be there, and no others.
     pub fn new(
         id: impl Into<String>,
-        input: JsonObject,
         name: impl Into<String>,
+        input: JsonObject,
     ) -> Self {
         Self {
             meta: None,
@@ -10651,8 +10910,8 @@ pub struct UnsupportedProtocolVersionErrorObject {
 impl UnsupportedProtocolVersionErrorObject {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        data: UnsupportedProtocolVersionErrorData,
         message: impl Into<String>,
+        data: UnsupportedProtocolVersionErrorData,
     ) -> Self {
         Self {
             data,

@@ -113,6 +113,109 @@ pub enum TaskStatusNotificationParams {
     Unrecognized(UnknownVariant<Self>),
 }
 
+impl TaskStatusNotificationParams {
+    /// Creates a [`TaskStatusNotificationParamsWorking`], as [`TaskStatusNotificationParamsWorking::new`] does.
+    pub fn working(
+        task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        ttl_ms: impl Into<Nullable<Integer>>,
+    ) -> Self {
+        Self::Working(
+            TaskStatusNotificationParamsWorking::new(
+                task_id,
+                created_at,
+                last_updated_at,
+                ttl_ms,
+            ),
+        )
+    }
+    /// Creates a [`TaskStatusNotificationParamsInputRequired`], as [`TaskStatusNotificationParamsInputRequired::new`] does.
+    pub fn input_required(
+        task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        input_requests: Map<InputRequest>,
+        ttl_ms: impl Into<Nullable<Integer>>,
+    ) -> Self {
+        Self::InputRequired(
+            TaskStatusNotificationParamsInputRequired::new(
+                task_id,
+                created_at,
+                last_updated_at,
+                input_requests,
+                ttl_ms,
+            ),
+        )
+    }
+    /// Creates a [`TaskStatusNotificationParamsCompleted`], as [`TaskStatusNotificationParamsCompleted::new`] does.
+    pub fn completed(
+        task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        result: JsonObject,
+        ttl_ms: impl Into<Nullable<Integer>>,
+    ) -> Self {
+        Self::Completed(
+            TaskStatusNotificationParamsCompleted::new(
+                task_id,
+                created_at,
+                last_updated_at,
+                result,
+                ttl_ms,
+            ),
+        )
+    }
+    /// Creates a [`TaskStatusNotificationParamsFailed`], as [`TaskStatusNotificationParamsFailed::new`] does.
+    pub fn failed(
+        task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        error: Error,
+        ttl_ms: impl Into<Nullable<Integer>>,
+    ) -> Self {
+        Self::Failed(
+            TaskStatusNotificationParamsFailed::new(
+                task_id,
+                created_at,
+                last_updated_at,
+                error,
+                ttl_ms,
+            ),
+        )
+    }
+    /// Creates a [`TaskStatusNotificationParamsCancelled`], as [`TaskStatusNotificationParamsCancelled::new`] does.
+    pub fn cancelled(
+        task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        ttl_ms: impl Into<Nullable<Integer>>,
+    ) -> Self {
+        Self::Cancelled(
+            TaskStatusNotificationParamsCancelled::new(
+                task_id,
+                created_at,
+                last_updated_at,
+                ttl_ms,
+            ),
+        )
+    }
+}
+
+impl TaskStatusNotificationParams {
+    /// Returns the `status`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Working(_) => "working",
+            Self::InputRequired(_) => "input_required",
+            Self::Completed(_) => "completed",
+            Self::Failed(_) => "failed",
+            Self::Cancelled(_) => "cancelled",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
+}
+
 impl From<TaskStatusNotificationParamsCancelled> for TaskStatusNotificationParams {
     #[inline]
     fn from(value: TaskStatusNotificationParamsCancelled) -> Self {

@@ -364,7 +364,7 @@ pub struct UpdateTaskRequestParams {
 
 impl UpdateTaskRequestParams {
     /// A value with the members that have to be there, and no others.
-    pub fn new(input_responses: Map<InputResponse>, task_id: impl Into<String>) -> Self {
+    pub fn new(task_id: impl Into<String>, input_responses: Map<InputResponse>) -> Self {
         Self {
             input_responses,
             task_id: task_id.into(),

@@ -126,10 +126,10 @@ pub struct CreateTaskResult {
 impl CreateTaskResult {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
+        status: impl Into<TaskStatus>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        status: impl Into<TaskStatus>,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -288,6 +288,20 @@ pub enum GetTaskResult {
     Cancelled(GetTaskResultCancelled),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl GetTaskResult {
+    /// Returns the `status`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Working(_) => "working",
+            Self::InputRequired(_) => "input_required",
+            Self::Completed(_) => "completed",
+            Self::Failed(_) => "failed",
+            Self::Cancelled(_) => "cancelled",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<GetTaskResultCancelled> for GetTaskResult {

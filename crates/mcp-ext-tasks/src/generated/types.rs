@@ -37,9 +37,9 @@ pub struct CancelledTask {
 impl CancelledTask {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -178,10 +178,10 @@ pub struct CompletedTask {
 impl CompletedTask {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
         result: JsonObject,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -321,6 +321,83 @@ pub enum DetailedTask {
     Cancelled(CancelledTask),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl DetailedTask {
+    /// Creates a [`WorkingTask`], as [`WorkingTask::new`] does.
+    pub fn working(
+        task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        ttl_ms: impl Into<Nullable<Integer>>,
+    ) -> Self {
+        Self::Working(WorkingTask::new(task_id, created_at, last_updated_at, ttl_ms))
+    }
+    /// Creates a [`InputRequiredTask`], as [`InputRequiredTask::new`] does.
+    pub fn input_required(
+        task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        input_requests: Map<InputRequest>,
+        ttl_ms: impl Into<Nullable<Integer>>,
+    ) -> Self {
+        Self::InputRequired(
+            InputRequiredTask::new(
+                task_id,
+                created_at,
+                last_updated_at,
+                input_requests,
+                ttl_ms,
+            ),
+        )
+    }
+    /// Creates a [`CompletedTask`], as [`CompletedTask::new`] does.
+    pub fn completed(
+        task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        result: JsonObject,
+        ttl_ms: impl Into<Nullable<Integer>>,
+    ) -> Self {
+        Self::Completed(
+            CompletedTask::new(task_id, created_at, last_updated_at, result, ttl_ms),
+        )
+    }
+    /// Creates a [`FailedTask`], as [`FailedTask::new`] does.
+    pub fn failed(
+        task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        error: Error,
+        ttl_ms: impl Into<Nullable<Integer>>,
+    ) -> Self {
+        Self::Failed(
+            FailedTask::new(task_id, created_at, last_updated_at, error, ttl_ms),
+        )
+    }
+    /// Creates a [`CancelledTask`], as [`CancelledTask::new`] does.
+    pub fn cancelled(
+        task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        ttl_ms: impl Into<Nullable<Integer>>,
+    ) -> Self {
+        Self::Cancelled(CancelledTask::new(task_id, created_at, last_updated_at, ttl_ms))
+    }
+}
+
+impl DetailedTask {
+    /// Returns the `status`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Working(_) => "working",
+            Self::InputRequired(_) => "input_required",
+            Self::Completed(_) => "completed",
+            Self::Failed(_) => "failed",
+            Self::Cancelled(_) => "cancelled",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<CancelledTask> for DetailedTask {
@@ -467,10 +544,10 @@ pub struct FailedTask {
 impl FailedTask {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        created_at: impl Into<String>,
-        error: Error,
-        last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        error: Error,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -619,9 +696,9 @@ pub struct GetTaskResultCancelled {
 impl GetTaskResultCancelled {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -778,10 +855,10 @@ pub struct GetTaskResultCompleted {
 impl GetTaskResultCompleted {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
         result: JsonObject,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -948,10 +1025,10 @@ pub struct GetTaskResultFailed {
 impl GetTaskResultFailed {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        created_at: impl Into<String>,
-        error: Error,
-        last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        error: Error,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -1118,10 +1195,10 @@ pub struct GetTaskResultInputRequired {
 impl GetTaskResultInputRequired {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        created_at: impl Into<String>,
-        input_requests: Map<InputRequest>,
-        last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        input_requests: Map<InputRequest>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -1295,9 +1372,9 @@ pub struct GetTaskResultWorking {
 impl GetTaskResultWorking {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -1452,10 +1529,10 @@ pub struct InputRequiredTask {
 impl InputRequiredTask {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        created_at: impl Into<String>,
-        input_requests: Map<InputRequest>,
-        last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        input_requests: Map<InputRequest>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -1612,10 +1689,10 @@ pub struct Task {
 impl Task {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
+        status: impl Into<TaskStatus>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        status: impl Into<TaskStatus>,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -1841,9 +1918,9 @@ pub struct TaskStatusNotificationParamsCancelled {
 impl TaskStatusNotificationParamsCancelled {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -1995,10 +2072,10 @@ pub struct TaskStatusNotificationParamsCompleted {
 impl TaskStatusNotificationParamsCompleted {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
         result: JsonObject,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -2160,10 +2237,10 @@ pub struct TaskStatusNotificationParamsFailed {
 impl TaskStatusNotificationParamsFailed {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        created_at: impl Into<String>,
-        error: Error,
-        last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        error: Error,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -2323,10 +2400,10 @@ pub struct TaskStatusNotificationParamsInputRequired {
 impl TaskStatusNotificationParamsInputRequired {
     /// A value with the members that have to be there, and no others.
     pub fn new(
-        created_at: impl Into<String>,
-        input_requests: Map<InputRequest>,
-        last_updated_at: impl Into<String>,
         task_id: impl Into<String>,
+        created_at: impl Into<String>,
+        last_updated_at: impl Into<String>,
+        input_requests: Map<InputRequest>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -2494,9 +2571,9 @@ pub struct TaskStatusNotificationParamsWorking {
 impl TaskStatusNotificationParamsWorking {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {
@@ -2807,9 +2884,9 @@ pub struct WorkingTask {
 impl WorkingTask {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        task_id: impl Into<String>,
         created_at: impl Into<String>,
         last_updated_at: impl Into<String>,
-        task_id: impl Into<String>,
         ttl_ms: impl Into<Nullable<Integer>>,
     ) -> Self {
         Self {

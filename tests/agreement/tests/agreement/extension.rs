@@ -11,25 +11,20 @@ fn equal_definitions_are_the_revisions_types() {
     let roots = core::InputRequest::ListRoots(core::ListRootsRequest::new());
     let mut requests = tasks::InputRequests::new();
     requests.insert("roots", roots);
-    let task = tasks::InputRequiredTask::new("then", requests, "now", "1", Nullable::Null);
+    let task = tasks::InputRequiredTask::new("1", "then", "now", requests, Nullable::Null);
     assert_eq!(
         to_string(&task),
         r#"{"status":"input_required","createdAt":"then","inputRequests":{"roots":{"method":"roots/list"}},"lastUpdatedAt":"now","taskId":"1","ttlMs":null}"#
     );
     let error: core::Error = tasks::Error::new(-32603, "it broke");
-    let task = tasks::FailedTask::new("then", error, "now", "1", Nullable::Null);
+    let task = tasks::FailedTask::new("1", "then", "now", error, Nullable::Null);
     assert!(to_string(&task).contains(r#""error":{"code":-32603,"message":"it broke"}"#));
 }
 
 #[test]
 fn a_created_task_says_that_it_is_one() {
-    let task = tasks::CreateTaskResult::new(
-        "then",
-        "now",
-        tasks::TaskStatus::Working,
-        "1",
-        Nullable::Null,
-    );
+    let status = tasks::TaskStatus::Working;
+    let task = tasks::CreateTaskResult::new("1", status, "then", "now", Nullable::Null);
     let text = to_string(&task);
     assert!(text.starts_with(r#"{"resultType":"task","#), "{text}");
     let other = text.replace("\"task\"", "\"complete\"");

@@ -74,7 +74,7 @@ fn line_breaks_around_a_document_are_dropped() {
 fn line_breaks_in_strings_stay_escapes() {
     let text = "{\"x\":\"a\\nb\\r\\u000a\u{85}\u{2028}\u{2029}\"}";
     assert_eq!(line::<mcp::Annotations>(text), text);
-    let tool = mcp::Tool::new(mcp::ToolInputSchema::new(), "a\nb\rc");
+    let tool = mcp::Tool::new("a\nb\rc", mcp::ToolInputSchema::new());
     let line = to_line(&tool);
     assert_eq!(
         String::from_utf8(line).expect("it is text"),

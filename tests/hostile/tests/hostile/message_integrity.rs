@@ -42,7 +42,7 @@ fn messages_take_no_envelope_names() {
 /// What is no message takes all names that it does not know.
 #[test]
 fn other_types_take_envelope_names() {
-    let mut tool = mcp::Tool::new(mcp::ToolInputSchema::new(), "t");
+    let mut tool = mcp::Tool::new("t", mcp::ToolInputSchema::new());
     for name in ENVELOPE {
         assert_eq!(tool.extra.insert(name, true), Ok(None), "{name}");
     }

@@ -103,13 +103,44 @@ impl mcp_exact_wire::DecodeResult for ServerResult {
     }
 }
 
-impl mcp_exact_wire::Called for ClientRequest {
+impl mcp_exact_wire::Call for ClientRequest {
+    #[inline]
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Request
+    }
     #[inline]
     fn method(&self) -> &str {
         match self {
             Self::Ping(_) => "ping",
             Self::Paint(_) => "paint",
             Self::Unrecognized(message) => message.tag(),
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            Self::Ping(message) => message.params.as_ref().map(Json::from_encode),
+            Self::Paint(message) => Some(Json::from_encode(&message.params)),
+            Self::Unrecognized(message) => message.params(),
+        }
+    }
+}
+
+impl mcp_exact_wire::Call for DoneNotification {
+    #[inline]
+    fn kind(&self) -> mcp_exact_wire::MessageKind {
+        mcp_exact_wire::MessageKind::Notification
+    }
+    #[inline]
+    fn method(&self) -> &str {
+        match self {
+            _ => "done",
+        }
+    }
+    #[inline]
+    fn params(&self) -> Option<Json> {
+        match self {
+            message => message.extra.get("params").cloned(),
         }
     }
 }

@@ -674,6 +674,13 @@ pub enum Err {
     String(String),
 }
 
+impl Err {
+    /// Creates a [`Some`], as [`Some::new`] does.
+    pub fn some(a: impl Into<String>) -> Self {
+        Self::Some(Some::new(a))
+    }
+}
+
 impl From<Some> for Err {
     #[inline]
     fn from(value: Some) -> Self {
@@ -1234,6 +1241,28 @@ pub enum Expression {
     Unrecognized(UnknownVariant<Self>),
 }
 
+impl Expression {
+    /// Creates a [`Literal`], as [`Literal::new`] does.
+    pub fn literal(value: impl Into<Scalar>) -> Self {
+        Self::Literal(Literal::new(value))
+    }
+    /// Creates a [`Negation`], as [`Negation::new`] does.
+    pub fn negation(of: impl Into<Box<Expression>>) -> Self {
+        Self::Negation(Negation::new(of))
+    }
+}
+
+impl Expression {
+    /// Returns the `kind`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Literal(_) => "literal",
+            Self::Negation(_) => "negation",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
+}
+
 impl From<Literal> for Expression {
     #[inline]
     fn from(value: Literal) -> Self {
@@ -1320,6 +1349,28 @@ pub enum Figure {
     Square(Square),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl Figure {
+    /// Creates a [`Circle`], as [`Circle::new`] does.
+    pub fn circle(radius: impl Into<Number>) -> Self {
+        Self::Circle(Circle::new(radius))
+    }
+    /// Creates a [`Square`], as [`Square::new`] does.
+    pub fn square(side: impl Into<Number>) -> Self {
+        Self::Square(Square::new(side))
+    }
+}
+
+impl Figure {
+    /// Returns the `type`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Circle(_) => "circle",
+            Self::Square(_) => "square",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<Circle> for Figure {
@@ -1515,6 +1566,7 @@ pub struct Keywords {
 impl Keywords {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        r#ref: impl Into<String>,
         r#abstract: impl Into<String>,
         r#async: impl Into<String>,
         r#become: impl Into<String>,
@@ -1532,7 +1584,6 @@ impl Keywords {
         r#move: impl Into<String>,
         r#override: impl Into<String>,
         r#pub: impl Into<String>,
-        r#ref: impl Into<String>,
         self_: impl Into<String>,
         r#struct: impl Into<String>,
         r#trait: impl Into<String>,
@@ -2696,6 +2747,13 @@ pub enum OneOrMany {
     Array(Vec<Circle>),
 }
 
+impl OneOrMany {
+    /// Creates a [`Circle`], as [`Circle::new`] does.
+    pub fn circle(radius: impl Into<Number>) -> Self {
+        Self::Circle(Circle::new(radius))
+    }
+}
+
 impl From<Circle> for OneOrMany {
     #[inline]
     fn from(value: Circle) -> Self {
@@ -3053,6 +3111,17 @@ pub enum Part {
     BlobPart(BlobPart),
 }
 
+impl Part {
+    /// Creates a [`TextPart`], as [`TextPart::new`] does.
+    pub fn text_part(text: impl Into<String>) -> Self {
+        Self::TextPart(TextPart::new(text))
+    }
+    /// Creates a [`BlobPart`], as [`BlobPart::new`] does.
+    pub fn blob_part(blob: impl Into<String>) -> Self {
+        Self::BlobPart(BlobPart::new(blob))
+    }
+}
+
 impl From<BlobPart> for Part {
     #[inline]
     fn from(value: BlobPart) -> Self {
@@ -3174,11 +3243,11 @@ pub struct RequiredLocals {
 impl RequiredLocals {
     /// A value with the members that have to be there, and no others.
     pub fn new(
+        name: impl Into<Integer>,
         check: impl Into<Integer>,
         extra_: impl Into<Integer>,
         index: impl Into<Integer>,
         member: impl Into<Integer>,
-        name: impl Into<Integer>,
         names: impl Into<Integer>,
         new: impl Into<Integer>,
         object: impl Into<Integer>,
@@ -3684,6 +3753,28 @@ pub enum Sum {
     One(One),
     /// A member that this revision does not define, kept as it arrived.
     Unrecognized(UnknownVariant<Self>),
+}
+
+impl Sum {
+    /// Creates a [`Both`], as [`Both::new`] does.
+    pub fn both(left: impl Into<Box<Sum>>, right: impl Into<Box<Sum>>) -> Self {
+        Self::Both(Both::new(left, right))
+    }
+    /// Creates a [`One`], as [`One::new`] does.
+    pub fn one() -> Self {
+        Self::One(One::new())
+    }
+}
+
+impl Sum {
+    /// Returns the `kind`, also of a variant that this revision does not define.
+    pub fn tag(&self) -> &str {
+        match self {
+            Self::Both(_) => "both",
+            Self::One(_) => "one",
+            Self::Unrecognized(value) => value.tag(),
+        }
+    }
 }
 
 impl From<Both> for Sum {

@@ -69,13 +69,8 @@ fn answered(client: &mut RawClient, answer: &[Value]) -> RawResult {
 
 fn created() -> CreateTaskResult {
     let at = "2026-07-28T00:00:00Z";
-    CreateTaskResult::new(
-        at,
-        at,
-        TaskStatus::Working,
-        "t-1",
-        mcp_ext_tasks::Nullable::Null,
-    )
+    let ttl = mcp_ext_tasks::Nullable::Null;
+    CreateTaskResult::new("t-1", TaskStatus::Working, at, at, ttl)
 }
 
 #[test]
@@ -114,7 +109,7 @@ fn ext_tasks_work_typed_from_both_sides() {
         .expect("typed");
     assert!(matches!(got, GetTaskResult::Working(_)), "{got:?}");
 
-    let answers = UpdateTaskRequestParams::new(mcp_ext_tasks::Map::default(), "t-1");
+    let answers = UpdateTaskRequestParams::new("t-1", mcp_ext_tasks::Map::default());
     let update = call_as::<UpdateTaskRequest>(&mut client, &answers);
     server.send(&update);
     let key = server.request().key;

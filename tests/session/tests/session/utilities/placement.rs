@@ -74,8 +74,8 @@ fn log_needs_the_level_of_its_request() {
             let scope = Scope::During(key);
             let parsed: Level = level.parse().expect("a level");
             let typed = v2026::LoggingMessageNotificationParams::new(
-                mcp_exact_session::Json::from(1_u64),
                 typed_level,
+                mcp_exact_session::Json::from(1_u64),
             );
             let expected = Ok(if passes {
                 Sent::Queued

@@ -1,0 +1,155 @@
+//! Constructors: `new` of objects, and a function for each variant of a union of objects.
+//!
+//! `new` takes the required members in the order of two tables, which is the same in every revision: a member that becomes
+//! required later takes its place and moves no other. Schemas state no order; their TypeScript sources do, and the
+//! examples of the specification.
+
+use heck::ToSnakeCase;
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use super::Context;
+use super::structs::{fields, is_message};
+use super::types::{ident, parameter};
+use crate::ir::{Definition, Member, Shape, Type, Union};
+
+/// JSON names of members that come first, in this order: what identifies a value, then what describes it.
+const FIRST: &[&str] = &[
+    "id",
+    "method",
+    "taskId",
+    "toolUseId",
+    "protocolVersion",
+    "supportedVersions",
+    "progressToken",
+    "level",
+    "role",
+    "code",
+    "ref",
+    "uri",
+    "uriTemplate",
+    "name",
+    "message",
+    "url",
+    "messages",
+    "status",
+    "createdAt",
+    "lastUpdatedAt",
+];
+
+/// JSON names of members that come last, in this order: how long a value holds, for whom, and metadata.
+const LAST: &[&str] = &["ttl", "ttlMs", "cacheScope", "_meta"];
+
+/// Strings that `new` fills in, because one value is meant unless another one is set.
+const FILLED: &[(&str, &str)] = &[("resultType", "complete")];
+
+/// Returns the place of a member among the parameters of `new`. Members of neither table stand between the two, by name.
+fn precedence(json: &str) -> (usize, &str) {
+    let first = FIRST.iter().position(|name| *name == json);
+    let last = LAST.iter().position(|name| *name == json);
+    match (first, last) {
+        (Some(at), _) => (at, json),
+        (None, Some(at)) => (FIRST.len() + 1 + at, json),
+        (None, None) => (FIRST.len(), json),
+    }
+}
+
+/// The value that `new` fills in for a member.
+fn filled(member: &Member, value: &Type) -> Option<&'static str> {
+    let mut known = FILLED.iter().filter(|(name, _)| *name == member.name);
+    let is_string = matches!(value, Type::String { .. });
+    known.next().map(|(_, text)| *text).filter(|_| is_string)
+}
+
+/// Members that `new` takes, in the order of its parameters.
+fn parameters(members: &[Member]) -> Vec<(&Member, &Type)> {
+    let required = fields(members).filter(|(member, _)| member.required);
+    let mut taken: Vec<_> = required
+        .filter(|(member, value)| filled(member, value).is_none())
+        .collect();
+    taken.sort_by_key(|(member, _)| precedence(&member.name));
+    taken
+}
+
+/// `new`, and `Default` where it takes nothing.
+pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
+    let name = ident(&definition.name);
+    let taken = parameters(members);
+    let parameters = taken.iter().map(|(member, value)| {
+        let (field, (parameter, _)) = (ident(&member.field), parameter(cx.ir, value));
+        quote!(#field: #parameter)
+    });
+    let values = fields(members).map(|(member, value)| {
+        let field = ident(&member.field);
+        match filled(member, value) {
+            _ if !member.required => quote!(#field: None),
+            Some(text) => quote!(#field: #text.into()),
+            None if parameter(cx.ir, value).1 => quote!(#field: #field.into()),
+            None => quote!(#field),
+        }
+    });
+    let words = if taken.is_empty() {
+        " A value without any optional member."
+    } else {
+        " A value with the members that have to be there, and no others."
+    };
+    let default = taken.is_empty().then(|| {
+        quote! {
+            impl Default for #name {
+                #[inline]
+                fn default() -> Self {
+                    Self::new()
+                }
+            }
+        }
+    });
+    quote! {
+        impl #name {
+            #[doc = #words]
+            pub fn new(#(#parameters),*) -> Self {
+                Self { #(#values,)* extra: Extra::new() }
+            }
+        }
+        #default
+    }
+}
+
+/// A function for each variant that is an object, such as `ContentBlock::text`. Unions of messages and of results have
+/// none: a program builds those of the request that it answers.
+pub fn of_variants(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenStream {
+    let is_answer = |name: &str| name.ends_with("Result") || name.ends_with("Outcome");
+    if is_answer(&definition.name) {
+        return TokenStream::new();
+    }
+    let functions = union.variants.iter().filter_map(|variant| {
+        let Type::Ref { name, .. } = &variant.value else {
+            return None;
+        };
+        let target = cx.ir.get(name)?;
+        let Shape::Struct(members) = &target.shape else {
+            return None;
+        };
+        (!is_message(cx, target, members)).then(|| of_variant(cx, &variant.name, name, members))
+    });
+    let functions: Vec<_> = functions.collect();
+    if functions.is_empty() {
+        return TokenStream::new();
+    }
+    let name = ident(&definition.name);
+    quote!(impl #name { #(#functions)* })
+}
+
+fn of_variant(cx: &Context<'_>, variant: &str, target: &str, members: &[Member]) -> TokenStream {
+    let taken = parameters(members);
+    let names: Vec<Ident> = taken.iter().map(|(m, _)| ident(&m.field)).collect();
+    let types = taken.iter().map(|(_, value)| parameter(cx.ir, value).0);
+    let docs = format!(" Creates a [`{target}`], as [`{target}::new`] does.");
+    let (function, variant) = (ident(&variant.to_snake_case()), ident(variant));
+    let target = ident(target);
+    quote! {
+        #[doc = #docs]
+        pub fn #function(#(#names: #types),*) -> Self {
+            Self::#variant(#target::new(#(#names),*))
+        }
+    }
+}
