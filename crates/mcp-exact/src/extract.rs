@@ -10,6 +10,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::{Path, Segment};
 
 use crate::cx::Cx;
 use crate::error::Error;
@@ -151,12 +152,39 @@ impl<T: DeserializeOwned + JsonSchema> FromCall for Input<T> {
         let decoded = call.arguments().parse::<T>();
         decoded
             .map(Self)
-            .map_err(|error| Error::arguments("", reason(&error)))
+            .map_err(|error| refused::<T>(call.arguments(), &error))
     }
 
     fn describe(signature: &mut Signature) {
         signature.takes_input::<T>();
     }
+}
+
+/// Returns the error for arguments that do not decode: decodes them once more, to learn which member it is about.
+fn refused<T: DeserializeOwned>(arguments: &JsonObject, error: &serde_json::Error) -> Error {
+    let text = arguments.to_string();
+    let mut source = serde_json::Deserializer::from_str(&text);
+    match serde_path_to_error::deserialize::<_, T>(&mut source) {
+        Err(error) => Error::arguments(pointer(error.path()), reason(error.inner())),
+        Ok(_) => Error::arguments("", reason(error)),
+    }
+}
+
+/// Returns the JSON pointer (RFC 6901) of a path.
+fn pointer(path: &Path) -> String {
+    let mut pointer = String::new();
+    for segment in path {
+        match segment {
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Map { key } => {
+                pointer.push('/');
+                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            }
+            // The variant of an enum is a member of the text in some representations and absent in others.
+            Segment::Enum { .. } | Segment::Unknown => break,
+        }
+    }
+    pointer
 }
 
 /// Returns what serde says, without the position in text that the client did not write in this form.
@@ -273,5 +301,45 @@ impl FromCall for Uri {
         call.uri()
             .map(|uri| Self(uri.to_owned()))
             .ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::error::BadArguments;
+
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct Route {
+        stops: Vec<Stop>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct Stop {
+        #[serde(rename = "a/b")]
+        at: u8,
+    }
+
+    fn place(text: &str) -> (String, String) {
+        let arguments: JsonObject = text.parse().expect("an object");
+        let error = arguments.parse::<Route>().expect_err("bad arguments");
+        let error = refused::<Route>(&arguments, &error);
+        let error = error.downcast_ref::<BadArguments>().expect("bad arguments");
+        (error.pointer.clone(), error.reason.clone())
+    }
+
+    #[test]
+    fn bad_arguments_name_the_member() {
+        let (pointer, reason) = place(r#"{"stops":[{"a/b":1},{"a/b":256}]}"#);
+        assert_eq!(pointer, "/stops/1/a~1b");
+        assert_eq!(reason, "invalid value: integer `256`, expected u8");
+        let (pointer, reason) = place(r#"{"stops":[{}]}"#);
+        assert_eq!(pointer, "/stops/0");
+        assert_eq!(reason, "missing field `a/b`");
+        assert_eq!(place("{}").0, "");
     }
 }

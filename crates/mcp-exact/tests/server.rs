@@ -217,10 +217,10 @@ async fn tool_errors_are_results() {
                 .await
                 .expect("a result");
             assert!(output.is_error());
-            assert!(
-                output.text().starts_with("invalid arguments"),
-                "{}",
-                output.text()
+            // The error names the argument, so that a model can correct it.
+            assert_eq!(
+                output.text(),
+                r#"invalid arguments at "/a": invalid type: string "x", expected i64"#
             );
         },
     )
