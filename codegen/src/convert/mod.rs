@@ -10,9 +10,9 @@ mod rules;
 mod steps;
 mod table;
 mod tables;
+mod watch;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use crate::Files;
 use crate::error::Result;
@@ -51,12 +51,10 @@ pub fn conversions(irs: &[&Ir], table: &str) -> Result<Files> {
     let rules = program.rule_rows(&steps);
     let roots = tables::roots(irs, &steps, &mut program) + &tables::methods(irs, &plans)?;
     let (definitions, types, ops) = program.finish();
-    let mut active = String::new();
+    let mut paths = Vec::new();
     for from in 0..irs.len() {
         for to in 0..irs.len() {
-            let bits = program.active(&steps, from, to);
-            let bits: Vec<String> = bits.iter().map(|bits| format!("{bits:#x}")).collect();
-            let _ = writeln!(active, "&[{}],", bits.join(","));
+            paths.push(program.path(&steps, from, to));
         }
     }
     let mut files = Files::new();
@@ -81,12 +79,14 @@ pub fn conversions(irs: &[&Ir], table: &str) -> Result<Files> {
             "{USE_RULES}/// What happens to values, once each.\npub static OPS: &[Op] = &[\n{}];\n\n\
              /// The rules of pairs of definitions, by step and direction.\npub static RULES: &[Rule] = &[\n{}];\n\n\
              /// Where the rules of each step and direction begin, and the end.\npub static STEPS: &[u16] = &[{}];\n\n\
-             /// Which types hold something that the way from one revision to another changes: one bit a type, by the place of\n\
-             /// the first revision times their number plus the place of the second.\n\
-             pub static ACTIVE: &[&[u64]] = &[\n{active}];\n",
+             /// When values of a definition stay as they are.\npub static WATCHES: &[Watch] = &[\n{}];\n\n\
+             /// What each path changes, by the place of the first revision times their number plus the place of the second.\n\
+             pub static PATHS: &[PathRow] = &[\n{}];\n",
             packed(&ops),
             lines(&rules),
-            program.begins().join(",")
+            program.begins().join(","),
+            lines(program.watches()),
+            lines(&paths),
         ),
     );
     let mut page = document::Page::new(irs);
@@ -101,7 +101,7 @@ pub fn conversions(irs: &[&Ir], table: &str) -> Result<Files> {
 
 const MODULES: &str = "mod definitions;\nmod revisions;\nmod roots;\nmod rules;\n\n\
     pub use definitions::{DEFINITIONS, TYPES};\npub use revisions::KnownRevision;\n\
-    pub use roots::{METHODS, REVISIONS};\npub use rules::{ACTIVE, OPS, RULES, STEPS};\n";
+    pub use roots::{METHODS, METHODS_BY_LENGTH, REVISIONS};\npub use rules::{OPS, PATHS, RULES, STEPS, WATCHES};\n";
 
 const USE_ROWS: &str = "use crate::rows::{MethodRow, NONE, RevisionRow, carries, edge, named};\n\n";
 
@@ -110,7 +110,7 @@ const USE_LAYOUT: &str = "#[allow(unused_imports)]\nuse mcp_exact_wire::{Choice,
     use crate::layout::{document, object};\n\n";
 
 const USE_RULES: &str = "#[allow(unused_imports)]\nuse crate::manual;\n\
-    #[allow(unused_imports)]\nuse crate::rules::{Action, Arm, Body, Fill, Gone, Op, Rule, Unrecognized, rule};\n\n";
+    #[allow(unused_imports)]\nuse crate::rules::{Action, Arm, Body, Fill, Gone, Op, PathRow, Rule, Unrecognized, Watch, rule, watch};\n\n";
 
 /// One row a line.
 fn lines(rows: &[String]) -> String {

@@ -11,6 +11,7 @@ use super::rules::{
     Action, Arm, Body, Fill, Gone, GoneKind, MemberStep, Op, Rule, TypeText, Unrecognized,
 };
 use super::steps::Step;
+use super::watch::Watch;
 use crate::ir::{
     Bounds, Definition, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union,
 };
@@ -42,6 +43,7 @@ pub struct Program<'i> {
     distinct: Vec<(usize, &'i Definition)>,
     types: Rows,
     ops: Rows,
+    watches: Rows,
     /// The places of rules, by step, direction and names in the source and the target.
     rules: BTreeMap<(usize, bool, String, String), usize>,
     /// Where the rules of each step and direction begin.
@@ -57,6 +59,7 @@ impl<'i> Program<'i> {
             distinct: Vec::new(),
             types: Rows::default(),
             ops: Rows::default(),
+            watches: Rows::default(),
             rules: BTreeMap::new(),
             begins: vec!["0".to_owned()],
         };
@@ -283,7 +286,7 @@ impl<'i> Program<'i> {
             self.definitions[&(source_at, source)],
             self.definitions[&(target_at, target)],
         );
-        let Rule { prepare, body } = rule;
+        let Rule { prepare, body, .. } = rule;
         let prepare = match prepare {
             Some(function) => format!("Some(manual::{function})"),
             None => "None".to_owned(),
@@ -406,8 +409,37 @@ impl<'i> Program<'i> {
         (definitions, self.types.rows.clone(), self.ops.rows.clone())
     }
 
+    /// When values of definitions stay as they are, by their places in the rows of paths.
+    pub fn watches(&self) -> &[String] {
+        &self.watches.rows
+    }
+
+    /// What a path of steps changes, as a row.
+    pub fn path(&mut self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> String {
+        let active = self.active(steps, from, to);
+        let active: Vec<String> = active.iter().map(|bits| format!("{bits:#x}")).collect();
+        let mut watched = vec![0; self.distinct.len()];
+        for definition in &self.irs[from].definitions {
+            let place = self.definitions.get(&(from, definition.name.as_str()));
+            let Some(place) = place.filter(|_| is_active(steps, &definition.name, from, to)) else {
+                continue;
+            };
+            if let Some(watch) = Watch::of(steps, definition, from, to) {
+                watched[*place] = self.watches.place(watch.row(definition)) + 1;
+            }
+        }
+        let end = watched.iter().rposition(|row| *row != 0);
+        let watched = &watched[..end.map_or(0, |end| end + 1)];
+        let watched: Vec<String> = watched.iter().map(usize::to_string).collect();
+        format!(
+            "PathRow {{ active: &[{}], watched: &[{}] }}",
+            active.join(","),
+            watched.join(",")
+        )
+    }
+
     /// Which types hold something that a path of steps changes: one bit a type.
-    pub fn active(&self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> Vec<u64> {
+    fn active(&self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> Vec<u64> {
         let mut bits = vec![0_u64; self.types.rows.len().div_ceil(64)];
         if from == to {
             return bits;

@@ -49,6 +49,8 @@ impl Ord for TypeText {
 pub struct Rule {
     /// The manual conversion that rearranges the value first.
     pub prepare: Option<String>,
+    /// The member without which that conversion does nothing.
+    pub when: Option<String>,
     /// What happens then.
     pub body: Body,
 }

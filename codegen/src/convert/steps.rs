@@ -97,10 +97,16 @@ impl<'i> Step<'_, 'i> {
                     return None;
                 };
                 self.note(&source.name, "", EffectKind::Replaced, &entry.reason);
-                Some(function.clone())
+                Some((function.clone(), entry.when.clone()))
             });
-        let body = self.body(source, target);
-        (prepare.is_some() || !matches!(body, Body::Keep)).then_some(Rule { prepare, body })
+        let (prepare, when) = prepare.unzip();
+        let (when, body) = (when.flatten(), self.body(source, target));
+        let has_effect = prepare.is_some() || !matches!(body, Body::Keep);
+        has_effect.then_some(Rule {
+            prepare,
+            when,
+            body,
+        })
     }
 
     /// The revision from which it converts.

@@ -29,6 +29,8 @@ pub struct Entry {
     pub variant: Option<String>,
     /// The member of an object.
     pub member: Option<String>,
+    /// The member without which a prepared value stays as it is.
+    pub when: Option<String>,
     /// What is done.
     pub action: Action,
     /// Why, in words for the user of the conversion.
@@ -65,6 +67,7 @@ struct Written {
     definition: String,
     variant: Option<String>,
     member: Option<String>,
+    when: Option<String>,
     call: Option<String>,
     prepare: Option<String>,
     #[serde(default)]
@@ -118,6 +121,12 @@ impl Written {
             (_, None, Some(_)) => true,
             _ => false,
         };
+        if self.when.is_some() && !matches!(action, Action::Prepare(_)) {
+            return fail(
+                "has a `when` without `prepare`",
+                "remove it: other actions name what they are about",
+            );
+        }
         if !fits {
             let remedy =
                 "variants are called or refused, types prepared, members refused or filled in";
@@ -130,6 +139,7 @@ impl Written {
             definition: self.definition,
             variant: self.variant,
             member: self.member,
+            when: self.when,
             action,
             reason: self.reason,
             used: Cell::new(false),

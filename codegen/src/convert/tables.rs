@@ -108,6 +108,14 @@ pub fn methods(irs: &[&Ir], plans: &[Plan<'_>]) -> Result<String> {
     let mut text = "/// Sorted by method; the revisions in the order of `KnownRevision::ALL`.\n\
         pub static METHODS: &[MethodRow] = &[\n"
         .to_owned();
+    let longest = names.iter().map(|(name, _)| name.len()).max();
+    let by_length = (0..=longest.unwrap_or_default()).map(|length| {
+        let rows = names.iter().enumerate();
+        let rows = rows.filter(|(_, (name, _))| name.len() == length);
+        let rows: Vec<String> = rows.map(|(at, _)| at.to_string()).collect();
+        format!("&[{}]", rows.join(","))
+    });
+    let by_length: Vec<String> = by_length.collect();
     for (name, request) in names {
         let found: Vec<Option<&Method>> = irs
             .iter()
@@ -116,21 +124,51 @@ pub fn methods(irs: &[&Ir], plans: &[Plan<'_>]) -> Result<String> {
                 methods.find(|m| m.method == name && m.request == request)
             })
             .collect();
-        let entries = found.iter().enumerate().map(|(at, method)| match method {
-            None => "None".to_owned(),
-            Some(method) => {
-                let next = plans.get(at).zip(found.get(at + 1).copied().flatten());
-                method_in(irs[at], method, next)
-            }
+        let entries = found.iter().enumerate().map(|(at, method)| {
+            method.map_or_else(|| "None".to_owned(), |method| method_in(irs[at], method))
         });
         let entries: Vec<String> = entries.collect();
+        let sides = found.iter().enumerate().map(|(at, method)| match method {
+            None => 0,
+            Some(_) => sides(irs[at], name, request),
+        });
+        let sides: Vec<u8> = sides.collect();
+        let revisions = |fits: &dyn Fn(usize) -> bool| {
+            (0..irs.len()).fold(0_u16, |bits, at| bits | u16::from(fits(at)) << at)
+        };
+        let client = revisions(&|at| sides[at] & 1 != 0);
+        let server = revisions(&|at| sides[at] & 2 != 0);
+        let embedded = revisions(&|at| found[at].is_some() && sides[at] == 0);
+        let same = |is: fn(&Plan<'_>, &Method, &Method) -> bool| {
+            revisions(&|at| match (plans.get(at), found.get(at..at + 2)) {
+                (Some(plan), Some([Some(old), Some(new)])) => is(plan, old, new),
+                _ => false,
+            })
+        };
+        let (params, results) = (same(has_same_params), same(has_same_result));
         let _ = writeln!(
             text,
-            "MethodRow {{ method: {name:?}, request: {request}, revisions: &[{}] }},",
+            "MethodRow {{ method: {name:?}, request: {request}, client: {client:#b}, server: {server:#b}, \
+             embedded: {embedded:#b}, same_params: {params:#b}, same_results: {results:#b}, revisions: &[{}] }},",
             entries.join(", ")
         );
     }
+    let _ = write!(
+        text,
+        "];\n\n/// The places of the methods whose names have each length.\n\
+         pub static METHODS_BY_LENGTH: &[&[u8]] = &[\n{}",
+        packed(&by_length)
+    );
     Ok(text + "];\n")
+}
+
+/// Who sends a method: 1 for clients, 2 for servers.
+fn sides(ir: &Ir, method: &str, request: bool) -> u8 {
+    let same = |m: &&Method| m.method == method && m.request == request;
+    let methods = ir.methods.iter().filter(same);
+    methods.fold(0, |sides, method| {
+        sides | u8::from(method.from_client) | u8::from(method.from_server) << 1
+    })
 }
 
 /// Each side can have a definition of its own, as of `notifications/cancelled` in 2026-07-28; their types are the same.
@@ -156,28 +194,34 @@ fn check_one_type(ir: &Ir) -> Result<()> {
     }
 }
 
-fn method_in(ir: &Ir, method: &Method, next: Option<(&Plan<'_>, &Method)>) -> String {
-    let name = |method: &Method| match &method.params {
-        Some(Type::Ref { name, .. }) => Some(name.clone()),
-        _ => None,
-    };
-    let params = index(name(method).and_then(|name| position(ir, &name)));
+fn method_in(ir: &Ir, method: &Method) -> String {
+    let params = index(params_name(method).and_then(|name| position(ir, name)));
     let result = index(method.result.as_deref().and_then(|name| position(ir, name)));
-    let same = |old: Option<String>, new: Option<String>| match next.map(|(plan, _)| plan) {
-        Some(plan) => match (old, new) {
-            (Some(old), Some(new)) => plan.same_by_name(&old, &new),
-            (None, None) => true,
-            _ => false,
-        },
-        None => false,
-    };
-    let params_same = same(name(method), next.and_then(|(_, method)| name(method)));
-    let result_same = same(
-        method.result.clone(),
-        next.and_then(|(_, method)| method.result.clone()),
-    );
-    let required = method.params_required;
-    format!("carries({params},{required},{params_same},{result},{result_same})")
+    format!("carries({params},{},{result})", method.params_required)
+}
+
+fn params_name(method: &Method) -> Option<&str> {
+    match &method.params {
+        Some(Type::Ref { name, .. }) => Some(name),
+        _ => None,
+    }
+}
+
+fn has_same_params(plan: &Plan<'_>, old: &Method, new: &Method) -> bool {
+    is_same(plan, params_name(old), params_name(new))
+}
+
+fn has_same_result(plan: &Plan<'_>, old: &Method, new: &Method) -> bool {
+    is_same(plan, old.result.as_deref(), new.result.as_deref())
+}
+
+/// Whether the text of one part of a message is the text of the other.
+fn is_same(plan: &Plan<'_>, old: Option<&str>, new: Option<&str>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => plan.same_by_name(old, new),
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 fn position(ir: &Ir, name: &str) -> Option<usize> {

@@ -1,6 +1,6 @@
 //! JSON Schema documents inside messages, of which the target revision says more than the source revision.
 
-use mcp_exact_wire::spans::check_document;
+use mcp_exact_wire::spans::{check_document, check_document_member};
 use mcp_exact_wire::{DocumentRule, Path, Violations};
 
 use crate::interpreter::Conversion;
@@ -15,31 +15,59 @@ pub fn tighten<'t>(
     new: &'static [DocumentRule],
 ) -> Step<()> {
     let text = node.settled_text();
-    if !is_concerned(old, new, &text) {
+    if !is_concerned(old, new, &text) || is_valid(new, &text) {
         return Ok(());
     }
-    while let Some((pointer, message)) = first_violation(new, &node.settled_text()) {
-        let name = pointer.split('/').nth(1).unwrap_or_default().to_owned();
-        let name = name.replace("~1", "/").replace("~0", "~");
-        let required = new.iter().any(|rule| rule.required && rule.name == name);
-        let found = node.members().and_then(|members| {
-            let at = members.iter().position(|member| member.name == name)?;
-            Some(members.remove(at))
-        });
-        let (Some(member), false) = (found, required) else {
-            return Err(cx.mismatch(message));
-        };
-        node.changed = true;
-        cx.record_drop(&member.name, &member.value, message);
-    }
-    // What was taken apart to find a member is text again.
-    let at = node.at;
-    if node.changed {
-        let text = node.settled_text().into_owned();
-        node.body = Body::Text(text.into());
-        node.at = at;
-    }
+    drop_invalid(cx, node, new)?;
+    // What was taken apart to find the members is text again.
+    let text = node.settled_text().into_owned();
+    node.body = Body::Text(text.into());
     Ok(())
+}
+
+/// Drops the members that break a rule. A document may have a member more than once: what comes before an invalid one of the
+/// same name is dropped with it, so that it does not count in its place.
+fn drop_invalid<'t>(
+    cx: &mut Conversion<'_, 't>,
+    node: &mut Node<'t>,
+    rules: &'static [DocumentRule],
+) -> Step<()> {
+    let Some(members) = node.members() else {
+        return Ok(());
+    };
+    let mut valid = vec![Vec::new(); rules.len()];
+    for at in 0..members.len() {
+        let name = &members[at].name;
+        let Some(index) = rules.iter().position(|rule| rule.name == *name) else {
+            continue;
+        };
+        let text = members[at].value.settled_text();
+        valid[index].push(at);
+        let Some(message) = check_document_member(&rules[index], &text) else {
+            continue;
+        };
+        if rules[index].required {
+            return Err(cx.mismatch(message));
+        }
+        for at in valid[index].drain(..) {
+            let member = &mut members[at];
+            cx.record_drop(&member.name, &member.value, message.clone());
+            member.value.body = Body::Removed;
+        }
+    }
+    members.retain(|member| !member.value.is_removed());
+    node.changed = true;
+    let mut missing = rules.iter().zip(valid);
+    match missing.find(|(rule, valid)| rule.required && valid.is_empty()) {
+        Some((rule, _)) => Err(cx.mismatch(format!("missing member `{}`", rule.name))),
+        None => Ok(()),
+    }
+}
+
+fn is_valid(rules: &[DocumentRule], text: &str) -> bool {
+    let mut violations = Violations::default();
+    check_document(rules, text, &Path::ROOT, &mut violations);
+    violations.is_empty()
 }
 
 /// Whether a document of the source may break a rule that only the target has. Most do not even have the member, and are
@@ -52,6 +80,13 @@ fn is_concerned(old: &[DocumentRule], new: &[DocumentRule], text: &str) -> bool 
     })
 }
 
+/// Returns true if a document may have a member of one of some names.
+pub fn may_have(names: &[&str], text: &str) -> bool {
+    // A name spelt with escape sequences has a backslash.
+    let is_escaped = memchr::memchr(b'\\', text.as_bytes()).is_some();
+    is_escaped || names.iter().any(|name| has(text, name))
+}
+
 /// Whether a name stands in a text. Names are short, and preparing a real search costs more than looking at each place where
 /// the first byte stands.
 fn has(text: &str, name: &str) -> bool {
@@ -60,11 +95,4 @@ fn has(text: &str, name: &str) -> bool {
         return true;
     };
     memchr::memchr_iter(first, text).any(|at| text[at..].starts_with(name))
-}
-
-fn first_violation(rules: &[DocumentRule], text: &str) -> Option<(String, String)> {
-    let mut violations = Violations::default();
-    check_document(rules, text, &Path::ROOT, &mut violations);
-    let first = violations.listed().first()?;
-    Some((first.pointer.clone(), first.message.clone()))
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{Decode, DecodeError, ErrorObject, Json, MessageKind, from_str};
 
-use crate::generated::{ACTIVE, KnownRevision};
+use crate::generated::{KnownRevision, PATHS};
 use crate::interpreter::Conversion;
 use crate::loss::{Noted, Refused};
 use crate::node::Node;
@@ -70,12 +70,14 @@ pub fn convert<'t>(
         let text = text.ok_or_else(|| refused("an error has to be there"))?;
         return error::convert_text(root.method, text, from, to, cx).map(Some);
     }
+    if text.is_some() && passes(&root, from, to) {
+        return Ok(text.map(Cow::Borrowed));
+    }
     let Some(method) = Found::new(&root, from, to)? else {
         return Ok(text.map(Cow::Borrowed));
     };
     let needs_text = root.kind == MessageKind::Result || method.last.params_required;
     let text = match text {
-        Some(text) if method.is_same() => return Ok(Some(Cow::Borrowed(text))),
         Some(text) => text,
         None if root.kind == MessageKind::Result => {
             return Err(refused("a result has to be there"));
@@ -90,6 +92,29 @@ pub fn convert<'t>(
     let (converted, is_empty) = way.run(&method.types()?, text, cx)?;
     let is_silent = !needs_text && is_empty && text != "{}";
     Ok((!is_silent).then_some(converted))
+}
+
+/// Whether the text of a part of a message is the same in both revisions.
+fn passes(root: &Root<'_>, from: KnownRevision, to: KnownRevision) -> bool {
+    let Some(row) = MethodRow::find(root.method, root.kind != MessageKind::Notification) else {
+        return false;
+    };
+    let same = match root.kind {
+        MessageKind::Result => row.same_results,
+        _ => row.same_params,
+    };
+    let (low, high) = (from.place().min(to.place()), from.place().max(to.place()));
+    let (ends, steps) = (1 << low | 1 << high, (1 << high) - (1 << low));
+    let sent = row.sent(requester(root)) | row.embedded;
+    sent & ends == ends && same & steps == steps
+}
+
+/// Who sends the request or the notification: a result answers a request that the other side sent.
+fn requester(root: &Root<'_>) -> Side {
+    match root.kind {
+        MessageKind::Result => Side::from(root.sender).peer(),
+        _ => Side::from(root.sender),
+    }
 }
 
 /// A method in all revisions from one to another.
@@ -120,17 +145,10 @@ impl Found {
             return Ok(None);
         }
         let is_result = root.kind == MessageKind::Result;
-        // A result answers a request that the other side sent.
-        let sender = match is_result {
-            true => Side::from(root.sender).peer(),
-            false => Side::from(root.sender),
-        };
-        // A request that neither side sends is embedded in results, as input requests are since 2026-07-28.
-        let sent = |revision: KnownRevision| {
-            revision.sends(sender, row) || !revision.sends(sender.peer(), row)
-        };
+        let sender = requester(root);
+        let sent = row.sent(sender) | row.embedded;
         for (at, revision) in [(from_at, from), (to_at, to)] {
-            if all[at].is_none() || !sent(revision) {
+            if sent >> at & 1 == 0 {
                 let side = match sender {
                     Side::Client => "client",
                     Side::Server => "server",
@@ -149,20 +167,6 @@ impl Found {
             is_result,
             last,
         }))
-    }
-
-    /// Whether the text of one end is the text of the other.
-    fn is_same(&self) -> bool {
-        let but_the_newest = &self.revisions[..self.revisions.len() - 1];
-        but_the_newest.iter().all(|row| {
-            row.as_ref().is_some_and(|row| {
-                if self.is_result {
-                    row.result_same
-                } else {
-                    row.params_same
-                }
-            })
-        })
     }
 
     /// The types in the order of the conversion; `None` where a revision leaves them open.
@@ -307,14 +311,16 @@ impl Way {
             return Ok((Cow::Borrowed(text), false));
         }
         let row = self.rows[0].definition(types[0]);
-        let wanted = ACTIVE[self.from.place() * KnownRevision::ALL.len() + self.to.place()];
-        let node = read(text, 0, row.value, Wanted::Some(wanted));
+        let path = &PATHS[self.from.place() * KnownRevision::ALL.len() + self.to.place()];
+        let node = read(text, 0, row.value, Wanted::Path(path));
         let mut node = node.map_err(|error| not_of_type(row.name, &error))?;
         let losses = self.steps(&edges, &mut node, text, cx)?;
         let pointers = Pointers::find(text, losses.iter().flat_map(Noted::places));
         cx.add(losses.into_iter().map(|noted| noted.into_loss(&pointers)));
         let is_empty = node.is_empty_object();
-        node.settle();
+        if !node.settle() && node.is_text(text) {
+            return Ok((Cow::Borrowed(text), is_empty));
+        }
         let mut out = String::with_capacity(text.len() + 64);
         node.write(&mut out);
         Ok((Cow::Owned(out), is_empty))

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use mcp_exact_wire::{Number, from_str};
+use mcp_exact_wire::{MAX_POINTER, Number, from_str};
 
 use crate::Newer;
 use crate::check::first_violation;
@@ -13,7 +13,7 @@ use crate::context::Known;
 use crate::generated::{OPS, RULES, STEPS};
 use crate::layout::{Definition, Shape};
 use crate::loss::{LossKind, Noted, Refusal, Severity, Step};
-use crate::node::{Body, NOWHERE, Node, UNKNOWN};
+use crate::node::{Body, Fixed, NOWHERE, Node, UNKNOWN};
 use crate::place::{Place, push};
 use crate::read::{Wanted, read};
 use crate::rules::{Arm, Op, Rule, Unrecognized};
@@ -70,6 +70,9 @@ impl<'c, 't> Conversion<'c, 't> {
 
     /// Converts a value.
     pub(crate) fn convert(&mut self, node: &mut Node<'t>, op: u16) -> Step<()> {
+        if node.fixed == Fixed::Whole {
+            return Ok(());
+        }
         match OPS[usize::from(op)] {
             Op::Keep => Ok(()),
             Op::Pair(rule) => self.apply(node, rule),
@@ -251,6 +254,9 @@ impl<'c, 't> Conversion<'c, 't> {
             return Ok(());
         };
         for (index, item) in items.iter_mut().enumerate() {
+            if item.fixed == Fixed::Whole {
+                continue;
+            }
             self.enter_index(index, item.at);
             self.convert(item, op)?;
             self.leave();
@@ -274,6 +280,9 @@ impl<'c, 't> Conversion<'c, 't> {
             return Ok(());
         };
         for member in members {
+            if member.value.fixed == Fixed::Whole {
+                continue;
+            }
             self.enter(member.name.clone(), member.value.at);
             self.convert(&mut member.value, op)?;
             self.leave();
@@ -341,6 +350,10 @@ impl<'c, 't> Conversion<'c, 't> {
         let first = known.unwrap_or_default();
         let mut below = String::new();
         for frame in &self.path[first + 1..] {
+            // A longer pointer is cut anyway.
+            if below.len() > MAX_POINTER {
+                break;
+            }
             match &frame.segment {
                 Segment::Root => {}
                 Segment::Member(name) => push(&mut below, name),

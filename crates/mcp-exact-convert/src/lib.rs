@@ -33,6 +33,7 @@ mod context;
 mod document;
 mod dynamic;
 mod error;
+mod fit;
 #[rustfmt::skip]
 mod generated;
 mod interpreter;

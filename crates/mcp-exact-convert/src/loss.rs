@@ -40,7 +40,8 @@ impl LossKind {
 /// One difference between the input of a conversion and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// The JSON pointer (RFC 6901) into the input; of something that only the output has, the place where it would be.
+    /// The JSON pointer (RFC 6901) into the input; of something that only the output has, the place where it would be. One of
+    /// more than [`MAX_POINTER`](mcp_exact_wire::MAX_POINTER) bytes is cut there and ends in `…`.
     pub pointer: String,
     /// What happened.
     pub kind: LossKind,

@@ -6,11 +6,15 @@ use std::borrow::Cow;
 use crate::interpreter::{Conversion, decode_valid};
 use crate::layout::{Definition, Layout};
 use crate::loss::{LossKind, Refusal, Severity, Step};
-use crate::node::{Body, Member, NOWHERE, Node};
+use crate::node::{Body, Fixed, Member, NOWHERE, Node};
+use crate::place::cut;
 use crate::rules::{Action, Fill, Gone, Rule};
 
 /// The words for what belongs to the envelope.
 pub const ENVELOPE: &str = "part of the envelope of the message";
+
+/// How many bytes of a value the reason of a refusal repeats.
+const MAX_QUOTED: usize = 128;
 
 /// The place of a member that is not there.
 const ABSENT: u32 = u32::MAX;
@@ -197,10 +201,11 @@ impl<'t> Conversion<'_, 't> {
         if self.keeps_newer() {
             return Ok(true);
         }
-        let text = match value.string() {
-            Some(text) => mcp_exact_wire::to_string(&*text).into(),
-            None => value.clone().settled_text(),
+        let mut text = match value.string() {
+            Some(text) => mcp_exact_wire::to_string(&*text),
+            None => value.clone().settled_text().into_owned(),
         };
+        cut(&mut text, MAX_QUOTED);
         let reason = format!("{text} has no form before {since}");
         let place = self.place_of(name, value.at);
         Err(Refusal::new(place, reason, Severity::Message))
@@ -268,6 +273,9 @@ impl<'t> Conversion<'_, 't> {
         let Some(member) = object.of_target(index) else {
             return Ok(());
         };
+        if member.value.fixed == Fixed::Whole {
+            return Ok(());
+        }
         self.enter(member.name.clone(), member.value.at);
         self.convert(&mut member.value, op)?;
         self.leave();
@@ -279,6 +287,9 @@ impl<'t> Conversion<'_, 't> {
         let Some(member) = object.of_target(index) else {
             return Ok(());
         };
+        if member.value.fixed == Fixed::Whole {
+            return Ok(());
+        }
         let (mark, at) = (self.mark(), member.value.at);
         self.enter(member.name.clone(), at);
         match self.convert(&mut member.value, op) {
@@ -460,61 +471,5 @@ impl<'t> Conversion<'_, 't> {
     pub(crate) fn made(&self, text: Cow<'t, str>, value: u16) -> Step<Node<'t>> {
         decode_valid(&mut Node::made(text), value)
             .map_err(|mismatch| self.mismatch(mismatch.reason))
-    }
-
-    /// An open object as a type with known members; members that do not fit are dropped and reported.
-    pub(crate) fn fit(&mut self, node: &mut Node<'t>, value: u16) -> Step<()> {
-        self.drop_duplicates(node);
-        loop {
-            let mismatch = match decode_valid(node, value) {
-                Ok(read) => {
-                    *node = read;
-                    return Ok(());
-                }
-                Err(mismatch) => mismatch,
-            };
-            let culprit = node.members().and_then(|members| {
-                members.iter().position(|member| {
-                    let mut place = String::new();
-                    crate::place::push(&mut place, &member.name);
-                    mismatch.pointer == place || mismatch.pointer.starts_with(&(place + "/"))
-                })
-            });
-            let (Some(at), Some(members)) = (culprit, node.members()) else {
-                return Err(self.mismatch(mismatch.reason));
-            };
-            let member = members.remove(at);
-            node.changed = true;
-            let reason = format!("free before, of a type now: {}", mismatch.reason);
-            self.record_drop(&member.name, &member.value, reason);
-        }
-    }
-
-    /// Open JSON may have a member twice, objects of known types may not: the last one stays.
-    fn drop_duplicates(&mut self, node: &mut Node<'t>) {
-        let Some(members) = node.members() else {
-            return;
-        };
-        let mut order: Vec<usize> = (0..members.len()).collect();
-        order.sort_by(|a, b| members[*a].name.cmp(&members[*b].name).then(a.cmp(b)));
-        let twice = order.windows(2);
-        let twice = twice.filter(|pair| members[pair[0]].name == members[pair[1]].name);
-        let mut gone: Vec<usize> = twice.map(|pair| pair[0]).collect();
-        if gone.is_empty() {
-            return;
-        }
-        gone.sort_unstable();
-        let mut removed = Vec::with_capacity(gone.len());
-        for at in gone {
-            let member = &mut members[at];
-            removed.push((member.name.clone(), member.value.at));
-            member.value.body = Body::Removed;
-        }
-        members.retain(|member| !member.value.is_removed());
-        node.changed = true;
-        for (name, at) in removed {
-            let reason = "free before, of a type now: the member is there twice";
-            self.record_loss(&name, at, LossKind::Dropped, reason);
-        }
     }
 }

@@ -21,7 +21,20 @@ pub struct Node<'t> {
     pub variants: u32,
     /// Whether its text is not what it was.
     pub changed: bool,
+    /// What of it the steps leave alone.
+    pub fixed: Fixed,
     pub body: Body<'t>,
+}
+
+/// How much of a value no step of a conversion changes, as the reader found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fixed {
+    /// Nothing is known.
+    No,
+    /// Each of its members or items, but a step may do something with the value itself.
+    Parts,
+    /// All of it: steps pass over it.
+    Whole,
 }
 
 /// What a value is made of.
@@ -51,6 +64,7 @@ impl<'t> Node<'t> {
             at,
             variants: 0,
             changed: false,
+            fixed: Fixed::No,
             body: Body::Text(Cow::Borrowed(text)),
         }
     }
@@ -61,6 +75,7 @@ impl<'t> Node<'t> {
             at: NOWHERE,
             variants: 0,
             changed: true,
+            fixed: Fixed::No,
             body: Body::Text(text.into()),
         }
     }
@@ -76,6 +91,7 @@ impl<'t> Node<'t> {
             at,
             variants: 0,
             changed: true,
+            fixed: Fixed::No,
             body: Body::Object("", members),
         }
     }
@@ -86,6 +102,7 @@ impl<'t> Node<'t> {
             at,
             variants: 0,
             changed: true,
+            fixed: Fixed::No,
             body: Body::Array("", items),
         }
     }
@@ -102,6 +119,20 @@ impl<'t> Node<'t> {
         u8::try_from(variant).ok()
     }
 
+    /// Says of a value that is taken apart what its parts are: no step changes them when none changed the whole.
+    ///
+    /// The value itself is open to changes then, unless it is a variant of a union: nothing changes one of those but its own
+    /// rule, and its variant is that of the source revision.
+    fn hands_down(&mut self) -> bool {
+        if self.fixed == Fixed::No {
+            return false;
+        }
+        if self.variants == 0 {
+            self.fixed = Fixed::Parts;
+        }
+        true
+    }
+
     pub fn is_removed(&self) -> bool {
         matches!(self.body, Body::Removed)
     }
@@ -109,7 +140,7 @@ impl<'t> Node<'t> {
     /// The members of an object, which is taken apart one level; `None` for another value.
     pub fn members(&mut self) -> Option<&mut Vec<Member<'t>>> {
         if let Body::Text(text) = &self.body {
-            self.body = match text {
+            let mut body = match text {
                 Cow::Borrowed(text) => {
                     let members = read_members(text, self.at)?;
                     Body::Object(text, members)
@@ -119,6 +150,11 @@ impl<'t> Node<'t> {
                     Body::Object("", members.into_iter().map(Member::into_owned).collect())
                 }
             };
+            if let (true, Body::Object(_, members)) = (self.hands_down(), &mut body) {
+                let values = members.iter_mut().map(|member| &mut member.value);
+                values.for_each(|value| value.fixed = Fixed::Whole);
+            }
+            self.body = body;
         }
         match &mut self.body {
             Body::Object(_, members) => Some(members),
@@ -129,13 +165,17 @@ impl<'t> Node<'t> {
     /// The items of an array, which is taken apart one level; `None` for another value.
     pub fn items(&mut self) -> Option<&mut Vec<Self>> {
         if let Body::Text(text) = &self.body {
-            self.body = match text {
+            let mut body = match text {
                 Cow::Borrowed(text) => Body::Array(text, read_items(text, self.at)?),
                 Cow::Owned(text) => {
                     let items = read_items(text, NOWHERE)?;
                     Body::Array("", items.into_iter().map(Node::into_owned).collect())
                 }
             };
+            if let (true, Body::Array(_, items)) = (self.hands_down(), &mut body) {
+                items.iter_mut().for_each(|item| item.fixed = Fixed::Whole);
+            }
+            self.body = body;
         }
         match &mut self.body {
             Body::Array(_, items) => Some(items),
@@ -230,6 +270,7 @@ impl<'t> Node<'t> {
             at: self.at,
             variants: self.variants,
             changed: true,
+            fixed: self.fixed,
             body,
         }
     }
@@ -252,6 +293,16 @@ impl<'t> Node<'t> {
         }
         self.changed = changed;
         changed
+    }
+
+    /// Returns true if writing the value, in which nothing changed, gives `text` again.
+    pub fn is_text(&self, text: &str) -> bool {
+        let own = match &self.body {
+            Body::Text(own) => &**own,
+            Body::Object(own, _) | Body::Array(own, _) => own,
+            Body::Removed => return false,
+        };
+        own.len() == text.len() && memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none()
     }
 
     /// Appends the text of a settled value.
@@ -367,10 +418,12 @@ fn read_members(text: &str, base: usize) -> Option<Vec<Member<'_>>> {
         return None;
     }
     let (mut first, mut members) = (true, Vec::new());
-    while let Ok(Some((name, value))) = r.open_member(&mut first) {
-        let at = below(base, offset(text, value));
-        let value = Node::text(value, at);
-        members.push(Member { name, value });
+    while let Ok(Some(member)) = r.open_member(&mut first) {
+        let at = below(base, offset(text, member.value));
+        members.push(Member {
+            name: member.name,
+            value: Node::text(member.value, at),
+        });
     }
     Some(members)
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use mcp_exact_wire::from_str;
+use mcp_exact_wire::{MAX_POINTER, from_str};
 
 /// A place in the input, or beside something in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +30,12 @@ impl Pointers {
         Self(found)
     }
 
-    /// The JSON pointer of a place.
+    /// The JSON pointer of a place; one of more than [`MAX_POINTER`] bytes is cut and ends in `…`.
     pub fn of(&self, place: &Place) -> String {
         let above = self.0.get(&place.at).map_or("", String::as_str);
-        format!("{above}{}", place.below)
+        let mut pointer = format!("{above}{}", place.below);
+        cut(&mut pointer, MAX_POINTER);
+        pointer
     }
 }
 
@@ -57,7 +59,12 @@ fn walk(text: &str, found: &mut BTreeMap<usize, String>) {
             b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b'}' | b']'
         );
         if at == *next && is_value && !is_name {
-            found.insert(at, pointer.clone());
+            // One byte more than the limit shows that there is more.
+            let mut end = pointer.len().min(MAX_POINTER + 1);
+            while !pointer.is_char_boundary(end) {
+                end += 1;
+            }
+            found.insert(at, pointer[..end].to_owned());
             wanted.pop();
         } else if at > *next {
             wanted.pop();
@@ -119,6 +126,18 @@ fn push_name(quoted: &str, pointer: &mut String) {
     } else if let Ok(name) = from_str::<String>(quoted) {
         push(pointer, &name);
     }
+}
+
+/// Cuts text that is longer than `limit` bytes, and marks the cut.
+pub fn cut(text: &mut String, mut limit: usize) {
+    if text.len() <= limit {
+        return;
+    }
+    while !text.is_char_boundary(limit) {
+        limit -= 1;
+    }
+    text.truncate(limit);
+    text.push('…');
 }
 
 /// The end of the string that `at` is inside of.

@@ -8,16 +8,18 @@ use mcp_exact_wire::{
     Decode, DecodeError, Failed, Integer, Kind, Number, Read, Reader, UNRECOGNIZED,
 };
 
+use crate::generated::{DEFINITIONS, WATCHES};
 use crate::layout::{Definition, Layout, NONE, Objects, Shape, Type, Union};
-use crate::node::{Body, Member, NOWHERE, Node, UNKNOWN};
+use crate::node::{Body, Fixed, Member, NOWHERE, Node, UNKNOWN};
+use crate::rules::{PathRow, Watch};
 
 /// Which types are taken apart.
 #[derive(Clone, Copy)]
 pub enum Wanted {
     /// None: the text is only checked.
     Nothing,
-    /// Those with a bit.
-    Some(&'static [u64]),
+    /// Those that the steps of a path may change.
+    Path(&'static PathRow),
     Everything,
 }
 
@@ -26,60 +28,84 @@ impl Wanted {
         let place = usize::from(value);
         match self {
             Self::Nothing => false,
-            Self::Some(bits) => bits
+            Self::Path(path) => path
+                .active
                 .get(place / 64)
                 .is_some_and(|bits| bits >> (place % 64) & 1 == 1),
             Self::Everything => true,
         }
+    }
+
+    /// What tells that the steps leave a value of a definition alone; `None` when they never do.
+    fn watch(self, definition: u16) -> Option<&'static Watch> {
+        let Self::Path(path) = self else {
+            return None;
+        };
+        let row = usize::from(*path.watched.get(usize::from(definition))?);
+        WATCHES.get(row.checked_sub(1)?)
     }
 }
 
 /// Reads a whole text as a value of a type. `base` is where the text begins in the input, or [`NOWHERE`].
 pub fn read(text: &str, base: usize, value: u16, wanted: Wanted) -> Result<Node<'_>, DecodeError> {
     let mut r = Reader::new(text);
-    let source = Source { base, wanted };
+    let mut source = Source {
+        base,
+        wanted,
+        members: Vec::new(),
+        items: Vec::new(),
+        changing: [0; CHANGING],
+    };
     let read = source
-        .value(&mut r, value, wanted.has(value))
+        .value(&mut r, value)
         .and_then(|node| r.end().map(|()| node));
     read.map_err(|Failed| r.into_error())
 }
 
-struct Source {
+/// How many words have a bit for each definition.
+const CHANGING: usize = DEFINITIONS.len().div_ceil(64);
+
+/// What is read: members and items of open values stand on two stacks, so that those of values that turn out to stay as they
+/// are cost no allocation.
+struct Source<'t> {
     base: usize,
     wanted: Wanted,
+    members: Vec<Member<'t>>,
+    items: Vec<Node<'t>>,
+    /// The definitions of which a value was found that some step changes: one bit each.
+    changing: [u64; CHANGING],
 }
 
-impl Source {
-    /// A value of a type; it is taken apart when `build` is true.
-    fn value<'t>(&self, r: &mut Reader<'t>, value: u16, build: bool) -> Read<Node<'t>> {
-        let start = r.value_start();
-        match Type::at(value) {
-            Type::Definition(place) => return self.definition(r, place, build),
-            Type::Array(items, ..) => return self.array(r, items, build),
-            Type::Map(values) => return self.map(r, values, build),
-            Type::Nullable(inner) => match r.kind()? {
-                Kind::Null => r.null()?,
-                _ => return self.value(r, inner, build),
-            },
-            Type::Json => r.skip()?,
-            Type::JsonObject => r.open_value_object()?,
-            Type::String | Type::Formatted(_) => drop(r.str()?),
-            Type::Boolean => drop(r.boolean()?),
-            Type::Integer(..) => drop(Integer::decode(r)?),
-            Type::Number(..) => drop(Number::decode(r)?),
-            Type::RequestId | Type::ProgressToken => match r.kind()? {
-                Kind::String => drop(r.str()?),
-                Kind::Number => drop(Integer::decode(r)?),
-                _ => return Err(r.expected("a string or an integer")),
-            },
-            Type::Constant(expected) => r.constant(expected)?,
-            Type::ConstantInteger(expected, words) => r.constant_integer(expected, words)?,
+impl<'t> Source<'t> {
+    /// A value of a type, taken apart when that is wanted.
+    fn value(&mut self, r: &mut Reader<'t>, value: u16) -> Read<Node<'t>> {
+        if !self.wanted.has(value) {
+            let start = r.value_start();
+            pass(r, value)?;
+            return Ok(self.text(r, start));
         }
-        Ok(self.text(r, start))
+        match Type::at(value) {
+            Type::Definition(place) => self.definition(r, place),
+            Type::Array(items, ..) => self.array(r, items),
+            Type::Map(values) => self.map(r, values),
+            Type::Nullable(inner) if r.kind()? != Kind::Null => self.value(r, inner),
+            _ => {
+                let start = r.value_start();
+                pass(r, value)?;
+                Ok(self.text(r, start))
+            }
+        }
     }
 
-    fn text<'t>(&self, r: &Reader<'t>, start: usize) -> Node<'t> {
+    fn text(&self, r: &Reader<'t>, start: usize) -> Node<'t> {
         Node::text(r.text_since(start), self.at(start))
+    }
+
+    fn whole(&self, r: &Reader<'t>, start: usize) -> Node<'t> {
+        Node {
+            fixed: Fixed::Whole,
+            ..self.text(r, start)
+        }
     }
 
     fn at(&self, start: usize) -> usize {
@@ -90,103 +116,231 @@ impl Source {
         }
     }
 
-    fn node<'t>(&self, start: usize, body: Body<'t>) -> Node<'t> {
+    fn node(&self, start: usize, body: Body<'t>) -> Node<'t> {
         Node {
             at: self.at(start),
             variants: 0,
             changed: false,
+            fixed: Fixed::No,
             body,
         }
     }
 
-    fn definition<'t>(&self, r: &mut Reader<'t>, place: u16, build: bool) -> Read<Node<'t>> {
+    fn definition(&mut self, r: &mut Reader<'t>, place: u16) -> Read<Node<'t>> {
         let start = r.value_start();
         let definition = Definition::at(place);
+        let watch = self.wanted.watch(place);
         match &definition.shape {
-            Shape::Object(layout) => return self.object(r, layout, build),
-            Shape::Union(union) => return self.union(r, definition.name, union, build),
-            Shape::Document(_) => r.open_value_object()?,
-            Shape::Enum(_) => drop(r.str()?),
-            Shape::Constant(value) => r.constant(value)?,
+            Shape::Object(layout) => {
+                if let Some(watch) = watch
+                    && self.passes_object(r, place, layout, watch)?
+                {
+                    return Ok(self.whole(r, start));
+                }
+                self.object(r, layout, watch)
+            }
+            Shape::Union(union) => self.union(r, definition.name, union, watch),
+            shape => {
+                pass_shape(r, definition.name, shape)?;
+                let mut node = self.text(r, start);
+                if watch.is_some_and(|watch| stays_document(watch, r.text_since(start))) {
+                    node.fixed = Fixed::Whole;
+                }
+                Ok(node)
+            }
         }
-        Ok(self.text(r, start))
     }
 
-    fn object<'t>(
+    /// Passes over an object that no step changes. Goes back and gives false where some step may; objects of that definition
+    /// are taken apart at once from then on, so that text is hardly ever read twice.
+    fn passes_object(
+        &mut self,
+        r: &mut Reader<'t>,
+        place: u16,
+        layout: &'static Layout,
+        watch: &'static Watch,
+    ) -> Read<bool> {
+        let (word, bit) = (usize::from(place / 64), 1 << (place % 64));
+        if self.changing[word] & bit != 0 {
+            return Ok(false);
+        }
+        let mark = r.mark();
+        let stays = self.glance_object(r, layout, watch)?;
+        if !stays {
+            self.changing[word] |= bit;
+            r.back_to(mark);
+        }
+        Ok(stays)
+    }
+
+    /// Passes over a value while no step changes it; stops somewhere in it, and gives false, where some step may.
+    fn glance(&self, r: &mut Reader<'t>, value: u16) -> Read<bool> {
+        if !self.wanted.has(value) {
+            pass(r, value)?;
+            return Ok(true);
+        }
+        match Type::at(value) {
+            Type::Definition(place) => self.glance_definition(r, place),
+            Type::Array(items, ..) => {
+                let mut more = r.begin_array()?;
+                while more {
+                    if !self.glance(r, items)? {
+                        return Ok(false);
+                    }
+                    more = r.next_item()?;
+                }
+                Ok(true)
+            }
+            Type::Map(values) => {
+                let mut entries = EntryReader::open(r)?;
+                while entries.next(r)?.is_some() {
+                    if !self.glance(r, values)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Type::Nullable(inner) if r.kind()? != Kind::Null => self.glance(r, inner),
+            Type::Nullable(_) => r.null().map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    fn glance_definition(&self, r: &mut Reader<'t>, place: u16) -> Read<bool> {
+        let Some(watch) = self.wanted.watch(place) else {
+            return Ok(false);
+        };
+        let definition = Definition::at(place);
+        match &definition.shape {
+            Shape::Object(layout) => self.glance_object(r, layout, watch),
+            Shape::Union(union) => {
+                let variant = select(r, definition.name, union)?;
+                if variant == UNKNOWN || watch.known >> variant & 1 == 0 {
+                    return Ok(false);
+                }
+                self.glance(r, union.variants[usize::from(variant)])
+            }
+            shape => {
+                let start = r.value_start();
+                pass_shape(r, definition.name, shape)?;
+                Ok(stays_document(watch, r.text_since(start)))
+            }
+        }
+    }
+
+    fn glance_object(
         &self,
         r: &mut Reader<'t>,
         layout: &'static Layout,
-        build: bool,
+        watch: &'static Watch,
+    ) -> Read<bool> {
+        let mut object = MemberReader::open(r, &layout.members)?;
+        while let Some(member) = object.next(r)? {
+            let stays = match member.index {
+                Some(index) if watch.known >> index & 1 == 0 => {
+                    self.glance(r, layout.types[index])?
+                }
+                Some(_) => false,
+                None => {
+                    r.skip()?;
+                    !watch.names.iter().any(|name| *name == member.name)
+                }
+            };
+            if !stays {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn object(
+        &mut self,
+        r: &mut Reader<'t>,
+        layout: &'static Layout,
+        watch: Option<&'static Watch>,
     ) -> Read<Node<'t>> {
         let start = r.value_start();
         let mut object = MemberReader::open(r, &layout.members)?;
-        let mut members = Vec::new();
+        let first = self.members.len();
+        let mut is_whole = watch.is_some();
+        let (known, names) = watch.map_or((0, &[][..]), |watch| (watch.known, watch.names));
         while let Some(member) = object.next(r)? {
             let value = match member.index {
                 Some(index) => {
-                    let value = layout.types[index];
-                    self.value(r, value, build && self.wanted.has(value))?
+                    let mut value = self.value(r, layout.types[index])?;
+                    if known >> index & 1 == 1 {
+                        is_whole = false;
+                        if value.fixed == Fixed::Whole {
+                            value.fixed = Fixed::Parts;
+                        }
+                    } else if value.fixed != Fixed::Whole && self.wanted.has(layout.types[index]) {
+                        is_whole = false;
+                    }
+                    value
                 }
                 None => {
+                    is_whole = is_whole && !names.iter().any(|name| *name == member.name);
                     let start = r.value_start();
                     r.skip()?;
                     self.text(r, start)
                 }
             };
-            if build {
-                members.push(Member {
-                    name: member.name,
-                    value,
-                });
-            }
+            self.members.push(Member {
+                name: member.name,
+                value,
+            });
         }
-        Ok(match build {
-            true => self.node(start, Body::Object(r.text_since(start), members)),
-            false => self.text(r, start),
-        })
+        if is_whole {
+            self.members.truncate(first);
+            return Ok(self.whole(r, start));
+        }
+        let members = self.members.drain(first..).collect();
+        Ok(self.node(start, Body::Object(r.text_since(start), members)))
     }
 
-    fn map<'t>(&self, r: &mut Reader<'t>, values: u16, build: bool) -> Read<Node<'t>> {
+    fn map(&mut self, r: &mut Reader<'t>, values: u16) -> Read<Node<'t>> {
         let start = r.value_start();
         let mut entries = EntryReader::open(r)?;
-        let mut members = Vec::new();
-        let inner = build && self.wanted.has(values);
+        let first = self.members.len();
+        let mut is_whole = true;
         while let Some(name) = entries.next(r)? {
-            let value = self.value(r, values, inner)?;
-            if build {
-                members.push(Member { name, value });
-            }
+            let value = self.value(r, values)?;
+            is_whole &= value.fixed == Fixed::Whole;
+            self.members.push(Member { name, value });
         }
-        Ok(match build {
-            true => self.node(start, Body::Object(r.text_since(start), members)),
-            false => self.text(r, start),
-        })
+        if is_whole {
+            self.members.truncate(first);
+            return Ok(self.whole(r, start));
+        }
+        let members = self.members.drain(first..).collect();
+        Ok(self.node(start, Body::Object(r.text_since(start), members)))
     }
 
-    fn array<'t>(&self, r: &mut Reader<'t>, items: u16, build: bool) -> Read<Node<'t>> {
+    fn array(&mut self, r: &mut Reader<'t>, items: u16) -> Read<Node<'t>> {
         let start = r.value_start();
-        let mut nodes = Vec::new();
-        let inner = build && self.wanted.has(items);
+        let first = self.items.len();
+        let mut is_whole = true;
         let mut more = r.begin_array()?;
         while more {
-            let node = self.value(r, items, inner)?;
-            if build {
-                nodes.push(node);
-            }
+            let node = self.value(r, items)?;
+            is_whole &= node.fixed == Fixed::Whole;
+            self.items.push(node);
             more = r.next_item()?;
         }
-        Ok(match build {
-            true => self.node(start, Body::Array(r.text_since(start), nodes)),
-            false => self.text(r, start),
-        })
+        if is_whole {
+            self.items.truncate(first);
+            return Ok(self.whole(r, start));
+        }
+        let nodes = self.items.drain(first..).collect();
+        Ok(self.node(start, Body::Array(r.text_since(start), nodes)))
     }
 
-    fn union<'t>(
-        &self,
+    fn union(
+        &mut self,
         r: &mut Reader<'t>,
         name: &'static str,
         union: &'static Union,
-        build: bool,
+        watch: Option<&'static Watch>,
     ) -> Read<Node<'t>> {
         let start = r.value_start();
         let variant = select(r, name, union)?;
@@ -197,9 +351,84 @@ impl Source {
             return Ok(node);
         }
         let value = union.variants[usize::from(variant)];
-        let mut node = self.value(r, value, build && self.wanted.has(value))?;
+        let mut node = self.value(r, value)?;
         node.push_variant(variant);
+        let stays = watch.is_some_and(|watch| watch.known >> variant & 1 == 1);
+        node.fixed = match node.fixed {
+            Fixed::No if stays && !self.wanted.has(value) => Fixed::Whole,
+            Fixed::Whole if !stays => Fixed::Parts,
+            fixed => fixed,
+        };
         Ok(node)
+    }
+}
+
+/// Returns true if no step changes a document.
+fn stays_document(watch: &Watch, text: &str) -> bool {
+    !crate::document::may_have(watch.names, text)
+}
+
+/// Passes over a value of a type, checked as decoding checks it.
+fn pass(r: &mut Reader<'_>, value: u16) -> Read<()> {
+    match Type::at(value) {
+        Type::Definition(place) => {
+            let definition = Definition::at(place);
+            pass_shape(r, definition.name, &definition.shape)
+        }
+        Type::Array(items, ..) => {
+            let mut more = r.begin_array()?;
+            while more {
+                pass(r, items)?;
+                more = r.next_item()?;
+            }
+            Ok(())
+        }
+        Type::Map(values) => {
+            let mut entries = EntryReader::open(r)?;
+            while entries.next(r)?.is_some() {
+                pass(r, values)?;
+            }
+            Ok(())
+        }
+        Type::Nullable(inner) => match r.kind()? {
+            Kind::Null => r.null(),
+            _ => pass(r, inner),
+        },
+        Type::Json => r.skip(),
+        Type::JsonObject => r.open_value_object(),
+        Type::String | Type::Formatted(_) => r.str().map(drop),
+        Type::Boolean => r.boolean().map(drop),
+        Type::Integer(..) => Integer::decode(r).map(drop),
+        Type::Number(..) => Number::decode(r).map(drop),
+        Type::RequestId | Type::ProgressToken => match r.kind()? {
+            Kind::String => r.str().map(drop),
+            Kind::Number => Integer::decode(r).map(drop),
+            _ => Err(r.expected("a string or an integer")),
+        },
+        Type::Constant(expected) => r.constant(expected),
+        Type::ConstantInteger(expected, words) => r.constant_integer(expected, words),
+    }
+}
+
+fn pass_shape(r: &mut Reader<'_>, name: &'static str, shape: &'static Shape) -> Read<()> {
+    match shape {
+        Shape::Object(layout) => {
+            let mut object = MemberReader::open(r, &layout.members)?;
+            while let Some(member) = object.next(r)? {
+                match member.index {
+                    Some(index) => pass(r, layout.types[index])?,
+                    None => r.skip()?,
+                }
+            }
+            Ok(())
+        }
+        Shape::Union(union) => match select(r, name, union)? {
+            UNKNOWN => r.unknown_tag(union.open).map(drop),
+            variant => pass(r, union.variants[usize::from(variant)]),
+        },
+        Shape::Document(_) => r.open_value_object(),
+        Shape::Enum(_) => r.str().map(drop),
+        Shape::Constant(value) => r.constant(value),
     }
 }
 

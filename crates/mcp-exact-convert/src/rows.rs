@@ -2,7 +2,9 @@
 //!
 //! The generator writes them (`generated/roots.rs`). Places of definitions are those in the list of their revision.
 
-use crate::generated::{METHODS, REVISIONS};
+use mcp_exact_revisions::Side;
+
+use crate::generated::{METHODS, METHODS_BY_LENGTH, REVISIONS};
 use crate::revision::is_same;
 
 /// The place of nothing.
@@ -94,6 +96,17 @@ impl EdgeRow {
 pub struct MethodRow {
     pub method: &'static str,
     pub request: bool,
+    /// The revisions in which clients send it, one bit each.
+    pub client: u16,
+    /// Those in which servers send it.
+    pub server: u16,
+    /// Those in which nobody sends it as a message of its own: it is embedded in results, as input requests are since
+    /// 2026-07-28.
+    pub embedded: u16,
+    /// Those whose next revision has the same params, all the way down.
+    pub same_params: u16,
+    /// Those whose next revision has the same result, all the way down.
+    pub same_results: u16,
     /// What it is in each known revision, oldest first.
     pub revisions: &'static [Option<MethodIn>],
 }
@@ -102,27 +115,15 @@ pub struct MethodRow {
 pub struct MethodIn {
     params: u16,
     pub params_required: bool,
-    /// Whether the next revision has the same params, all the way down.
-    pub params_same: bool,
     result: u16,
-    /// Whether the next revision has the same result, all the way down.
-    pub result_same: bool,
 }
 
 /// What a method carries in one revision.
-pub const fn carries(
-    params: u16,
-    params_required: bool,
-    params_same: bool,
-    result: u16,
-    result_same: bool,
-) -> Option<MethodIn> {
+pub const fn carries(params: u16, params_required: bool, result: u16) -> Option<MethodIn> {
     Some(MethodIn {
         params,
         params_required,
-        params_same,
         result,
-        result_same,
     })
 }
 
@@ -134,11 +135,23 @@ impl MethodIn {
 }
 
 impl MethodRow {
-    /// The row of a method. There are a few dozen, most of another length: fewer texts are compared than by bisection.
+    /// Returns true if a side sends it as a message of its own in the revision at a place.
+    pub fn is_sent(&self, side: Side, place: usize) -> bool {
+        self.sent(side) >> place & 1 == 1
+    }
+
+    /// The revisions in which a side sends it, one bit each.
+    pub fn sent(&self, side: Side) -> u16 {
+        match side {
+            Side::Client => self.client,
+            Side::Server => self.server,
+        }
+    }
+
+    /// The row of a method.
     pub fn find(method: &str, request: bool) -> Option<&'static Self> {
-        let mut rows = METHODS
-            .iter()
-            .filter(|row| row.method.len() == method.len());
+        let places = METHODS_BY_LENGTH.get(method.len())?.iter();
+        let mut rows = places.map(|at| &METHODS[usize::from(*at)]);
         rows.find(|row| row.request == request && row.method == method)
     }
 }

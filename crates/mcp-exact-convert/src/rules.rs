@@ -34,6 +34,28 @@ pub enum Op {
     NotNull(u16),
 }
 
+/// What a path from one revision to another changes, all of its steps taken together.
+pub struct PathRow {
+    /// The types that hold something that some step may change: one bit a type.
+    pub active: &'static [u64],
+    /// For each definition the place of its row among the watches, plus one; 0 where there is none.
+    pub watched: &'static [u16],
+}
+
+/// When no step of a path changes a value of a definition: it stays as it is unless something that is watched is there.
+pub struct Watch {
+    /// Of an object, the members of which one that is there is changed, whatever it holds; of a union, the variants that
+    /// stay when their value does. One bit each.
+    pub known: u64,
+    /// The names of other members that some step changes.
+    pub names: &'static [&'static str],
+}
+
+/// A row of the table of watches.
+pub const fn watch(known: u64, names: &'static [&'static str]) -> Watch {
+    Watch { known, names }
+}
+
 /// The rule of a pair of definitions.
 pub struct Rule {
     /// The places of the definitions.

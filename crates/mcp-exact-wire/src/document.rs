@@ -194,6 +194,14 @@ pub(crate) fn check_members(
     }
 }
 
+/// The first deviation of one member of a document, in words.
+pub(crate) fn member_violation(rule: &DocumentRule, text: &str) -> Option<String> {
+    let mut violations = Violations::default();
+    check_value(&rule.value, text, &Path::ROOT, &mut violations);
+    let first = violations.listed().first()?;
+    Some(first.message.clone())
+}
+
 fn check_value(rule: &DocumentValue, text: &str, path: &Path<'_>, to: &mut Violations) {
     let kind = Reader::new(text).kind();
     let (fits, what) = match rule {

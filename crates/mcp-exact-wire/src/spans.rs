@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::document::{DocumentRule, check_members};
+use crate::document::{DocumentRule, check_members, member_violation};
 use crate::error::Read;
 use crate::object::{ObjectReader, Shape, duplicate_in, duplicate_name};
 use crate::reader::Reader;
@@ -86,6 +86,26 @@ impl<'a> MemberReader<'a> {
     }
 }
 
+/// A place of a reader. Outside semantic versioning.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    at: usize,
+    depth: u32,
+}
+
+/// A member of open JSON. Outside semantic versioning.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct OpenMember<'a> {
+    /// Its name, lone surrogates replaced.
+    pub name: Cow<'a, str>,
+    /// Its name as it is spelt, quotes included.
+    pub quoted: &'a str,
+    /// The text of its value.
+    pub value: &'a str,
+}
+
 /// The entries of a typed map while they are read. Outside semantic versioning.
 #[doc(hidden)]
 #[derive(Debug)]
@@ -142,6 +162,23 @@ impl<'a> Reader<'a> {
         self.since(start)
     }
 
+    /// Where the reader is, to go back to.
+    #[doc(hidden)]
+    #[inline]
+    pub fn mark(&self) -> Mark {
+        Mark {
+            at: self.at(),
+            depth: self.depth(),
+        }
+    }
+
+    /// Goes back, after reading that did not fail.
+    #[doc(hidden)]
+    #[inline]
+    pub fn back_to(&mut self, mark: Mark) {
+        self.rewind(mark.at, mark.depth);
+    }
+
     /// Notes that the next value, an open object, is of another kind unless it is an object; then passes over it.
     ///
     /// # Errors
@@ -154,22 +191,28 @@ impl<'a> Reader<'a> {
         self.skip()
     }
 
-    /// The name of a member of open JSON, its lone surrogates replaced, and its value; `None` after the last one.
+    /// The next member of open JSON; `None` after the last one.
     ///
     /// # Errors
     /// When the text is not JSON.
     #[doc(hidden)]
-    pub fn open_member(&mut self, first: &mut bool) -> Read<Option<(Cow<'a, str>, &'a str)>> {
+    pub fn open_member(&mut self, first: &mut bool) -> Read<Option<OpenMember<'a>>> {
         if *first {
             self.open_object()?;
         }
         if self.next_member(first)?.is_none() {
             return Ok(None);
         }
+        let start = self.at();
         let name = self.name()?;
+        let quoted = self.since(start);
         self.colon()?;
         let value = self.raw()?;
-        Ok(Some((name, value)))
+        Ok(Some(OpenMember {
+            name,
+            quoted,
+            value,
+        }))
     }
 
     /// The value of the discriminant of an object of which no variant is known.
@@ -188,4 +231,10 @@ impl<'a> Reader<'a> {
 #[doc(hidden)]
 pub fn check_document(rules: &[DocumentRule], text: &str, path: &Path<'_>, to: &mut Violations) {
     check_members(rules, text, path, to);
+}
+
+/// The first deviation of one member of a document from its rule, in words. Outside semantic versioning.
+#[doc(hidden)]
+pub fn check_document_member(rule: &DocumentRule, text: &str) -> Option<String> {
+    member_violation(rule, text)
 }

@@ -7,5 +7,5 @@ mod rules;
 
 pub use definitions::{DEFINITIONS, TYPES};
 pub use revisions::KnownRevision;
-pub use roots::{METHODS, REVISIONS};
-pub use rules::{ACTIVE, OPS, RULES, STEPS};
+pub use roots::{METHODS, METHODS_BY_LENGTH, REVISIONS};
+pub use rules::{OPS, PATHS, RULES, STEPS, WATCHES};

@@ -92,7 +92,10 @@ fn set_variant(item: &mut Node<'_>, content: &Definition) {
     };
     let variant = match item.pop_variant() {
         Some(UNKNOWN) => Some(UNKNOWN),
-        Some(at) => variant_of(union, Type::at(items.variants[usize::from(at)]).name()),
+        Some(at) => {
+            let variant = items.variants.get(usize::from(at));
+            variant.and_then(|value| variant_of(union, Type::at(*value).name()))
+        }
         None => None,
     };
     if let Some(variant) = variant {

@@ -1,0 +1,170 @@
+//! When a whole path leaves a value of a definition alone: its steps are taken together, so that the interpreter passes over
+//! values that none of them changes.
+//!
+//! Takes the rules of all steps; gives, for a definition and a path, the members that matter. Errs on the side of looking.
+
+use std::collections::BTreeSet;
+
+use super::rules::{Action, Arm, Body, MemberStep, Op};
+use super::steps::Step;
+use crate::ir::{Definition, Member, Shape};
+
+/// What the steps of a path change in values of one definition.
+pub struct Watch {
+    /// Members of objects that are changed when they are there, whatever they hold; members of documents with a rule.
+    names: BTreeSet<String>,
+    /// For each variant of a union, the variant that it has become, while it stays when its value does.
+    variants: Vec<Option<usize>>,
+}
+
+impl Watch {
+    /// What the steps from one revision to another change in a definition; `None` when they may change each value of it.
+    pub fn of(
+        steps: &[[Step<'_, '_>; 2]],
+        definition: &Definition,
+        from: usize,
+        to: usize,
+    ) -> Option<Self> {
+        let variants = match &definition.shape {
+            Shape::Union(union) => (0..union.variants.len()).map(Some).collect(),
+            Shape::Struct(_) | Shape::Document(_) => Vec::new(),
+            _ => return None,
+        };
+        let mut watch = Self {
+            names: BTreeSet::new(),
+            variants,
+        };
+        watch.follow(steps, &definition.name, from, to)?;
+        Some(watch)
+    }
+
+    /// The row of the table.
+    pub fn row(&self, definition: &Definition) -> String {
+        let members: &[Member] = match &definition.shape {
+            Shape::Struct(members) => members,
+            _ => &[],
+        };
+        let known = members.iter().enumerate();
+        let known = known.filter(|(_, member)| self.names.contains(&member.name));
+        let known = known.fold(0_u64, |bits, (at, _)| bits | 1 << at);
+        let stays = self.variants.iter().enumerate();
+        let stays = stays.filter(|(_, variant)| variant.is_some());
+        let known = stays.fold(known, |bits, (at, _)| bits | 1 << at);
+        let is_known = |name: &&String| members.iter().any(|member| member.name == **name);
+        let names: Vec<&String> = self.names.iter().filter(|name| !is_known(name)).collect();
+        format!("watch({known:#x}, &{names:?})")
+    }
+
+    /// Adds what the rest of a path changes in a definition that has been called `name` so far.
+    fn follow(
+        &mut self,
+        steps: &[[Step<'_, '_>; 2]],
+        name: &str,
+        at: usize,
+        to: usize,
+    ) -> Option<()> {
+        if at == to {
+            return Some(());
+        }
+        let up = at < to;
+        let (step, next) = if up { (at, at + 1) } else { (at - 1, at - 1) };
+        let of = &steps[step][usize::from(!up)];
+        let pairs = of.plan.pairs.iter();
+        let pairs: Vec<_> = pairs
+            .filter(|pair| of.facing(pair.0, pair.1).0 == name)
+            .collect();
+        if pairs.is_empty() {
+            // Only manual conversions reach it, and need to know the variants of a union.
+            return self.variants.is_empty().then_some(());
+        }
+        // Where a definition becomes several, each of them has its own variants.
+        if pairs.len() > 1 && !self.variants.is_empty() {
+            return None;
+        }
+        for pair in pairs {
+            self.add(of, pair)?;
+            self.follow(steps, of.facing(pair.0, pair.1).1, next, to)?;
+        }
+        Some(())
+    }
+
+    /// Adds what one rule changes.
+    fn add<'i>(&mut self, of: &Step<'_, 'i>, pair: &(&'i str, &'i str)) -> Option<()> {
+        let (source, target) = of.facing(pair.0, pair.1);
+        let (source, target) = (of.source().get(source)?, of.target().get(target)?);
+        let Some(rule) = of.rule(pair) else {
+            return Some(());
+        };
+        if rule.prepare.is_some() {
+            self.names.insert(rule.when?);
+        }
+        match (&rule.body, &source.shape, &target.shape) {
+            (Body::Keep, ..) => {}
+            (Body::Object(gone, steps), Shape::Struct(old), Shape::Struct(new)) => {
+                let gone = gone.iter().map(|gone| old[gone.source].name.clone());
+                self.names.extend(gone);
+                for step in steps {
+                    self.member(step, new)?;
+                }
+            }
+            (Body::Document, Shape::Document(old), Shape::Document(new)) => {
+                for rule in new.iter().filter(|rule| !has_rule(old, rule)) {
+                    if rule.required {
+                        return None;
+                    }
+                    self.names.insert(rule.name.clone());
+                }
+            }
+            (Body::Union(arms, _), ..) => {
+                for variant in &mut self.variants {
+                    *variant = match variant.and_then(|at| arms.get(at)) {
+                        Some(Arm::Variant(at, op)) if stays_with_parts(op) => Some(*at),
+                        _ => None,
+                    };
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn member(&mut self, step: &MemberStep, members: &[Member]) -> Option<()> {
+        match &step.action {
+            Action::Convert(op) | Action::Optional(op) | Action::Loosened(op, false)
+                if stays_with_parts(op) => {}
+            Action::Convert(_)
+            | Action::Optional(_)
+            | Action::Loosened(..)
+            | Action::ConstantAsValue(_)
+            | Action::SameConstant(..)
+            | Action::NewOptional(false) => {
+                self.names.insert(members[step.target].name.clone());
+            }
+            // What is not there is filled in.
+            Action::Required(..)
+            | Action::OtherConstant(_)
+            | Action::NewConstant(..)
+            | Action::NewOptional(true)
+            | Action::NewRequired(_) => return None,
+        }
+        Some(())
+    }
+}
+
+/// Whether a document of the source follows a rule of the target anyway.
+fn has_rule(old: &[Member], rule: &Member) -> bool {
+    let same = |old: &Member| {
+        (&old.name, &old.value, old.required) == (&rule.name, &rule.value, rule.required)
+    };
+    old.iter().any(same)
+}
+
+/// Returns true if a value changes only where one of its parts does.
+fn stays_with_parts(op: &Op) -> bool {
+    match op {
+        Op::Keep | Op::Pair(..) => true,
+        Op::Array(items, None, None) => stays_with_parts(items),
+        Op::Map(value) | Op::Nullable(value) => stays_with_parts(value),
+        _ => false,
+    }
+}

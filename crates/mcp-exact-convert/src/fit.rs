@@ -1,0 +1,108 @@
+//! Open objects as types with known members: members that do not fit are dropped and reported.
+//!
+//! Looks at each member once, however many of them do not fit.
+
+use std::borrow::Cow;
+
+use mcp_exact_wire::{Reader, from_str};
+
+use crate::interpreter::{Conversion, decode_valid};
+use crate::layout::{Definition, Layout, Type};
+use crate::loss::{LossKind, Step};
+use crate::node::{Body, Node};
+
+impl<'t> Conversion<'_, 't> {
+    /// Reads an open object as a type; members that do not fit are dropped and reported.
+    pub(crate) fn fit(&mut self, node: &mut Node<'t>, value: u16) -> Step<()> {
+        if let Type::Definition(place) = Type::at(value)
+            && let Some(layout) = Definition::at(place).layout()
+        {
+            self.drop_misspelt(node);
+            self.drop_duplicates(node);
+            self.drop_unfit(node, layout);
+        }
+        match decode_valid(node, value) {
+            Ok(read) => *node = read,
+            Err(mismatch) => return Err(self.mismatch(mismatch.reason)),
+        }
+        Ok(())
+    }
+
+    /// Open JSON may have names that are no Unicode text, objects of known types may not.
+    fn drop_misspelt(&mut self, node: &mut Node<'t>) {
+        let Body::Text(text) = &node.body else {
+            return;
+        };
+        let (mut r, mut first, mut misspelt) = (Reader::new(text), true, Vec::new());
+        while let Ok(Some(member)) = r.open_member(&mut first) {
+            let is_spelt = |name: &Cow<'_, str>| {
+                let is_plain = matches!(name, Cow::Borrowed(_)) || !name.contains('\u{fffd}');
+                is_plain || from_str::<String>(member.quoted).is_ok()
+            };
+            misspelt.push(!is_spelt(&member.name));
+        }
+        if misspelt.contains(&true) {
+            let reason = "free before, of a type now: a string holds a lone surrogate";
+            self.drop_where(node, reason, |at| misspelt[at]);
+        }
+    }
+
+    /// Open JSON may have a member twice, objects of known types may not: the last one stays.
+    fn drop_duplicates(&mut self, node: &mut Node<'t>) {
+        let Some(members) = node.members() else {
+            return;
+        };
+        let mut order: Vec<usize> = (0..members.len()).collect();
+        order.sort_by(|a, b| members[*a].name.cmp(&members[*b].name).then(a.cmp(b)));
+        let mut is_twice = vec![false; members.len()];
+        for pair in order.windows(2) {
+            is_twice[pair[0]] = members[pair[0]].name == members[pair[1]].name;
+        }
+        if is_twice.contains(&true) {
+            let reason = "free before, of a type now: the member is there twice";
+            self.drop_where(node, reason, |at| is_twice[at]);
+        }
+    }
+
+    /// Drops the known members whose values are of another type.
+    fn drop_unfit(&mut self, node: &mut Node<'t>, layout: &Layout) {
+        let mut changed = false;
+        for member in node.members().into_iter().flatten() {
+            let Some(index) = layout.find(&member.name) else {
+                continue;
+            };
+            if let Err(mismatch) = decode_valid(&mut member.value, layout.types[index]) {
+                let reason = format!("free before, of a type now: {}", mismatch.reason);
+                self.record_drop(&member.name, &member.value, reason);
+                member.value.body = Body::Removed;
+                changed = true;
+            }
+        }
+        if changed {
+            drop_removed(node);
+        }
+    }
+
+    fn drop_where(
+        &mut self,
+        node: &mut Node<'t>,
+        reason: &'static str,
+        is_dropped: impl Fn(usize) -> bool,
+    ) {
+        let members = node.members().into_iter().flatten();
+        for (at, member) in members.enumerate() {
+            if is_dropped(at) {
+                self.record_loss(&member.name, member.value.at, LossKind::Dropped, reason);
+                member.value.body = Body::Removed;
+            }
+        }
+        drop_removed(node);
+    }
+}
+
+fn drop_removed(node: &mut Node<'_>) {
+    if let Some(members) = node.members() {
+        members.retain(|member| !member.value.is_removed());
+    }
+    node.changed = true;
+}
