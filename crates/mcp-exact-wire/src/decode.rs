@@ -31,7 +31,7 @@ pub fn decode_frame<'m, D: Direction>(
     let text = utf8(bytes)?;
     let mut r = Reader::new(text);
     if r.peek() != Some(b'[') {
-        return message(text, answers).map(Frame::One);
+        return message(r, text, answers).map(Frame::One);
     }
     batch(r, answers).map(Frame::Batch)
 }
@@ -44,11 +44,12 @@ pub fn decode_message<'m, D: Direction>(
     bytes: &[u8],
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Result<Message<D>, MessageError> {
-    message(utf8(bytes)?, answers)
+    let text = utf8(bytes)?;
+    message(Reader::new(text), text, answers)
 }
 
 #[allow(unsafe_code)]
-fn utf8(bytes: &[u8]) -> Result<&str, MessageError> {
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, MessageError> {
     // As most messages are, which is found out in less time.
     if bytes.is_ascii() {
         // SAFETY: ASCII is UTF-8.
@@ -78,7 +79,7 @@ fn batch<'m, D: Direction>(
         1..=MAX_BATCH => {
             return Ok(items
                 .into_iter()
-                .map(|item| message(item, answers))
+                .map(|item| message(Reader::new(item), item, answers))
                 .collect());
         }
         _ => "a batch holds at most 1000 messages; send several batches",
@@ -117,12 +118,13 @@ fn outside(error: DecodeError) -> MessageError {
     }
 }
 
+/// Decodes the message at which a reader of `text` is.
 #[inline]
-fn message<'m, D: Direction>(
+pub(crate) fn message<'m, D: Direction>(
+    mut r: Reader<'_>,
     text: &str,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Result<Message<D>, MessageError> {
-    let mut r = Reader::new(text);
     // Written so that a message, which is large, is moved once: `?` would move it again and again.
     match telling(&mut r, const { &Known::of::<D>() }) {
         Ok(Telling::Request) => {

@@ -13,7 +13,7 @@ use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::view::{JsonRef, ObjectRef};
 use crate::writer::Writer;
-use crate::{from_str, to_string};
+use crate::{encode_into, from_str, to_string};
 
 /// One JSON value as text.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -46,6 +46,14 @@ impl Json {
         Self(to_string(value).into())
     }
 
+    /// The same with room for so many bytes, where it is known how long the text becomes.
+    pub fn from_encode_sized<T: Encode + ?Sized>(value: &T, bytes: usize) -> Self {
+        let mut out = Vec::with_capacity(bytes);
+        encode_into(value, &mut out);
+        // Everything that is written comes from `str`.
+        Self(String::from_utf8(out).unwrap_or_default().into())
+    }
+
     /// Parses the value with serde.
     ///
     /// # Errors
@@ -59,7 +67,7 @@ impl Json {
     /// # Errors
     /// [`DecodeError`] when the value is not of that type; its pointer starts at this value.
     pub fn decode_as<T: Decode>(&self) -> Result<T, DecodeError> {
-        from_str(&self.0)
+        self.view().decode_as()
     }
 
     /// The text.
@@ -186,6 +194,11 @@ impl JsonObject {
     /// As [`serde_json::from_str`].
     pub fn parse<'de, T: Deserialize<'de>>(&'de self) -> serde_json::Result<T> {
         self.0.parse()
+    }
+
+    /// A reader at the start of the object. It does not check again that what it passes over is JSON.
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::of_checked(self.text())
     }
 
     /// The object, borrowed.

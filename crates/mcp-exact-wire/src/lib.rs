@@ -62,6 +62,7 @@ mod message;
 mod nullable;
 mod number;
 mod object;
+mod outline;
 mod places;
 mod pointer;
 mod reader;
@@ -103,6 +104,7 @@ pub use message::{
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};
 pub use object::{ObjectReader, Shape, keys};
+pub use outline::Outline;
 pub use places::Places;
 pub use pointer::MAX_POINTER;
 pub use reader::{Kind, MAX_DEPTH, Reader};

@@ -15,6 +15,10 @@ use crate::view::JsonRef;
 pub struct Places<const N: usize>([Option<Range<usize>>; N]);
 
 impl<const N: usize> Places<N> {
+    pub(crate) const fn none() -> Self {
+        Self([const { None }; N])
+    }
+
     /// Returns the value of the member with this index among the names. `object` is the one that was decoded with the places.
     pub fn value<'a>(&self, object: &'a JsonObject, index: usize) -> Option<JsonRef<'a>> {
         let place = self.0.get(index)?.clone()?;
@@ -38,21 +42,31 @@ impl JsonObject {
         names: [&str; N],
     ) -> Read<(Self, Places<N>)> {
         let start = r.peek_at();
-        r.open_object()?;
-        let mut places = [const { None }; N];
-        let mut first = true;
-        while r.next_member(&mut first)?.is_some() {
-            let name = r.name()?;
-            r.colon()?;
-            let value = r.peek_at() - start;
-            r.skip()?;
-            if let Some(index) = names.iter().position(|known| *known == name) {
-                places[index] = Some(value..r.at() - start);
-            }
-        }
+        let (places, _) = found(r, &names)?;
         let object = Self::from_checked(r.since(start));
-        Ok((object, Places(places)))
+        Ok((object, places))
     }
+}
+
+/// Scans the object that comes next: the places of members, and how many levels of objects and arrays it has.
+pub(crate) fn found<const N: usize>(
+    r: &mut Reader<'_>,
+    names: &[&str; N],
+) -> Read<(Places<N>, usize)> {
+    let start = r.peek_at();
+    r.open_object()?;
+    let mut places = Places::none();
+    let (mut first, mut depth) = (true, 0);
+    while r.next_member(&mut first)?.is_some() {
+        let name = r.name()?;
+        r.colon()?;
+        let value = r.peek_at() - start;
+        depth = depth.max(r.scan_depth()?);
+        if let Some(index) = names.iter().position(|known| *known == name) {
+            places.0[index] = Some(value..r.at() - start);
+        }
+    }
+    Ok((places, depth + 1))
 }
 
 #[cfg(test)]

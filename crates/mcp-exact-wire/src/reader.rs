@@ -38,6 +38,8 @@ pub enum Kind {
 pub struct Reader<'a> {
     text: &'a str,
     at: usize,
+    /// Whether the text was scanned before: what is passed over is JSON.
+    checked: bool,
     depth: u32,
     fault: Option<Box<Fault>>,
     envelope: Envelope,
@@ -72,10 +74,19 @@ impl<'a> Reader<'a> {
         Self {
             text,
             at: 0,
+            checked: false,
             depth: 0,
             fault: None,
             envelope: Envelope::default(),
             hint: None,
+        }
+    }
+
+    /// A reader at the start of text that was scanned before, and found to be JSON.
+    pub(crate) fn of_checked(text: &'a str) -> Self {
+        Self {
+            checked: true,
+            ..Self::new(text)
         }
     }
 
@@ -228,9 +239,27 @@ impl<'a> Reader<'a> {
     /// Passes over the next value.
     #[inline]
     pub fn skip(&mut self) -> Read<()> {
+        if self.checked {
+            return self.leap();
+        }
+        self.scan()
+    }
+
+    /// Passes over the next value and checks that it is JSON.
+    #[inline]
+    fn scan(&mut self) -> Read<()> {
         let start = self.peek_at();
         self.at = self.scanned(scan::value_end(self.bytes(), start))?;
         Ok(())
+    }
+
+    /// Passes over the next value, checks that it is JSON, and counts its levels of objects and arrays.
+    pub(crate) fn scan_depth(&mut self) -> Read<usize> {
+        let start = self.peek_at();
+        let scanned = scan::value_depth(self.bytes(), start);
+        let (end, depth) = scanned.map_err(|NotJson(at)| self.not_json(at))?;
+        self.at = end;
+        Ok(depth)
     }
 
     /// Passes over the next value, which is decoded afterwards: nothing but quotes and brackets is looked at.
@@ -242,7 +271,7 @@ impl<'a> Reader<'a> {
                 self.at = end;
                 Ok(())
             }
-            None => self.skip(),
+            None => self.scan(),
         }
     }
 
@@ -382,6 +411,12 @@ impl<'a> Reader<'a> {
     pub(crate) fn peek_at(&mut self) -> usize {
         self.peek();
         self.at
+    }
+
+    /// A string without escape sequences; `None` for another one, and then nothing is taken.
+    #[inline]
+    pub(crate) fn unescaped(&mut self) -> Read<Option<&'a str>> {
+        self.plain_string().map(Result::ok)
     }
 
     /// A string without escape sequences, or where the first one is; then nothing is taken.

@@ -3,6 +3,8 @@
 //! Takes bytes and a position, gives the position after what was scanned or the offset of the first byte that is not
 //! JSON. Never allocates for values nested less than 64 deep, never recurses, never decodes.
 
+use crate::block;
+
 /// The text is not JSON at this offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotJson(pub(crate) usize);
@@ -136,23 +138,78 @@ pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
 
 /// Scans the rest of a string whose opening quote was read; gives the position after the closing one.
 #[inline]
-pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
+pub(crate) fn string_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+    let end = plain_end(bytes, at);
+    match bytes.get(end) {
+        Some(b'"') => Ok(end + 1),
+        Some(b'\\') => escaped_string_end(bytes, end),
+        _ => Err(NotJson(end)),
+    }
+}
+
+/// The same from the first escape sequence on. What holds one holds more of them: where the text is long enough they are found
+/// in whole blocks, and no branch depends on how far they are apart.
+#[inline(never)]
+fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
+    at = escape_end(bytes, at)?;
+    // One byte more than a block, for the letter of a sequence that begins with the last one.
+    while let Some(window) = bytes.get(at..).and_then(<[u8]>::first_chunk::<WINDOW>) {
+        let Some((block, _)) = window.split_first_chunk() else {
+            break;
+        };
+        let marks = block::text_marks(block);
+        let escaped = block::escaped(marks.backslashes, &mut 0);
+        let stops = marks.quotes & !escaped | marks.controls;
+        let before = (stops & stops.wrapping_neg()).wrapping_sub(1);
+        let mut starts = marks.backslashes & !escaped & before;
+        // A sequence that begins with the last byte takes the first one of what follows.
+        let mut next = at + block::BLOCK + (starts >> (block::BLOCK - 1)) as usize;
+        while starts != 0 {
+            let start = starts.trailing_zeros() as usize;
+            starts &= starts - 1;
+            if !IS_LETTER[usize::from(window[start + 1])] {
+                next = escape_end(bytes, at + start)?;
+                break;
+            }
+        }
+        let stop = at + stops.trailing_zeros() as usize;
+        if stops != 0 && next > stop {
+            return match bytes[stop] {
+                b'"' => Ok(stop + 1),
+                _ => Err(NotJson(stop)),
+            };
+        }
+        at = match marks.backslashes {
+            0 => plain_end(bytes, next),
+            _ => next,
+        };
+    }
     loop {
         at = plain_end(bytes, at);
         match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
-            // The most frequent ones at once.
-            Some(b'\\') => match bytes.get(at + 1) {
-                Some(b'n' | b'"' | b'\\' | b't') => at += 2,
-                _ => at = escape_end(bytes, at)?,
-            },
+            Some(b'\\') => at = escape_end(bytes, at)?,
             _ => return Err(NotJson(at)),
         }
     }
 }
 
+/// Bytes that are looked at for escape sequences at a time.
+const WINDOW: usize = block::BLOCK + 1;
+
+/// The letters that make an escape sequence of two bytes.
+static IS_LETTER: [bool; 256] = {
+    let mut is = [false; 256];
+    let letters = b"\"\\/bfnrt";
+    let mut at = 0;
+    while at < letters.len() {
+        is[letters[at] as usize] = true;
+        at += 1;
+    }
+    is
+};
+
 /// Scans one escape sequence that starts at `at`. Surrogates are not paired up here: open JSON keeps them as they are.
-#[inline(never)]
 fn escape_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
@@ -223,6 +280,7 @@ fn digits_end(bytes: &[u8], mut at: usize) -> usize {
 struct Nesting {
     top: u64,
     depth: usize,
+    deepest: usize,
     below: Vec<u64>,
 }
 
@@ -234,6 +292,7 @@ impl Nesting {
         }
         self.top = self.top << 1 | u64::from(object);
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
     }
 
     /// Closes the innermost container and says whether the one around it is an object; `None` at the outside.
@@ -254,8 +313,16 @@ impl Nesting {
 /// Scans one whole value that starts at `at` (no white space before it).
 pub(crate) fn value_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     match bytes.get(at) {
-        Some(b'{' | b'[') => container_end(bytes, at),
+        Some(b'{' | b'[') => container_end(bytes, at).map(|(end, _)| end),
         _ => scalar_end(bytes, at),
+    }
+}
+
+/// The same, and how many levels of containers the value has.
+pub(crate) fn value_depth(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
+    match bytes.get(at) {
+        Some(b'{' | b'[') => container_end(bytes, at),
+        _ => Ok((scalar_end(bytes, at)?, 0)),
     }
 }
 
@@ -278,7 +345,7 @@ pub(crate) fn word_end(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, No
     }
 }
 
-fn container_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
+fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
     let mut nesting = Nesting::default();
     let mut object = bytes[at] == b'{';
     nesting.open(object);
@@ -301,7 +368,7 @@ fn container_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
                 return Err(NotJson(at));
             }
             match nesting.close() {
-                None => return Ok(at + 1),
+                None => return Ok((at + 1, nesting.deepest)),
                 Some(outer) => object = outer,
             }
             at = skip_space(bytes, at + 1);
@@ -329,4 +396,44 @@ fn member_value(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
         return Err(NotJson(colon));
     }
     Ok(skip_space(bytes, colon + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thinned;
+
+    /// A walk that looks at one byte after the other (RFC 8259 section 7).
+    fn walk(bytes: &[u8]) -> Result<usize, NotJson> {
+        let mut at = 0;
+        loop {
+            match bytes.get(at) {
+                Some(b'"') => return Ok(at + 1),
+                Some(b'\\') => at = escape_end(bytes, at)?,
+                Some(0x20..) => at += 1,
+                _ => return Err(NotJson(at)),
+            }
+        }
+    }
+
+    /// Whole blocks find what a walk finds, wherever sequences, ends and errors are.
+    #[test]
+    fn strings_end_where_a_walk_ends() {
+        let pieces = [
+            "\\\"", "\\\\", "\\n", "\\/", "\\u00e9", "\\u00x9", "\\x", "\\", "\"", "\n", "\u{e9}",
+        ];
+        for distance in (0..140).step_by(thinned(3)) {
+            let run = "a".repeat(distance);
+            for first in pieces {
+                for second in pieces {
+                    let text = format!("{run}{first}{run}{second}\\tb\"{run}");
+                    let bytes = text.as_bytes();
+                    assert_eq!(string_end(bytes, 0), walk(bytes), "{text}");
+                    let close = format!("{first}{second}{run}\"");
+                    let bytes = close.as_bytes();
+                    assert_eq!(string_end(bytes, 0), walk(bytes), "{close}");
+                }
+            }
+        }
+    }
 }

@@ -26,7 +26,11 @@ pub trait Encode {
 /// # Errors
 /// [`DecodeError`], with the JSON pointer of what does not fit.
 pub fn from_str<T: Decode>(text: &str) -> Result<T, DecodeError> {
-    let mut r = Reader::new(text);
+    decode_from(Reader::new(text))
+}
+
+/// Decodes the whole text of a reader.
+pub(crate) fn decode_from<T: Decode>(mut r: Reader<'_>) -> Result<T, DecodeError> {
     let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
     decoded.map_err(|Failed| r.into_error())
 }

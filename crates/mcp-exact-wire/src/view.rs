@@ -8,10 +8,13 @@ use std::ops::Range;
 
 use crate::error::DecodeError;
 use crate::reader::{Kind, Reader};
-use crate::traits::{Decode, Encode};
+use crate::scan::plain_end;
+use crate::traits::{Decode, Encode, decode_from};
 use crate::unescape::unescape_lossy;
 use crate::writer::Writer;
-use crate::{Json, JsonObject, encode_into, from_str, leap};
+use crate::{
+    Direction, Json, JsonObject, Message, MessageError, RequestId, decode, encode_into, leap,
+};
 
 /// One JSON value, as a part of a larger text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,7 +61,18 @@ impl<'a> JsonRef<'a> {
     /// # Errors
     /// [`DecodeError`] when the value is not of that type; its pointer starts at this value.
     pub fn decode_as<T: Decode>(self) -> Result<T, DecodeError> {
-        from_str(self.0)
+        decode_from(Reader::of_checked(self.0))
+    }
+
+    /// Decodes the value as a message, as [`decode_message`](crate::decode_message) does.
+    ///
+    /// # Errors
+    /// As [`decode_message`](crate::decode_message).
+    pub fn decode_message<'m, D: Direction>(
+        self,
+        answers: &dyn Fn(&RequestId) -> Option<&'m str>,
+    ) -> Result<Message<D>, MessageError> {
+        decode::message(Reader::of_checked(self.0), self.0, answers)
     }
 }
 
@@ -307,13 +321,8 @@ impl<'a> Members<'a> {
     /// The name at this place; owned only when it is written with escape sequences.
     fn name(&mut self) -> Option<Cow<'a, str>> {
         let (bytes, start) = (self.text.as_bytes(), self.at + 1);
-        // Names are short: a search would cost more than it saves.
-        let special = bytes
-            .get(start..)?
-            .iter()
-            .position(|b| matches!(b, b'"' | b'\\'));
-        let mut end = start + special?;
-        if bytes[end] == b'"' {
+        let mut end = plain_end(bytes, start);
+        if *bytes.get(end)? == b'"' {
             self.at = end + 1;
             return Some(Cow::Borrowed(self.text.get(start..end)?));
         }
