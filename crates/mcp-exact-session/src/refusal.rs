@@ -282,3 +282,208 @@ impl From<MessageError> for Refusal {
         Self::Malformed(Box::new(error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn malformed() -> Refusal {
+        let text = br#"{"jsonrpc":"2.0","id":1}"#;
+        let read = mcp_exact_wire::decode_message::<crate::message::Raw>(text, &|_| None);
+        Refusal::from(read.expect_err("no message"))
+    }
+
+    /// One of each cause. A new variant does not compile until it stands here.
+    fn causes() -> Vec<Refusal> {
+        let text = || "x".to_owned();
+        let causes = vec![
+            Refusal::NotUtf8,
+            Refusal::NotJson(text()),
+            malformed(),
+            Refusal::BatchUnsupported(None),
+            Refusal::BatchEmpty(None),
+            Refusal::Limit(Limit::MessageBytes),
+            Refusal::Limit(Limit::Depth),
+            Refusal::Limit(Limit::BatchItems),
+            Refusal::Limit(Limit::NameBytes),
+            Refusal::Limit(Limit::Requests),
+            Refusal::Limit(Limit::Notifications),
+            Refusal::Limit(Limit::InFlight),
+            Refusal::IdInUse(1_i64.into()),
+            Refusal::NotInitialized(text()),
+            Refusal::UnknownBeforeInitialize(text()),
+            Refusal::InitializedAlready,
+            Refusal::UnknownMethod(text()),
+            Refusal::NotAllowed(text()),
+            Refusal::MissingCapability {
+                receiver: Side::Client,
+                capability: text(),
+                code: code::INVALID_PARAMS,
+            },
+            Refusal::MissingCapability {
+                receiver: Side::Server,
+                capability: text(),
+                code: code::METHOD_NOT_FOUND,
+            },
+            Refusal::NotDeclared {
+                method: text(),
+                capability: "y".to_owned(),
+            },
+            Refusal::MissingExtension(text()),
+            Refusal::InvalidParams(text()),
+            Refusal::MissingMeta("x"),
+            Refusal::UnsupportedVersion {
+                requested: text(),
+                supported: vec!["y".to_owned()],
+            },
+            Refusal::UnsupportedVersionHeader(vec![text()]),
+            Refusal::HeaderMismatch(text()),
+            Refusal::InvalidState,
+            Refusal::UnknownResultType(text()),
+            Refusal::InvalidInputRequired("x"),
+            Refusal::InvalidNotification(text()),
+            Refusal::SubscriptionOrder(text()),
+            Refusal::UnknownToken,
+            Refusal::ProgressNotIncreasing,
+            Refusal::ForeignPrincipal,
+            Refusal::NoSession,
+            Refusal::SessionIdMissing,
+            Refusal::SessionIdMalformed,
+            Refusal::OriginNotAllowed,
+            Refusal::HostNotAllowed,
+            Refusal::MethodNotAllowed,
+            Refusal::NotAcceptable("x"),
+            Refusal::UnsupportedMediaType,
+            Refusal::NoEventStream,
+            Refusal::ShuttingDown,
+        ];
+        for cause in &causes {
+            match cause {
+                Refusal::NotUtf8
+                | Refusal::NotJson(_)
+                | Refusal::Malformed(_)
+                | Refusal::BatchUnsupported(_)
+                | Refusal::BatchEmpty(_)
+                | Refusal::Limit(_)
+                | Refusal::IdInUse(_)
+                | Refusal::NotInitialized(_)
+                | Refusal::UnknownBeforeInitialize(_)
+                | Refusal::InitializedAlready
+                | Refusal::UnknownMethod(_)
+                | Refusal::NotAllowed(_)
+                | Refusal::MissingCapability { .. }
+                | Refusal::NotDeclared { .. }
+                | Refusal::MissingExtension(_)
+                | Refusal::InvalidParams(_)
+                | Refusal::MissingMeta(_)
+                | Refusal::UnsupportedVersion { .. }
+                | Refusal::UnsupportedVersionHeader(_)
+                | Refusal::HeaderMismatch(_)
+                | Refusal::InvalidState
+                | Refusal::UnknownResultType(_)
+                | Refusal::InvalidInputRequired(_)
+                | Refusal::InvalidNotification(_)
+                | Refusal::SubscriptionOrder(_)
+                | Refusal::UnknownToken
+                | Refusal::ProgressNotIncreasing
+                | Refusal::ForeignPrincipal
+                | Refusal::NoSession
+                | Refusal::SessionIdMissing
+                | Refusal::SessionIdMalformed
+                | Refusal::OriginNotAllowed
+                | Refusal::HostNotAllowed
+                | Refusal::MethodNotAllowed
+                | Refusal::NotAcceptable(_)
+                | Refusal::UnsupportedMediaType
+                | Refusal::NoEventStream
+                | Refusal::ShuttingDown => {}
+            }
+        }
+        causes
+    }
+
+    /// Code of the error; HTTP status of a request's answer outside of a session and within one, and of a notification; whether
+    /// honest peers cause it when there is much to do; what the program is told.
+    const TABLE: &str = "\
+-32700 400 400 202 - -: the text is not UTF-8
+-32700 400 400 202 - -: the text is not JSON: x
+-32600 400 400 202 - NoMessage: the document is no message: missing member `method` at \"\" (byte 0)
+-32600 400 400 202 - Batch: no batches here; send the messages one by one
+-32600 400 400 202 - Batch: a batch holds at least one message
+-32603 413 413 413 - Limit: the limit `message_bytes` is exceeded; try again later
+-32603 413 413 413 - Limit: the limit `depth` is exceeded; try again later
+-32603 413 413 413 - Limit: the limit `batch_items` is exceeded; try again later
+-32603 400 400 400 - Limit: the limit `name_bytes` is exceeded; try again later
+-32603 429 429 429 overload Limit: the limit `requests_per_second` is exceeded; try again later
+-32603 429 429 429 overload Limit: the limit `notifications_per_second` is exceeded; try again later
+-32603 503 503 503 overload Limit: the limit `in_flight` is exceeded; try again later
+-32600 400 200 202 - IdInUse: the id belongs to another request in flight
+-32600 400 400 400 - BeforeInitialize: the session is not initialized; send `initialize`
+-32601 400 400 400 - BeforeInitialize: Method not found
+-32600 400 200 202 - InitializeAgain: the session is initialized already; start a new one
+-32601 404 200 202 - -: Method not found
+-32600 400 400 202 - Method: `x` may not be sent here
+-32602 400 200 202 - -: the client has not declared `x`
+-32601 404 200 202 - -: the server has not declared `x`
+-32600 400 400 202 - Capability: `x` needs the capability `y`
+-32021 400 200 202 - -: the request needs the extension `x`
+-32602 400 200 202 - -: x
+-32602 400 200 202 - -: `_meta` needs `x`
+-32022 400 200 202 - -: Unsupported protocol version
+-32600 400 400 202 - -: unsupported MCP-Protocol-Version; supported: x
+-32020 400 200 202 - -: Header mismatch: x
+-32602 400 200 202 - -: the request state is not valid; start again
+-32600 400 200 202 - -: the result is of the unknown type \"x\"
+-32600 400 200 202 - -: x
+-32600 400 400 202 - Notification: the parameters of `x` do not fit
+-32600 400 200 202 - Subscription: `x` belongs to no subscription that waits for it
+-32600 400 400 202 - UnknownToken: no request has this progress token
+-32600 400 400 202 - Progress: progress has to increase
+-32600 404 404 202 - ForeignPrincipal: no such session
+-32600 404 404 202 - -: no such session
+-32600 400 400 202 - -: the header Mcp-Session-Id is missing; send the id of the session
+-32600 400 400 202 - -: Mcp-Session-Id has to consist of visible ASCII characters
+-32600 403 403 202 - -: the origin is not allowed
+-32600 403 403 202 - -: the host is not allowed
+-32600 405 405 202 - -: no stream here; send messages by POST
+-32600 406 406 202 - -: the header Accept has to name x
+-32600 415 415 202 - -: the header Content-Type has to be application/json
+-32600 404 404 202 - -: no stream of events is open; open one first
+-32603 503 503 202 - -: the server is shutting down; try another one
+";
+
+    #[test]
+    fn each_cause_has_its_answer() {
+        let line = |cause: &Refusal| {
+            let error = cause.error();
+            let violation = cause.violation().map(|violation| format!("{violation:?}"));
+            let violation = violation.as_deref().map_or("-", |text| {
+                text.split([' ', '(', '{']).next().unwrap_or_default()
+            });
+            let overload = if cause.is_overload() { "overload" } else { "-" };
+            format!(
+                "{} {} {} {} {overload} {violation}: {}\n",
+                error.code().unwrap_or_default(),
+                cause.status(false),
+                cause.status(true),
+                cause.notification_status(),
+                error.message(),
+            )
+        };
+        let table: String = causes().iter().map(line).collect();
+        assert_eq!(table, TABLE);
+    }
+
+    #[test]
+    fn an_unsupported_version_is_answered_with_the_supported_ones() {
+        let cause = Refusal::UnsupportedVersion {
+            requested: "x".to_owned(),
+            supported: vec!["y".to_owned()],
+        };
+        let data = cause.error().data().map(ToString::to_string);
+        assert_eq!(
+            data.as_deref(),
+            Some(r#"{"supported":["y"],"requested":"x"}"#)
+        );
+    }
+}
