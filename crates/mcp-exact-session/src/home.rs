@@ -72,7 +72,7 @@ impl<C> IncomingRequest<C> {
             sender: Role::Client,
         };
         let call = converted_call(root, &self.origin.call, way, cx, policy)?;
-        call.map(|call| ClientRequests::decode::<H>(&message::request_text(&id, &call)))
+        call.map(|call| ClientRequests::decode::<H>(message::request_json(&id, &call).view()))
     }
 
     /// Makes the reply in the revision that the request speaks, from a result of the revision `H`.
@@ -189,7 +189,7 @@ impl<C> ClientNotification<C> {
         };
         let way = (self.revision(), H::KNOWN.revision());
         let call = converted_call(root, &self.call, way, Context::new(), policy)?;
-        call.map(|call| ClientNotifications::decode::<H>(&message::notification(call)))
+        call.map(|call| ClientNotifications::decode::<H>(message::notification_json(&call).view()))
     }
 }
 
@@ -209,7 +209,7 @@ impl ServerNotification {
         };
         let way = (self.revision(), H::KNOWN.revision());
         let call = converted_call(root, &self.call, way, Context::new(), policy)?;
-        call.map(|call| ServerNotifications::decode::<H>(&message::notification(call)))
+        call.map(|call| ServerNotifications::decode::<H>(message::notification_json(&call).view()))
     }
 }
 

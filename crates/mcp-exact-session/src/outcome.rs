@@ -3,11 +3,11 @@
 //! Plain data; a result is decoded only when the program asks.
 
 use mcp_exact_wire::{
-    Decode, DecodeError, Encode, EncodeParams, Json, JsonObject, JsonRef, Places, Request, from_str,
+    Decode, DecodeError, Encode, EncodeParams, Json, JsonObject, JsonRef, Request, from_str,
 };
 
 use crate::error::{PeerError, SendError};
-use crate::message::Body;
+use crate::message::{Body, KindPlace};
 use crate::rules::results::RESULT_TYPE;
 
 /// What became of something that the program has sent.
@@ -44,7 +44,7 @@ pub struct RawResult {
     object: JsonObject,
     retries: u32,
     /// Place of the member that tells its kind, if it was received.
-    kind: Option<Places<1>>,
+    kind: Option<KindPlace>,
 }
 
 impl PartialEq for RawResult {
@@ -74,17 +74,18 @@ impl RawResult {
 
     /// A result that the peer has sent.
     pub(crate) fn received(body: Body) -> Self {
+        let (object, kind) = body.into_parts();
         Self {
-            object: body.object,
+            object,
             retries: 0,
-            kind: Some(body.kind),
+            kind: Some(kind),
         }
     }
 
     /// The member that tells the kind of the result.
     pub(crate) fn kind(&self) -> Option<JsonRef<'_>> {
         match &self.kind {
-            Some(place) => place.value(&self.object, 0),
+            Some(place) => place.value(&self.object),
             None => self.object.view().find(RESULT_TYPE),
         }
     }
@@ -114,7 +115,7 @@ impl RawResult {
     where
         Q::Result: Decode,
     {
-        from_str(self.object.text())
+        self.object.as_json().decode_as()
     }
 }
 

@@ -5,8 +5,8 @@
 use std::fmt::Debug;
 
 use mcp_exact_wire::{
-    DecodeResult, Direction, JsonObject, Message, Never, Reader, Revision, RevisionTypes,
-    decode_message,
+    DecodeResult, Direction, Json, JsonObject, JsonRef, Message, Never, Reader, Revision,
+    RevisionTypes,
 };
 
 use crate::client::{ServerNotification, ServerRequest};
@@ -42,10 +42,10 @@ macro_rules! views {
 
             impl View for $name {
                 type Of<R: RevisionTypes> = <R::$side as Direction>::$variant;
-                type Source<'a> = &'a [u8];
+                type Source<'a> = JsonRef<'a>;
 
-                fn decode<R: RevisionTypes>(text: &[u8]) -> Result<Self::Of<R>, PeerError> {
-                    match decode_message::<R::$side>(text, &|_| None) {
+                fn decode<R: RevisionTypes>(text: JsonRef<'_>) -> Result<Self::Of<R>, PeerError> {
+                    match text.decode_message::<R::$side>(&|_| None) {
                         Ok(Message::$variant(value)) => Ok(value),
                         Ok(_) => Err(PeerError::invalid_request("a message of another kind")),
                         Err(error) => Err(PeerError::from(&error)),
@@ -83,7 +83,7 @@ macro_rules! results {
                 fn decode<R: RevisionTypes>(
                     (method, result): (&str, &JsonObject),
                 ) -> Result<Self::Of<R>, PeerError> {
-                    let mut r = Reader::new(result.text());
+                    let mut r = result.reader();
                     let decoded = <R::$side as Direction>::Result::decode_result(method, &mut r);
                     decoded.map_err(|_| unreadable(method, r))
                 }
@@ -193,7 +193,7 @@ impl<C> IncomingRequest<C> {
     /// # Errors
     /// The error to reply with: the parameters do not fit the method.
     pub fn typed(&self) -> Result<Negotiated<ClientRequests>, PeerError> {
-        Negotiated::decode(self.revision(), self.text().as_slice())
+        Negotiated::decode(self.revision(), self.json().view())
     }
 
     /// Decodes the request by the types of the revision `R`, which must be the one that it speaks.
@@ -211,11 +211,11 @@ impl<C> IncomingRequest<C> {
             );
             return Err(PeerError::internal(text));
         }
-        ClientRequests::decode::<R>(&self.text())
+        ClientRequests::decode::<R>(self.json().view())
     }
 
-    fn text(&self) -> Vec<u8> {
-        message::request_text(self.id(), &self.origin.call)
+    fn json(&self) -> Json {
+        message::request_json(self.id(), &self.origin.call)
     }
 }
 
@@ -225,8 +225,8 @@ impl<C> ClientNotification<C> {
     /// # Errors
     /// The parameters do not fit the method. Notifications are never answered.
     pub fn typed(&self) -> Result<Negotiated<ClientNotifications>, PeerError> {
-        let text = message::notification(self.call.clone());
-        Negotiated::decode(self.revision(), text.as_slice())
+        let json = message::notification_json(&self.call);
+        Negotiated::decode(self.revision(), json.view())
     }
 }
 
@@ -236,8 +236,8 @@ impl ServerRequest {
     /// # Errors
     /// The error to answer with: the parameters do not fit the method.
     pub fn typed(&self) -> Result<Negotiated<ServerRequests>, PeerError> {
-        let text = message::request_text(&0_i64.into(), &self.call);
-        Negotiated::decode(self.revision(), text.as_slice())
+        let json = message::request_json(&0_i64.into(), &self.call);
+        Negotiated::decode(self.revision(), json.view())
     }
 }
 
@@ -247,8 +247,8 @@ impl ServerNotification {
     /// # Errors
     /// The parameters do not fit the method. Notifications are never answered.
     pub fn typed(&self) -> Result<Negotiated<ServerNotifications>, PeerError> {
-        let text = message::notification(self.call.clone());
-        Negotiated::decode(self.revision(), text.as_slice())
+        let json = message::notification_json(&self.call);
+        Negotiated::decode(self.revision(), json.view())
     }
 }
 

@@ -109,14 +109,14 @@ impl ClientEndpoint {
         outbound.phase = Phase::Answer;
         let stream = self.outgoing_stream();
         let id = self.core.pending.next_id();
-        let method = outbound.method.clone();
         let bytes = message_of(id, &outbound, session);
         let mut frame = Frame::new(stream, bytes).about(key);
         frame.carries = Some(key);
-        frame.http = self.request_hints(session.spec, &method, outbound.params.as_ref());
+        let method = &outbound.method;
+        frame.http = self.request_hints(session.spec, method, outbound.params.as_ref());
         let options = &outbound.options;
         let (timeout, progress) = (options.timeout, options.progress);
-        let rule = client_request(&method, session.spec);
+        let rule = client_request(method, session.spec);
         let keeps = rule.is_some_and(|rule| rule.task == TaskEffect::Result);
         // In a session nothing is sent twice, and only a task's id is looked for again.
         if !session.is_discover() && !keeps {
@@ -124,7 +124,6 @@ impl ClientEndpoint {
         }
         let new = NewRequest {
             key,
-            method,
             stream,
             timeout: timeout.unwrap_or(self.settings.request_timeout),
             progress,

@@ -164,7 +164,6 @@ impl ClientEndpoint {
         let key = self.core.new_key();
         let new = NewRequest {
             key,
-            method: method.to_owned(),
             stream,
             timeout: RequestTimeout {
                 idle: timeout,

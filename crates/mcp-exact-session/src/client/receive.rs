@@ -213,7 +213,7 @@ impl ClientEndpoint {
         if !outbound.spec.has_tasks() {
             return;
         }
-        let rule = client_request(&request.method, outbound.spec);
+        let rule = client_request(&outbound.method, outbound.spec);
         let effect = rule.map_or(TaskEffect::None, |rule| rule.task);
         match (effect, outcome, request.wire_id()) {
             (TaskEffect::Status, Outcome::Result(result), _) => self.tasks.status(result.object()),

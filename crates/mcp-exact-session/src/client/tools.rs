@@ -224,7 +224,6 @@ impl ClientEndpoint {
         let hints = self.request_hints(session.spec, LIST, Some(&params));
         let new = NewRequest {
             key,
-            method: LIST.to_owned(),
             stream,
             timeout: timeout.unwrap_or(self.settings.request_timeout),
             progress: false,

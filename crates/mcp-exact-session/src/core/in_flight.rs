@@ -59,7 +59,8 @@ pub(crate) struct InFlightRequest<T> {
 /// All requests of the peer that are in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightRequests<T> {
-    by_key: BTreeMap<RequestKey, InFlightRequest<T>>,
+    /// Boxed: a node of the map holds eleven values, and one is made for the first request.
+    by_key: BTreeMap<RequestKey, Box<InFlightRequest<T>>>,
     by_id: BTreeMap<(Option<StreamId>, RequestId), RequestKey>,
     cancelled: Tombstones,
     bytes: usize,
@@ -88,7 +89,7 @@ impl<T> InFlightRequests<T> {
         self.bytes += request.size;
         let id = (request.scope, request.id.clone());
         self.by_id.insert(id, key);
-        self.by_key.insert(key, request);
+        self.by_key.insert(key, Box::new(request));
     }
 
     pub(crate) fn find(&self, scope: Option<StreamId>, id: &RequestId) -> Option<RequestKey> {
@@ -99,15 +100,15 @@ impl<T> InFlightRequests<T> {
     }
 
     pub(crate) fn get(&self, key: RequestKey) -> Option<&InFlightRequest<T>> {
-        self.by_key.get(&key)
+        self.by_key.get(&key).map(|request| &**request)
     }
 
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut InFlightRequest<T>> {
-        self.by_key.get_mut(&key)
+        self.by_key.get_mut(&key).map(|request| &mut **request)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestKey, &InFlightRequest<T>)> {
-        self.by_key.iter().map(|(key, request)| (*key, request))
+        self.by_key.iter().map(|(key, request)| (*key, &**request))
     }
 
     /// Counts more memory for a request, until [`shrink`](Self::shrink).
@@ -130,7 +131,7 @@ impl<T> InFlightRequests<T> {
         let request = self.by_key.remove(&key)?;
         self.bytes -= request.size;
         self.by_id.remove(&(request.scope, request.id.clone()));
-        Some(request)
+        Some(*request)
     }
 
     /// Ends a request that is not answered any more.

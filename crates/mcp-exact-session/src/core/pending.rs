@@ -13,7 +13,6 @@ use crate::stream::{RequestKey, StreamId};
 #[derive(Debug)]
 pub(crate) struct PendingRequest<P> {
     pub(crate) key: RequestKey,
-    pub(crate) method: String,
     /// Stream on which the answer is awaited.
     pub(crate) stream: StreamId,
     /// What the role keeps of it.
@@ -40,7 +39,6 @@ impl<P> PendingRequest<P> {
 /// Request that is about to be sent.
 pub(crate) struct NewRequest<P> {
     pub(crate) key: RequestKey,
-    pub(crate) method: String,
     pub(crate) stream: StreamId,
     pub(crate) timeout: RequestTimeout,
     pub(crate) progress: bool,
@@ -62,7 +60,8 @@ pub(crate) enum ProgressTarget {
 #[derive(Debug)]
 pub(crate) struct PendingRequests<P> {
     last_id: u64,
-    by_key: BTreeMap<RequestKey, PendingRequest<P>>,
+    /// Boxed: a node of the map holds eleven values, and one is made for the first request.
+    by_key: BTreeMap<RequestKey, Box<PendingRequest<P>>>,
     by_wire_id: BTreeMap<u64, RequestKey>,
     deadlines: BTreeSet<(Time, RequestKey)>,
 }
@@ -102,7 +101,6 @@ impl<P> PendingRequests<P> {
         self.by_wire_id.insert(id, new.key);
         let request = PendingRequest {
             key: new.key,
-            method: new.method,
             stream: new.stream,
             purpose: new.purpose,
             timeout: new.timeout,
@@ -111,16 +109,16 @@ impl<P> PendingRequests<P> {
             cap,
             progress: new.progress.then_some(None),
         };
-        self.by_key.insert(new.key, request);
+        self.by_key.insert(new.key, Box::new(request));
         id
     }
 
     pub(crate) fn get(&self, key: RequestKey) -> Option<&PendingRequest<P>> {
-        self.by_key.get(&key)
+        self.by_key.get(&key).map(|request| &**request)
     }
 
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut PendingRequest<P>> {
-        self.by_key.get_mut(&key)
+        self.by_key.get_mut(&key).map(|request| &mut **request)
     }
 
     pub(crate) fn by_wire_id(&self, id: u64) -> Option<&PendingRequest<P>> {
@@ -128,7 +126,7 @@ impl<P> PendingRequests<P> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PendingRequest<P>> {
-        self.by_key.values()
+        self.by_key.values().map(|request| &**request)
     }
 
     /// Ends a request.
@@ -140,7 +138,7 @@ impl<P> PendingRequests<P> {
         if let Some(deadline) = request.deadline {
             self.deadlines.remove(&(deadline, key));
         }
-        Some(request)
+        Some(*request)
     }
 
     /// Ends the request that an answer belongs to.
@@ -153,7 +151,6 @@ impl<P> PendingRequests<P> {
     pub(crate) fn suspend(&mut self, key: RequestKey, purpose: P) {
         let request = PendingRequest {
             key,
-            method: String::new(),
             stream: StreamId::DUPLEX,
             purpose,
             timeout: RequestTimeout::default(),
@@ -162,7 +159,7 @@ impl<P> PendingRequests<P> {
             cap: Time::ZERO,
             progress: None,
         };
-        self.by_key.insert(key, request);
+        self.by_key.insert(key, Box::new(request));
     }
 
     /// Returns true if a request of this id has ended: an answer to it is late, not wrong.
@@ -240,7 +237,6 @@ mod tests {
         let mut pending = PendingRequests::after(0);
         let new = NewRequest {
             key: RequestKey(7),
-            method: "x".into(),
             stream: StreamId::DUPLEX,
             timeout,
             progress,

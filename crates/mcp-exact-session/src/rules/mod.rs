@@ -1,10 +1,11 @@
 //! What may be sent and received: the one place that compares methods and revisions.
 //!
 //! Every way into and out of an endpoint asks [`Rules`], typed or raw: received requests and notifications, requests,
-//! notifications, replies and input requests of the program. [`rule`] defines a row, [`table`] holds the rows, [`capability`] the needs of parameters,
+//! notifications, replies and input requests of the program. [`rule`] defines a row, [`table`] holds the rows, [`index`] finds them, [`capability`] the needs of parameters,
 //! [`results`] the kinds of results. Gives a handler, or why the message is refused.
 
 pub(crate) mod capability;
+mod index;
 #[cfg(test)]
 mod matrix;
 pub(crate) mod results;
@@ -29,10 +30,8 @@ use table::RULES;
 
 /// Row of a method, whatever the revision.
 fn row(kind: Kind, sender: Side, method: &str) -> Option<&'static Rule> {
-    // Most methods differ in length, so that this compares fewer texts than bisection.
-    let is_wanted =
-        |rule: &&Rule| rule.method == method && rule.kind == kind && rule.sender == sender;
-    rows().find(is_wanted)
+    let (_, rule) = index::row(kind, sender, method)?;
+    is_present(rule).then_some(rule)
 }
 
 /// All rows.
@@ -56,7 +55,8 @@ pub(crate) fn find(
     method: &str,
     spec: &RevisionSpec,
 ) -> Option<&'static Rule> {
-    row(kind, sender, method).filter(|rule| rule.is_defined(spec))
+    let (number, rule) = index::row(kind, sender, method)?;
+    (index::is_defined(number, spec) && is_present(rule)).then_some(rule)
 }
 
 /// Row of a request of a client.
@@ -477,9 +477,13 @@ mod tests {
                 }
             }
         }
-        for rule in RULES {
+        for (number, rule) in RULES.iter().enumerate() {
             let mut all = mcp_exact_revisions::all().iter();
-            assert!(all.any(|spec| rule.is_defined(spec)), "{}", rule.method);
+            assert!(
+                all.any(|spec| index::is_defined(number, spec)),
+                "{}",
+                rule.method
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Row of the rule table: what a rule is about, who deals with it, and what it requires.
 
-use mcp_exact_revisions::{RevisionSpec, Side};
+use mcp_exact_revisions::Side;
 
 use super::capability::Need;
 use crate::change::ChangeKind;
@@ -212,13 +212,5 @@ impl Rule {
     pub(super) const fn task(mut self, effect: TaskEffect) -> Self {
         self.task = effect;
         self
-    }
-
-    pub(super) fn is_defined(&self, spec: &RevisionSpec) -> bool {
-        match self.kind {
-            Kind::Request => spec.sends_request(self.sender, self.method),
-            Kind::Notification => spec.sends_notification(self.sender, self.method),
-            Kind::InputRequest => spec.has_input_required(),
-        }
     }
 }

@@ -73,13 +73,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             self.core.elicitations.record(&method, params.as_ref());
             let new = NewRequest {
                 key: self.core.new_key(),
-                method,
                 stream,
                 timeout: self.settings.request_timeout,
                 progress: false,
                 purpose: Purpose::Input { of: to, at },
             };
-            self.send_request(new, params, Some(to));
+            self.send_request(new, &method, params, Some(to));
         }
         Ok(Sent::Queued)
     }
@@ -265,6 +264,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     pub(super) fn send_request(
         &mut self,
         new: NewRequest<Purpose>,
+        method: &str,
         params: Option<JsonObject>,
         about: Option<RequestKey>,
     ) {
@@ -273,8 +273,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             true => Some(with_token(params, id)),
             false => params,
         };
-        let early = self.state.is_operating() || self.may_leave_early(&new.method);
-        let bytes = crate::message::request(id, &new.method, params.as_ref());
+        let early = self.state.is_operating() || self.may_leave_early(method);
+        let bytes = crate::message::request(id, method, params.as_ref());
         let mut frame = Frame::new(new.stream, bytes);
         frame.about = about;
         frame.carries = Some(new.key);

@@ -58,13 +58,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let key = self.core.new_key();
         let new = NewRequest {
             key,
-            method: method.to_owned(),
             stream: target.stream,
             timeout: options.timeout.unwrap_or(self.settings.request_timeout),
             progress: options.progress,
             purpose: Purpose::Program { during },
         };
-        self.send_request(new, params, during);
+        self.send_request(new, method, params, during);
         Ok(key)
     }
 

@@ -1,0 +1,158 @@
+//! Index of the rule table, made when the crate is compiled: where the row of a method is, and which revisions define it.
+//!
+//! Takes the rows; says nothing that they do not say.
+
+use mcp_exact_revisions::{RevisionSpec, Side};
+
+use super::rule::{Kind, Rule};
+use super::table::RULES;
+
+/// Places of the index: a power of two, with more than half of them free.
+const PLACES: usize = 128;
+const FREE: u8 = u8::MAX;
+
+/// Number of a row, where a walk from the hash of its method finds it.
+static ROWS: [u8; PLACES] = {
+    assert!(RULES.len() < PLACES / 2 && RULES.len() < FREE as usize);
+    let mut rows = [FREE; PLACES];
+    let mut row = 0;
+    while row < RULES.len() {
+        let mut place = hash(RULES[row].method);
+        while rows[place] != FREE {
+            place = (place + 1) % PLACES;
+        }
+        rows[place] = row as u8;
+        row += 1;
+    }
+    rows
+};
+
+/// Revisions that define each row: one bit each, by [`RevisionSpec::index`].
+static DEFINED: [u64; RULES.len()] = {
+    let all = mcp_exact_revisions::all();
+    assert!(all.len() <= 64);
+    let mut defined = [0; RULES.len()];
+    let mut row = 0;
+    while row < RULES.len() {
+        let mut index = 0;
+        while index < all.len() {
+            if defines(&all[index], &RULES[row]) {
+                defined[row] |= 1 << index;
+            }
+            index += 1;
+        }
+        row += 1;
+    }
+    defined
+};
+
+/// Returns the row of a method, with its number.
+pub(super) fn row(kind: Kind, sender: Side, method: &str) -> Option<(usize, &'static Rule)> {
+    let mut place = hash(method);
+    loop {
+        let number = usize::from(ROWS[place]);
+        // A place that is free has no row.
+        let rule = RULES.get(number)?;
+        if rule.method == method && rule.kind == kind && rule.sender == sender {
+            return Some((number, rule));
+        }
+        place = (place + 1) % PLACES;
+    }
+}
+
+/// Returns true if a revision defines the row with this number.
+pub(super) fn is_defined(number: usize, spec: &RevisionSpec) -> bool {
+    DEFINED[number] >> spec.index() & 1 == 1
+}
+
+/// Place of a method: its length and some of its letters tell most methods apart.
+const fn hash(method: &str) -> usize {
+    let bytes = method.as_bytes();
+    let length = bytes.len();
+    if length < 4 {
+        return length;
+    }
+    let letters =
+        bytes[0] as usize + 3 * bytes[length - 4] as usize + 7 * bytes[length / 2] as usize;
+    (letters + 31 * length) % PLACES
+}
+
+const fn defines(spec: &RevisionSpec, rule: &Rule) -> bool {
+    let methods = spec.methods(rule.sender);
+    match rule.kind {
+        Kind::Request => contains(methods.requests(), rule.method),
+        Kind::Notification => contains(methods.notifications(), rule.method),
+        Kind::InputRequest => spec.has_input_required(),
+    }
+}
+
+const fn contains(methods: &[&str], method: &str) -> bool {
+    let mut at = 0;
+    while at < methods.len() {
+        if is_same(methods[at].as_bytes(), method.as_bytes()) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_found() {
+        for (number, rule) in RULES.iter().enumerate() {
+            let found = row(rule.kind, rule.sender, rule.method);
+            assert_eq!(found.map(|(number, _)| number), Some(number));
+        }
+        for method in ["", "x", "tools/calls", "tools/cal", "Tools/call"] {
+            assert!(row(Kind::Request, Side::Client, method).is_none());
+        }
+    }
+
+    #[test]
+    fn rows_are_defined_as_the_revisions_say() {
+        for (number, rule) in RULES.iter().enumerate() {
+            for spec in mcp_exact_revisions::all() {
+                let defines = match rule.kind {
+                    Kind::Request => spec.sends_request(rule.sender, rule.method),
+                    Kind::Notification => spec.sends_notification(rule.sender, rule.method),
+                    Kind::InputRequest => spec.has_input_required(),
+                };
+                assert_eq!(is_defined(number, spec), defines, "{} {spec}", rule.method);
+            }
+        }
+    }
+
+    /// Few methods share a place, so that a look at one row is usual.
+    #[test]
+    fn walks_are_short() {
+        let walk = |rule: &Rule| {
+            let mut place = hash(rule.method);
+            let mut steps = 1;
+            while !std::ptr::eq(&RULES[usize::from(ROWS[place])], rule) {
+                place = (place + 1) % PLACES;
+                steps += 1;
+            }
+            steps
+        };
+        let longest = RULES.iter().map(walk).max();
+        assert!(longest <= Some(8), "{longest:?}");
+    }
+}
