@@ -2,45 +2,35 @@
 //!
 //! Pure and deterministic: no clock, no network, no environment. Equal input gives equal bytes.
 
-mod build;
 mod convert;
-mod dispatch;
-mod embed;
 mod emit;
-mod errata;
 mod error;
-mod extension;
-mod format;
+mod input;
 pub mod ir;
-mod keywords;
-mod lift;
-mod load;
-mod model;
-mod names;
-mod normalise;
-mod outcomes;
-mod recursion;
-mod revision_table;
-mod tables;
+mod passes;
 #[cfg(test)]
 mod testing;
-mod wiring;
+mod workspace;
 
 use std::collections::BTreeMap;
 
+use input::{errata, schema};
+use passes::{keywords, lift, names, normalise, recursion, typify_check};
+
 pub use convert::{FOLDER as CONVERSIONS_FOLDER, conversions, undecided as undecided_conversions};
-pub use embed::{EMBEDDED, embed};
 pub use error::{Error, Result};
-pub use extension::{
+pub use input::schema::{Listed, Revision, extensions, revisions, sha256};
+pub use input::tables::check_tables;
+pub use ir::properties::Value as PropertyValue;
+pub use passes::extension::{
     Extended, Extension, corrected_extension, emit_extension, represent_extension,
 };
-pub use load::{Listed, Revision, extensions, revisions, sha256};
-pub use revision_table::{
-    AssumedProperties, FOLDER as REVISION_TABLE_FOLDER, Lifecycle, PropertyValue, RevisionFacts,
-    RevisionRow, assumed_properties, property_changes, revision_facts, revision_table,
+pub use workspace::embed::{EMBEDDED, embed};
+pub use workspace::regions::{Wired, files as wired_files, wire};
+pub use workspace::revision_table::{
+    AssumedProperties, FOLDER as REVISION_TABLE_FOLDER, Lifecycle, RevisionFacts, RevisionRow,
+    assumed_properties, property_changes, revision_facts, revision_table,
 };
-pub use tables::check_tables;
-pub use wiring::{Wired, files as wired_files, wire};
 
 /// What the generator works from besides the schema files: the text of the tables beside them.
 #[derive(Debug, Clone, Copy)]
@@ -61,18 +51,18 @@ pub type Files = BTreeMap<String, String>;
 pub fn represent(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<ir::Ir> {
     let mut schema = corrected_schema(revision, schema, tables)?;
     let lifted = name_everything(&mut schema, tables)?;
-    let mut ir = build::build(&schema, &lifted)?;
-    model::model(&schema)?.box_members(&mut ir);
+    let mut ir = ir::lower::build(&schema, &lifted)?;
+    typify_check::model(&schema)?.box_members(&mut ir);
     recursion::close_cycles(&schema, &mut ir)?;
     Ok(ir)
 }
 
 /// The passes up to where every type has a name.
-fn name_everything(schema: &mut load::Schema, tables: Tables<'_>) -> Result<Vec<lift::Lifted>> {
+fn name_everything(schema: &mut schema::Schema, tables: Tables<'_>) -> Result<Vec<lift::Lifted>> {
     name_all(schema, &lift::names(tables.names)?)
 }
 
-fn name_all(schema: &mut load::Schema, names: &[lift::Name]) -> Result<Vec<lift::Lifted>> {
+fn name_all(schema: &mut schema::Schema, names: &[lift::Name]) -> Result<Vec<lift::Lifted>> {
     keywords::check(schema)?;
     normalise::normalise(schema)?;
     let lifted = lift::lift(schema, names)?;
@@ -119,8 +109,12 @@ pub fn corrected(
     corrected_schema(revision, schema, tables).map(|schema| schema.root)
 }
 
-fn corrected_schema(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<load::Schema> {
-    let mut schema = load::load(revision, bytes)?;
+fn corrected_schema(
+    revision: &Revision,
+    bytes: &[u8],
+    tables: Tables<'_>,
+) -> Result<schema::Schema> {
+    let mut schema = schema::load(revision, bytes)?;
     errata::correct(&mut schema, &errata::errata(tables.errata)?)?;
     Ok(schema)
 }

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::error::Result;
+use crate::input::schema::Schema;
 use crate::ir::Ir;
-use crate::lift::{Lifted, Name};
-use crate::load::Schema;
+use crate::passes::lift::{Lifted, Name};
 
 /// A schema of these definitions.
 pub fn schema(definitions: Value) -> Schema {
@@ -21,15 +21,15 @@ pub fn schema(definitions: Value) -> Schema {
 /// A schema after normalising and lifting, and what was lifted.
 pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Lifted>)> {
     let mut schema = schema(definitions);
-    crate::normalise::normalise(&mut schema)?;
-    let lifted = crate::lift::lift(&mut schema, names)?;
+    crate::passes::normalise::normalise(&mut schema)?;
+    let lifted = crate::passes::lift::lift(&mut schema, names)?;
     Ok((schema, lifted))
 }
 
 /// The representation before typify has seen the schema.
 pub fn built(definitions: Value) -> Result<Ir> {
     let (schema, lifted) = lifted(definitions, &[])?;
-    crate::build::build(&schema, &lifted)
+    crate::ir::lower::build(&schema, &lifted)
 }
 
 /// A value as text with sorted members.

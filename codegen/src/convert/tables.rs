@@ -11,7 +11,7 @@ use super::steps::{Step, reference};
 use crate::emit::marker_name;
 use crate::error::{Error, Result};
 use crate::ir::{Definition, Ir, Method, Type};
-use crate::revision_table::static_name;
+use crate::workspace::revision_table::static_name;
 
 /// The enum of known revisions.
 pub fn revisions(irs: &[&Ir]) -> String {

@@ -7,8 +7,8 @@ use quote::quote;
 
 use super::types::ident;
 use super::{Context, unions};
+use crate::ir::properties::{error_id_required, has_batches, has_envelope_in_types};
 use crate::ir::{Ir, Member, MemberValue, Method, Shape, Type, Union};
-use crate::revision_table::{error_id_required, has_batches, has_envelope_in_types};
 
 /// The directions of the revision.
 pub fn emit(cx: &Context<'_>) -> TokenStream {

@@ -6,7 +6,7 @@ use quote::quote;
 use super::types::ident;
 use super::{Context, docs};
 use crate::ir::Definition;
-use crate::names::variant;
+use crate::passes::names::variant;
 
 /// A string enum; values that the revision does not define are kept.
 pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> TokenStream {

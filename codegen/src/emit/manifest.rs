@@ -5,10 +5,10 @@ use quote::quote;
 use super::Base;
 use super::methods::marker_name;
 use super::types::ident;
+use crate::emit::format::format;
 use crate::error::Result;
-use crate::format::format;
+use crate::input::schema::Revision;
 use crate::ir::{Ir, Shape};
-use crate::load::Revision;
 
 /// What the front page re-exports of the runtime; no definition may have one of these names.
 pub const REEXPORTED: &[&str] = &[

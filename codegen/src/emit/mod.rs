@@ -9,6 +9,7 @@ mod definitions;
 mod directions;
 mod docs;
 mod enums;
+pub mod format;
 mod manifest;
 mod methods;
 mod registry;
@@ -25,10 +26,10 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::Files;
+use crate::emit::format::format;
 use crate::error::Result;
-use crate::format::format;
+use crate::input::schema::Revision;
 use crate::ir::{Definition, Ir, Shape};
-use crate::load::Revision;
 
 pub use methods::marker_name;
 pub use types::ident;

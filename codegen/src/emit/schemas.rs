@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use super::Base;
 use super::types::ident;
 use crate::Files;
+use crate::emit::format::format;
 use crate::error::Result;
-use crate::format::format;
+use crate::input::schema::{Revision, Schema};
 use crate::ir::{Ir, Shape, Type};
-use crate::load::{Revision, Schema};
 
 /// The module and its data. Official definitions stand there as they are in the corrected schema, others as they were
 /// lifted out of it.

@@ -7,8 +7,8 @@ use quote::quote;
 
 use super::types::{ident, rust_type};
 use super::{Context, constructors, docs, validate};
+use crate::ir::properties::has_envelope_in_types;
 use crate::ir::{Definition, Ir, MemberValue, ObjectDispatch, Shape, Tag, Type, Union};
-use crate::revision_table::has_envelope_in_types;
 
 /// An enum and all that belongs to it.
 pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenStream {

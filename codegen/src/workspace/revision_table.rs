@@ -4,23 +4,19 @@
 //! of that crate. `properties.rs` lists the properties, `facts.rs` reads the facts. Knows no revision by name.
 
 mod facts;
-mod properties;
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use crate::Files;
+use crate::emit::format::format;
 use crate::emit::ident;
 use crate::error::{Error, Result};
-use crate::format::format;
+use crate::input::schema::Revision;
 use crate::ir::Ir;
-use crate::load::Revision;
-use properties::{PROPERTIES, Property, Source};
+use crate::ir::properties::{PROPERTIES, Property, Source, Value as PropertyValue};
 
 pub use facts::{AssumedProperties, Lifecycle, RevisionFacts, assumed_properties, revision_facts};
-pub use properties::{
-    Value as PropertyValue, error_id_required, has_batches, has_envelope_in_types,
-};
 
 /// The folder of the generated files.
 pub const FOLDER: &str = "crates/mcp-exact-revisions/src/generated";

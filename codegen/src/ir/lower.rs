@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::dispatch;
 use crate::error::{Result, brief};
+use crate::input::schema::{Schema, escape};
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Type, Union, Variant};
-use crate::lift::{Lifted, is_nullable};
-use crate::load::{Schema, escape};
-use crate::names;
-use crate::normalise::{is_annotation, is_open};
-use crate::outcomes;
-use crate::recursion;
+use crate::passes::dispatch;
+use crate::passes::lift::{Lifted, is_nullable};
+use crate::passes::names;
+use crate::passes::normalise::{is_annotation, is_open};
+use crate::passes::outcomes;
+use crate::passes::recursion;
 
 /// Builds the representation of one revision.
 ///

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
-use crate::load::Schema;
+use crate::input::schema::Schema;
 
 /// Rewrites every definition.
 ///
@@ -108,7 +108,10 @@ impl Pass<'_> {
         }
         if let Some(Value::Object(properties)) = object.get_mut("properties") {
             for (name, property) in properties.iter_mut() {
-                let pointer = format!("{pointer}/properties/{}", crate::load::escape(name));
+                let pointer = format!(
+                    "{pointer}/properties/{}",
+                    crate::input::schema::escape(name)
+                );
                 *property = self.rewrite(property.take(), &pointer, seen)?;
             }
         }
@@ -283,7 +286,10 @@ impl Pass<'_> {
     fn merge_properties(&self, a: Value, b: Value, pointer: &str) -> Result<Value> {
         let mut merged = as_object(a);
         for (name, from_b) in as_object(b) {
-            let pointer = format!("{pointer}/properties/{}", crate::load::escape(&name));
+            let pointer = format!(
+                "{pointer}/properties/{}",
+                crate::input::schema::escape(&name)
+            );
             let both = match merged.remove(&name) {
                 None => from_b,
                 Some(from_a) if is_open(&from_a) => with_description(from_b, &from_a),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, brief};
-use crate::load::Schema;
+use crate::input::schema::Schema;
 
 /// One correction.
 #[derive(Debug, Clone, Deserialize)]

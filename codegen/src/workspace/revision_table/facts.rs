@@ -7,8 +7,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::properties::{PROPERTIES, Source, Value};
 use crate::error::{Error, Result};
+use crate::ir::properties::{PROPERTIES, Source, Value};
 
 /// The file that holds the facts.
 const FILE: &str = "schema/revisions.toml";

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::emit::{is_taken, marker_name};
 use crate::error::Result;
-use crate::lift::Lifted;
-use crate::load::{Schema, escape};
+use crate::input::schema::{Schema, escape};
+use crate::passes::lift::Lifted;
 
 /// A word of a type name from a JSON name: `io.modelcontextprotocol/clientInfo` gives `ClientInfo`, `_meta` `Meta`.
 pub fn type_word(json: &str) -> String {

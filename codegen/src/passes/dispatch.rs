@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
+use crate::input::schema::Schema;
 pub use crate::ir::Dispatch;
 use crate::ir::{Case, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union};
-use crate::load::Schema;
-use crate::names;
+use crate::passes::names;
 
 /// Plans every union.
 ///

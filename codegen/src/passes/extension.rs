@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::emit::{self, Base};
 use crate::error::Result;
-use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
-use crate::lift::{self, Lifted, Name};
-use crate::load::{self, Listed, Revision, Schema};
-use crate::{
-    Files, Tables, build, corrected_schema, errata, model, name_all, recursion, represent,
-};
+use crate::input::errata;
+use crate::input::schema::{Listed, Revision, Schema, load_extension};
+use crate::ir::{self, Definition, Ir, Member, MemberValue, Shape, Type};
+use crate::passes::lift::{self, Lifted, Name};
+use crate::passes::{recursion, typify_check};
+use crate::{Files, Tables, corrected_schema, name_all, represent};
 
 /// An extension with the bytes of both schemas.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +53,8 @@ pub fn represent_extension(extension: Extension<'_>, tables: Tables<'_>) -> Resu
         references(&schema, &schema.root[schema.definitions][name], &mut said);
     }
     let lifted = name_everything(&mut schema, &joined.own, &core, tables)?;
-    let mut ir = build::build(&schema, &lifted)?;
-    model::model(&schema)?.box_members(&mut ir);
+    let mut ir = ir::lower::build(&schema, &lifted)?;
+    typify_check::model(&schema)?.box_members(&mut ir);
     recursion::close_cycles(&schema, &mut ir)?;
     let mut shared = equal(&ir, &core);
     let needed = reachable(&ir, &said);
@@ -143,7 +143,7 @@ struct Joined {
 
 fn join(extension: Extension<'_>, tables: Tables<'_>) -> Result<Joined> {
     let core = corrected_schema(extension.base, extension.base_schema, tables)?;
-    let mut schema = load::load_extension(&extension.listed.revision, extension.schema)?;
+    let mut schema = load_extension(&extension.listed.revision, extension.schema)?;
     errata::correct(&mut schema, &errata::errata(tables.errata)?)?;
     if schema.definitions != core.definitions {
         let pointer = format!("/{}", schema.definitions);

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::error::Result;
+use crate::input::schema::Schema;
 use crate::ir::{Ir, Member, MemberValue, Shape, Type};
-use crate::load::Schema;
 
 /// Refuses names that stand for themselves, lists and maps of themselves included.
 ///

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use typify_impl::{Type, TypeDetails, TypeSpace, TypeSpaceSettings};
 
 use crate::error::Result;
+use crate::input::schema::Schema;
 use crate::ir::{self, Ir, MemberValue, Shape};
-use crate::load::Schema;
 
 /// What typify says of the definitions of a schema.
 #[derive(Debug, Default)]

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 use crate::emit::{library, marker_name};
 use crate::error::{Error, Result};
+use crate::input::schema::Revision;
 use crate::ir::{Ir, Shape};
-use crate::load::Revision;
-use crate::revision_table::static_name;
+use crate::workspace::revision_table::static_name;
 
 /// A revision and what it says.
 #[derive(Debug, Clone, Copy)]

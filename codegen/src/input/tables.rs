@@ -5,7 +5,8 @@
 
 use crate::Tables;
 use crate::error::{Error, Result};
-use crate::{errata, lift};
+use crate::input::errata;
+use crate::passes::lift;
 
 /// Checks that every revision that the tables name is listed.
 ///

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::error::{Result, brief};
-use crate::load::{Schema, escape};
+use crate::input::schema::{Schema, escape};
 
 /// Keywords that say nothing about instances.
 const ANNOTATIONS: &[&str] = &[

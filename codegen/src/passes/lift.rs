@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::load::{Schema, escape};
-use crate::names::{is_type_name, member_type, variant};
+use crate::input::schema::{Schema, escape};
+use crate::passes::names::{is_type_name, member_type, variant};
 
 /// One entry of `schema/names.toml`: a better name than the automatic one.
 #[derive(Debug, Clone, Deserialize)]

@@ -2,4 +2,7 @@
 //!
 //! Plain data of the crate `mcp-exact-model`, under the name by which the passes and emitters know it.
 
+pub(crate) mod lower;
+pub(crate) mod properties;
+
 pub use mcp_exact_model::*;

@@ -5,8 +5,8 @@
 
 use crate::Files;
 use crate::error::{Error, Result};
+use crate::input::schema::Revision;
 use crate::ir::Ir;
-use crate::load::Revision;
 
 /// The folder of these files, from the root of the workspace; nothing else is in it.
 pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";

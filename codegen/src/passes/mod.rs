@@ -1,0 +1,11 @@
+//! The passes between a schema file and its crate. `lib.rs` lists them in the order in which they run.
+
+pub mod dispatch;
+pub mod extension;
+pub mod keywords;
+pub mod lift;
+pub mod names;
+pub mod normalise;
+pub mod outcomes;
+pub mod recursion;
+pub mod typify_check;
