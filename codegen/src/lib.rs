@@ -1,6 +1,7 @@
 //! The generator of the type crates: bytes in, a tree of files out.
 //!
-//! Pure and deterministic: no clock, no network, no environment. Equal input gives equal bytes.
+//! Pure and deterministic: no clock, no network, no environment. Equal input gives equal bytes. The steps from a schema file
+//! to its crate are [`lower`], which lists the passes in their order, and [`emit`].
 
 mod convert;
 mod emit;
@@ -12,19 +13,25 @@ mod passes;
 mod testing;
 mod workspace;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use input::{errata, schema};
-use passes::{keywords, lift, names, normalise, recursion, typify_check};
+use serde_json::Value;
+
+use input::schema::Schema;
+use passes::{
+    dispatch, extension, keywords, lift, methods, names, normalise, outcomes, recursion,
+    typify_check,
+};
 
 pub use convert::{FOLDER as CONVERSIONS_FOLDER, conversions, undecided as undecided_conversions};
+pub use emit::Files;
 pub use error::{Error, Result};
-pub use input::schema::{Listed, Revision, extensions, revisions, sha256};
+pub use input::Tables;
+pub use input::extension::Extension;
+pub use input::lists::{Listed, Revision, extensions, revisions};
+pub use input::schema::sha256;
 pub use input::tables::check_tables;
 pub use ir::properties::Value as PropertyValue;
-pub use passes::extension::{
-    Extended, Extension, corrected_extension, emit_extension, represent_extension,
-};
 pub use workspace::embed::{EMBEDDED, embed};
 pub use workspace::regions::{Wired, files as wired_files, wire};
 pub use workspace::revision_table::{
@@ -32,89 +39,118 @@ pub use workspace::revision_table::{
     assumed_properties, property_changes, revision_facts, revision_table,
 };
 
-/// What the generator works from besides the schema files: the text of the tables beside them.
-#[derive(Debug, Clone, Copy)]
-pub struct Tables<'t> {
-    /// `schema/errata.toml`
-    pub errata: &'t str,
-    /// `schema/names.toml`
-    pub names: &'t str,
+/// A schema after all passes: everything that the emitters read.
+#[derive(Debug, Clone)]
+pub struct Lowered {
+    /// The intermediate representation.
+    pub ir: ir::Ir,
+    /// Of an extension: the definitions that are types of the revision that it extends.
+    pub shared: BTreeSet<String>,
+    /// The official schema with its errata applied; of an extension, with the definitions of its revision beside its own.
+    corrected: Schema,
+    /// The same after the passes over schemas: everything in it has a name.
+    schema: Schema,
+    /// The revision that an extension extends.
+    base: Option<String>,
 }
 
-/// Generated files by path from the root of the workspace.
-pub type Files = BTreeMap<String, String>;
+impl Lowered {
+    /// The official schema with its errata applied: what the generated types are held against. That of an extension has
+    /// the definitions of its revision that it refers to.
+    pub fn corrected(&self) -> Value {
+        match self.base {
+            None => self.corrected.root.clone(),
+            Some(_) => extension::referenced(&self.corrected, &self.ir),
+        }
+    }
+}
 
-/// The intermediate representation of one revision.
+/// Takes the schema of a revision through all passes.
 ///
 /// # Errors
 /// For any input that the generator does not understand, with revision, pointer and remedy.
-pub fn represent(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<ir::Ir> {
-    let mut schema = corrected_schema(revision, schema, tables)?;
-    let lifted = name_everything(&mut schema, tables)?;
-    let mut ir = ir::lower::build(&schema, &lifted)?;
-    typify_check::model(&schema)?.box_members(&mut ir);
-    recursion::close_cycles(&schema, &mut ir)?;
-    Ok(ir)
+pub fn lower(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Lowered> {
+    let corrected = input::read(revision, bytes, tables)?;
+    let names = input::names::names(tables.names)?;
+    lower_schema(corrected, &names)
 }
 
-/// The passes up to where every type has a name.
-fn name_everything(schema: &mut schema::Schema, tables: Tables<'_>) -> Result<Vec<lift::Lifted>> {
-    name_all(schema, &lift::names(tables.names)?)
-}
-
-fn name_all(schema: &mut schema::Schema, names: &[lift::Name]) -> Result<Vec<lift::Lifted>> {
-    keywords::check(schema)?;
-    normalise::normalise(schema)?;
-    let lifted = lift::lift(schema, names)?;
-    names::check(schema, &lifted)?;
-    Ok(lifted)
-}
-
-/// The crate of one revision.
+/// Takes the schema of an extension through all passes, as one with the schema of the revision that it extends.
 ///
 /// # Errors
-/// As [`represent`].
-pub fn generate(revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<Files> {
-    emit(
-        &represent(revision, schema, tables)?,
-        revision,
-        schema,
-        tables,
-    )
+/// As [`lower`].
+pub fn lower_extension(
+    extension: Extension<'_>,
+    base: &Lowered,
+    tables: Tables<'_>,
+) -> Result<Lowered> {
+    let joined = input::extension::join(extension, &base.corrected, tables)?;
+    let mut names = input::names::names(tables.names)?;
+    names.extend(extension::inherited_names(&joined, &base.ir));
+    let mut lowered = lower_schema(joined.schema, &names)?;
+    lowered.shared = extension::narrow(&mut lowered.ir, &lowered.corrected, &joined.own, &base.ir);
+    lowered.base = Some(extension.listed.extends.clone());
+    Ok(lowered)
 }
 
-/// The crate of one revision that has been represented.
+/// Every pass, in the order in which they run.
+fn lower_schema(corrected: Schema, names: &[input::names::Name]) -> Result<Lowered> {
+    let mut schema = corrected.clone();
+    // From schema to schema.
+    keywords::check(&schema)?;
+    normalise::normalise(&mut schema)?;
+    let lifted = lift::lift(&mut schema, names)?;
+    names::check(&schema, &lifted)?;
+    // From the schema to the representation, and from representation to representation.
+    let mut ir = ir::lower::build(&schema, &lifted)?;
+    recursion::check_aliases(&schema, &ir)?;
+    methods::find(&mut ir);
+    outcomes::find(&mut ir);
+    dispatch::plan(&schema, &mut ir)?;
+    typify_check::model(&schema)?.box_members(&mut ir);
+    recursion::close_cycles(&schema, &mut ir)?;
+    Ok(Lowered {
+        ir,
+        shared: BTreeSet::new(),
+        corrected,
+        schema,
+        base: None,
+    })
+}
+
+/// Writes the crate of a revision or an extension.
 ///
 /// # Errors
 /// When an emitter writes something that is not Rust: a defect of the generator.
-pub fn emit(ir: &ir::Ir, revision: &Revision, schema: &[u8], tables: Tables<'_>) -> Result<Files> {
-    let corrected = corrected_schema(revision, schema, tables)?;
-    let mut lifted = corrected.clone();
-    name_everything(&mut lifted, tables)?;
-    let mut files = emit::emit(ir, revision, None)?;
-    let schemas = emit::schemas::emit(ir, revision, &corrected, &lifted, None)?;
-    files.extend(schemas);
+pub fn emit(lowered: &Lowered, revision: &Revision) -> Result<Files> {
+    let base = lowered.base.as_deref().map(|id| emit::Base {
+        id,
+        shared: &lowered.shared,
+    });
+    let mut files = emit::emit(&lowered.ir, revision, base)?;
+    let (corrected, schema) = (&lowered.corrected, &lowered.schema);
+    files.extend(emit::schemas::emit(
+        &lowered.ir,
+        revision,
+        corrected,
+        schema,
+        base,
+    )?);
     Ok(files)
 }
 
-/// The official schema of one revision with its errata applied: what the generated types are held against.
+/// Writes the crate of one revision: [`lower`] and [`emit`].
 ///
 /// # Errors
-/// As [`represent`].
-pub fn corrected(
-    revision: &Revision,
-    schema: &[u8],
-    tables: Tables<'_>,
-) -> Result<serde_json::Value> {
-    corrected_schema(revision, schema, tables).map(|schema| schema.root)
+/// As [`lower`].
+pub fn generate(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Files> {
+    emit(&lower(revision, bytes, tables)?, revision)
 }
 
-fn corrected_schema(
-    revision: &Revision,
-    bytes: &[u8],
-    tables: Tables<'_>,
-) -> Result<schema::Schema> {
-    let mut schema = schema::load(revision, bytes)?;
-    errata::correct(&mut schema, &errata::errata(tables.errata)?)?;
-    Ok(schema)
+/// The official schema of one revision with its errata applied, whatever the passes say of it.
+///
+/// # Errors
+/// When the file is not the one that is listed, or an erratum does not fit.
+pub fn corrected(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Value> {
+    input::read(revision, bytes, tables).map(|schema| schema.root)
 }

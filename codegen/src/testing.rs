@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::error::Result;
+use crate::input::names::Name;
 use crate::input::schema::Schema;
 use crate::ir::Ir;
-use crate::passes::lift::{Lifted, Name};
+use crate::passes::lift::Lifted;
 
 /// A schema of these definitions.
 pub fn schema(definitions: Value) -> Schema {
@@ -29,7 +30,12 @@ pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Lifted>
 /// The representation before typify has seen the schema.
 pub fn built(definitions: Value) -> Result<Ir> {
     let (schema, lifted) = lifted(definitions, &[])?;
-    crate::ir::lower::build(&schema, &lifted)
+    let mut ir = crate::ir::lower::build(&schema, &lifted)?;
+    crate::passes::recursion::check_aliases(&schema, &ir)?;
+    crate::passes::methods::find(&mut ir);
+    crate::passes::outcomes::find(&mut ir);
+    crate::passes::dispatch::plan(&schema, &mut ir)?;
+    Ok(ir)
 }
 
 /// A value as text with sorted members.

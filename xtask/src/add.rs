@@ -77,7 +77,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         status: if draft { "draft" } else { "release" }.to_owned(),
         sha256,
     };
-    let ir = schemas.represent_bytes(&revision, &origin.bytes)?;
+    let ir = schemas.lower_bytes(&revision, &origin.bytes)?.ir;
     let list = fs::read_to_string(folder.join("revisions.toml"))?;
     let lifecycle = Lifecycle::new(
         ir.methods

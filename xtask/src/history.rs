@@ -34,8 +34,8 @@ pub fn run(root: &Path, clone: &Path) -> anyhow::Result<()> {
             sha256: codegen::sha256(&bytes),
         };
         let generated = schemas
-            .represent_bytes(&revision, &bytes)
-            .and_then(|ir| Ok(codegen::emit(&ir, &revision, &bytes, schemas.tables())?));
+            .lower_bytes(&revision, &bytes)
+            .and_then(|lowered| Ok(codegen::emit(&lowered, &revision)?));
         let place = format!("{} {}", &version.commit[..8], version.path);
         match generated {
             Ok(files) => println!("ok      {place} ({} files)", files.len()),

@@ -14,7 +14,7 @@ mod watch;
 
 use std::collections::BTreeSet;
 
-use crate::Files;
+use crate::emit::Files;
 use crate::error::Result;
 use crate::ir::Ir;
 use plan::Plan;

@@ -7,7 +7,7 @@ use super::methods::marker_name;
 use super::types::ident;
 use crate::emit::format::format;
 use crate::error::Result;
-use crate::input::schema::Revision;
+use crate::input::lists::Revision;
 use crate::ir::{Ir, Shape};
 
 /// What the front page re-exports of the runtime; no definition may have one of these names.

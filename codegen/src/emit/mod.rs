@@ -25,14 +25,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::Files;
 use crate::emit::format::format;
 use crate::error::Result;
-use crate::input::schema::Revision;
+use crate::input::lists::Revision;
 use crate::ir::{Definition, Ir, Shape};
 
 pub use methods::marker_name;
 pub use types::ident;
+
+/// Generated files by path from the root of the workspace.
+pub type Files = BTreeMap<String, String>;
 
 /// The revision that an extension stands on.
 #[derive(Clone, Copy)]

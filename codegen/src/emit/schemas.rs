@@ -4,11 +4,12 @@ use quote::quote;
 use serde_json::{Map, Value};
 
 use super::Base;
+use super::Files;
 use super::types::ident;
-use crate::Files;
 use crate::emit::format::format;
 use crate::error::Result;
-use crate::input::schema::{Revision, Schema};
+use crate::input::lists::Revision;
+use crate::input::schema::Schema;
 use crate::ir::{Ir, Shape, Type};
 
 /// The module and its data. Official definitions stand there as they are in the corrected schema, others as they were

@@ -3,75 +3,11 @@
 //! Takes bytes and the list entry of the revision; gives the document, or says why the bytes are no schema of the
 //! protocol. Never repairs anything.
 
-use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-
-/// One entry of `schema/revisions.toml`, as far as the generator needs it.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Revision {
-    /// The identifier, such as `2025-06-18`.
-    pub id: String,
-    /// `release` or `draft`.
-    pub status: String,
-    /// The sha256 of the vendored file, in hexadecimal digits.
-    pub sha256: String,
-}
-
-impl Revision {
-    /// Whether the revision may still change, and its crate is never published.
-    pub fn is_draft(&self) -> bool {
-        self.status == "draft"
-    }
-}
-
-#[derive(Deserialize)]
-struct Revisions {
-    revision: Vec<Revision>,
-}
-
-/// The entries of `schema/revisions.toml`.
-///
-/// # Errors
-/// When the text is not such a list.
-pub fn revisions(text: &str) -> Result<Vec<Revision>> {
-    let list: Revisions = toml::from_str(text).map_err(|error| {
-        let remedy = "give each revision an id, a status and a sha256";
-        Error::new("schema/revisions.toml", "", error.message(), remedy)
-    })?;
-    Ok(list.revision)
-}
-
-/// One entry of `schema/extensions.toml`.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Listed {
-    /// What is said of a revision, said of the extension.
-    #[serde(flatten)]
-    pub revision: Revision,
-    /// The revision that it extends.
-    pub extends: String,
-}
-
-#[derive(Deserialize)]
-struct Extensions {
-    #[serde(default)]
-    extension: Vec<Listed>,
-}
-
-/// The entries of `schema/extensions.toml`.
-///
-/// # Errors
-/// When the text is not such a list.
-pub fn extensions(text: &str) -> Result<Vec<Listed>> {
-    let list: Extensions = toml::from_str(text).map_err(|error| {
-        let remedy =
-            "give each extension an id, a status, a sha256 and the revision that it extends";
-        Error::new("schema/extensions.toml", "", error.message(), remedy)
-    })?;
-    Ok(list.extension)
-}
+use crate::input::lists::Revision;
 
 /// The schema of one revision.
 #[derive(Debug, Clone)]

@@ -3,10 +3,8 @@
 //! Takes the tables and the identifiers of what is listed; gives an error for an entry that can never apply. One revision
 //! is generated at a time, so that nothing else would notice it.
 
-use crate::Tables;
 use crate::error::{Error, Result};
-use crate::input::errata;
-use crate::passes::lift;
+use crate::input::{Tables, errata, names};
 
 /// Checks that every revision that the tables name is listed.
 ///
@@ -31,7 +29,7 @@ pub fn check_tables(tables: Tables<'_>, listed: &[&str]) -> Result<()> {
         let entry = format!("erratum `{}`", erratum.id);
         check("schema/errata.toml", entry, &erratum.revisions)?;
     }
-    for name in lift::names(tables.names)? {
+    for name in names::names(tables.names)? {
         let entry = format!("the name `{}`", name.name);
         check("schema/names.toml", entry, &name.revisions)?;
     }

@@ -1,6 +1,6 @@
 //! From a schema in which everything has a name to the intermediate representation.
 //!
-//! Takes the lifted schema and what typify says of it; gives the representation, or an error for a shape that has no
+//! Takes the lifted schema; gives the representation without methods and dispatch, or an error for a shape that has no
 //! exact type.
 
 use std::collections::BTreeMap;
@@ -9,13 +9,12 @@ use serde_json::Value;
 
 use crate::error::{Result, brief};
 use crate::input::schema::{Schema, escape};
-use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Type, Union, Variant};
-use crate::passes::dispatch;
+use crate::ir::{
+    Bounds, Definition, Dispatch, Ir, Member, MemberValue, Shape, Type, Union, Variant,
+};
 use crate::passes::lift::{Lifted, is_nullable};
 use crate::passes::names;
 use crate::passes::normalise::{is_annotation, is_open};
-use crate::passes::outcomes;
-use crate::passes::recursion;
 
 /// Builds the representation of one revision.
 ///
@@ -42,16 +41,11 @@ pub fn build(schema: &Schema, lifted: &[Lifted]) -> Result<Ir> {
             pointers,
         });
     }
-    let mut ir = Ir {
+    Ok(Ir {
         revision: schema.revision.clone(),
         definitions,
         methods: Vec::new(),
-    };
-    recursion::check_aliases(schema, &ir)?;
-    ir.methods = methods(&ir);
-    outcomes::find(&mut ir);
-    dispatch::plan(schema, &mut ir)?;
-    Ok(ir)
+    })
 }
 
 struct Pass<'s> {
@@ -356,7 +350,7 @@ impl Pass<'_> {
         }
         Ok(Union {
             variants,
-            dispatch: dispatch::Dispatch::default(),
+            dispatch: Dispatch::default(),
         })
     }
 }
@@ -427,64 +421,4 @@ fn kind_name(value: &Type) -> String {
         Type::Nullable(_) => "Nullable",
     };
     name.to_owned()
-}
-
-/// Requests and notifications: definitions with a constant `method`.
-fn methods(ir: &Ir) -> Vec<Method> {
-    let mut methods: Vec<Method> = ir
-        .definitions
-        .iter()
-        .filter_map(|d| method(ir, d))
-        .collect();
-    methods.sort_by(|a, b| (&a.method, &a.definition).cmp(&(&b.method, &b.definition)));
-    methods
-}
-
-fn method(ir: &Ir, definition: &Definition) -> Option<Method> {
-    let Shape::Struct(members) = &definition.shape else {
-        return None;
-    };
-    let MemberValue::ConstString(method) = &members.iter().find(|m| m.name == "method")?.value
-    else {
-        return None;
-    };
-    let stem = definition.name.strip_suffix("Request");
-    let params = members.iter().find(|m| m.name == "params");
-    let sent_by = |side: &str| {
-        let kind = if stem.is_some() {
-            "Request"
-        } else {
-            "Notification"
-        };
-        is_member(ir, &format!("{side}{kind}"), &definition.name)
-    };
-    Some(Method {
-        method: method.clone(),
-        definition: definition.name.clone(),
-        request: stem.is_some(),
-        params: params.and_then(|member| match &member.value {
-            MemberValue::Type(value) => Some(value.clone()),
-            _ => None,
-        }),
-        params_required: params.is_some_and(|member| member.required),
-        result: stem.and_then(|stem| {
-            let own = format!("{stem}Result");
-            let name = [own.as_str(), "EmptyResult"]
-                .into_iter()
-                .find(|name| ir.get(name).is_some());
-            name.map(str::to_owned)
-        }),
-        outcomes: Vec::new(),
-        from_client: sent_by("Client"),
-        from_server: sent_by("Server"),
-    })
-}
-
-fn is_member(ir: &Ir, union: &str, name: &str) -> bool {
-    let is = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
-    match ir.get(union).map(|definition| &definition.shape) {
-        Some(Shape::Union(union)) => union.variants.iter().any(|variant| is(&variant.value)),
-        Some(Shape::Alias(value)) => is(value),
-        _ => union == name,
-    }
 }

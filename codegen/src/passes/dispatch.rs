@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
 use crate::input::schema::Schema;
-pub use crate::ir::Dispatch;
-use crate::ir::{Case, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union};
+use crate::ir::{Case, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union};
 use crate::passes::names;
 
 /// Plans every union.

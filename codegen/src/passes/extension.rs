@@ -1,65 +1,51 @@
-//! Extensions of the protocol: schemas that stand on a revision and use its definitions.
+//! Extensions of the protocol: which of the types are those of the revision.
 //!
-//! Takes the schema of an extension and that of the revision; gives the representation of what the extension defines and
-//! needs, and says which of these types are the revision's own. Equal structure decides that, all the way down, and never a
-//! list. The passes are those of a revision: they see both schemas as one.
+//! Takes the representation of both schemas as one, and that of the revision; leaves what the extension defines and needs,
+//! and gives the types that are the revision's own. Equal structure decides that, all the way down, and never a list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::emit::{self, Base};
-use crate::error::Result;
-use crate::input::errata;
-use crate::input::schema::{Listed, Revision, Schema, load_extension};
-use crate::ir::{self, Definition, Ir, Member, MemberValue, Shape, Type};
-use crate::passes::lift::{self, Lifted, Name};
-use crate::passes::{recursion, typify_check};
-use crate::{Files, Tables, corrected_schema, name_all, represent};
+use crate::input::extension::Joined;
+use crate::input::names::Name;
+use crate::input::schema::Schema;
+use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
-/// An extension with the bytes of both schemas.
-#[derive(Debug, Clone, Copy)]
-pub struct Extension<'e> {
-    /// The entry of the list.
-    pub listed: &'e Listed,
-    /// Its schema.
-    pub schema: &'e [u8],
-    /// The revision that it extends.
-    pub base: &'e Revision,
-    /// The schema of that revision.
-    pub base_schema: &'e [u8],
+/// Names of what is anonymous in the revision: it is called as it is there.
+pub fn inherited_names(joined: &Joined, core: &Ir) -> Vec<Name> {
+    let owner = |pointer: &str| pointer.split('/').nth(2).unwrap_or_default().to_owned();
+    let anonymous = core.definitions.iter().filter(|d| !d.official);
+    let names = anonymous.filter_map(|definition| {
+        let mut places = definition.pointers.iter();
+        let pointer = places.find(|pointer| !joined.own.contains(&owner(pointer)))?;
+        Some(Name {
+            revisions: vec![joined.schema.revision.clone()],
+            pointer: pointer.clone(),
+            name: definition.name.clone(),
+        })
+    });
+    names.collect()
 }
 
-/// What an extension says, with the types of the revision that it uses.
-#[derive(Debug, Clone)]
-pub struct Extended {
-    /// Its definitions, which are the official ones here, and every other one that they lead to.
-    pub ir: Ir,
-    /// The definitions that are the revision's own types.
-    pub shared: BTreeSet<String>,
-}
-
-/// The representation of an extension.
-///
-/// # Errors
-/// For any input that the generator does not understand, with the pointer and the remedy.
-pub fn represent_extension(extension: Extension<'_>, tables: Tables<'_>) -> Result<Extended> {
-    let joined = join(extension, tables)?;
-    let core = represent(extension.base, extension.base_schema, tables)?;
-    let mut schema = joined.schema;
+/// Leaves the definitions of the extension, which are the official ones from here on, and those that they lead to; gives
+/// those that are types of the revision.
+pub fn narrow(
+    ir: &mut Ir,
+    corrected: &Schema,
+    own: &BTreeSet<String>,
+    core: &Ir,
+) -> BTreeSet<String> {
     // What an `allOf` merges away is no part of a type, but the words of the schema refer to it.
-    let mut said: Vec<String> = joined.own.iter().cloned().collect();
-    for name in &joined.own {
-        references(&schema, &schema.root[schema.definitions][name], &mut said);
+    let mut mentioned: Vec<String> = own.iter().cloned().collect();
+    for name in own {
+        let definition = &corrected.root[corrected.definitions][name];
+        references(corrected, definition, &mut mentioned);
     }
-    let lifted = name_everything(&mut schema, &joined.own, &core, tables)?;
-    let mut ir = ir::lower::build(&schema, &lifted)?;
-    typify_check::model(&schema)?.box_members(&mut ir);
-    recursion::close_cycles(&schema, &mut ir)?;
-    let mut shared = equal(&ir, &core);
-    let needed = reachable(&ir, &said);
+    let mut shared = equal(ir, core);
+    let needed = reachable(ir, &mentioned);
     shared.retain(|name| needed.contains(name));
-    let prefix = format!("/{}/", schema.definitions);
+    let prefix = format!("/{}/", corrected.definitions);
     let is_needed = |pointer: &String| {
         let owner = pointer.strip_prefix(&prefix);
         let owner = owner.and_then(|rest| rest.split('/').next());
@@ -67,57 +53,30 @@ pub fn represent_extension(extension: Extension<'_>, tables: Tables<'_>) -> Resu
     };
     ir.definitions.retain(|d| needed.contains(&d.name));
     for definition in &mut ir.definitions {
-        definition.official = joined.own.contains(&definition.name);
+        definition.official = own.contains(&definition.name);
         definition.pointers.retain(is_needed);
     }
-    ir.methods.retain(|method| {
-        joined.own.contains(&method.definition) && !shared.contains(&method.definition)
-    });
-    Ok(Extended { ir, shared })
+    ir.methods
+        .retain(|method| own.contains(&method.definition) && !shared.contains(&method.definition));
+    shared
 }
 
-/// The crate of an extension that has been represented.
-///
-/// # Errors
-/// When an emitter writes something that is not Rust: a defect of the generator.
-pub fn emit_extension(
-    extended: &Extended,
-    extension: Extension<'_>,
-    tables: Tables<'_>,
-) -> Result<Files> {
-    let joined = join(extension, tables)?;
-    let core = represent(extension.base, extension.base_schema, tables)?;
-    let mut lifted = joined.schema.clone();
-    name_everything(&mut lifted, &joined.own, &core, tables)?;
-    let base = Base {
-        id: &extension.base.id,
-        shared: &extended.shared,
-    };
-    let (ir, revision) = (&extended.ir, &extension.listed.revision);
-    let mut files = emit::emit(ir, revision, Some(base))?;
-    let schemas = emit::schemas::emit(ir, revision, &joined.schema, &lifted, Some(base))?;
-    files.extend(schemas);
-    Ok(files)
-}
-
-/// The corrected schema of an extension with the definitions of the revision that it refers to.
-///
-/// # Errors
-/// As [`represent_extension`].
-pub fn corrected_extension(extension: Extension<'_>, tables: Tables<'_>) -> Result<Value> {
-    let Joined { schema, own } = join(extension, tables)?;
-    let mut root = schema.root.clone();
+/// The corrected schema without the definitions that the official ones of `ir` do not lead to.
+pub fn referenced(corrected: &Schema, ir: &Ir) -> Value {
+    let mut root = corrected.root.clone();
     let mut needed = BTreeSet::new();
-    let mut next: Vec<String> = own.into_iter().collect();
+    let own = ir.definitions.iter().filter(|d| d.official);
+    let mut next: Vec<String> = own.map(|definition| definition.name.clone()).collect();
     while let Some(name) = next.pop() {
-        references(&schema, &schema.root[schema.definitions][&name], &mut next);
+        let definition = &corrected.root[corrected.definitions][&name];
+        references(corrected, definition, &mut next);
         needed.insert(name);
         next.retain(|name| !needed.contains(name));
     }
-    if let Some(definitions) = root[schema.definitions].as_object_mut() {
+    if let Some(definitions) = root[corrected.definitions].as_object_mut() {
         definitions.retain(|name, _| needed.contains(name));
     }
-    Ok(root)
+    root
 }
 
 fn references(schema: &Schema, at: &Value, to: &mut Vec<String>) {
@@ -132,66 +91,6 @@ fn references(schema: &Schema, at: &Value, to: &mut Vec<String>) {
         Value::Array(items) => items.iter().for_each(|item| references(schema, item, to)),
         _ => {}
     }
-}
-
-/// Both schemas as one.
-struct Joined {
-    schema: Schema,
-    /// The definitions of the extension; the others are the revision's.
-    own: BTreeSet<String>,
-}
-
-fn join(extension: Extension<'_>, tables: Tables<'_>) -> Result<Joined> {
-    let core = corrected_schema(extension.base, extension.base_schema, tables)?;
-    let mut schema = load_extension(&extension.listed.revision, extension.schema)?;
-    errata::correct(&mut schema, &errata::errata(tables.errata)?)?;
-    if schema.definitions != core.definitions {
-        let pointer = format!("/{}", schema.definitions);
-        let problem = format!(
-            "the definitions are in `{}`, and those of {} in `{}`",
-            schema.definitions, core.revision, core.definitions
-        );
-        let remedy =
-            "an extension has to be written in the dialect of the revision that it extends";
-        return Err(schema.error(&pointer, problem, remedy));
-    }
-    let mut own = BTreeSet::new();
-    if let Some(definitions) = schema.root[schema.definitions].as_object_mut() {
-        own = definitions.keys().cloned().collect();
-        for (name, definition) in core.root[core.definitions]
-            .as_object()
-            .into_iter()
-            .flatten()
-        {
-            definitions
-                .entry(name.clone())
-                .or_insert(definition.clone());
-        }
-    }
-    schema.root.sort_all_objects();
-    Ok(Joined { schema, own })
-}
-
-/// As for a revision; what is anonymous in the revision is called as it is there.
-fn name_everything(
-    schema: &mut Schema,
-    own: &BTreeSet<String>,
-    core: &Ir,
-    tables: Tables<'_>,
-) -> Result<Vec<Lifted>> {
-    let mut names = lift::names(tables.names)?;
-    let owner = |pointer: &str| pointer.split('/').nth(2).unwrap_or_default().to_owned();
-    let anonymous = core.definitions.iter().filter(|d| !d.official);
-    names.extend(anonymous.filter_map(|definition| {
-        let mut places = definition.pointers.iter();
-        let pointer = places.find(|pointer| !own.contains(&owner(pointer)))?;
-        Some(Name {
-            revisions: vec![schema.revision.clone()],
-            pointer: pointer.clone(),
-            name: definition.name.clone(),
-        })
-    }));
-    name_all(schema, &names)
 }
 
 /// The definitions that are the same in both, and lead to no others that are not.

@@ -6,47 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::input::names::Name;
 use crate::input::schema::{Schema, escape};
 use crate::passes::names::{is_type_name, member_type, variant};
-
-/// One entry of `schema/names.toml`: a better name than the automatic one.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Name {
-    /// The revisions that it is for.
-    pub revisions: Vec<String>,
-    /// Where the anonymous schema stands first.
-    pub pointer: String,
-    /// Its name.
-    pub name: String,
-}
-
-#[derive(Deserialize)]
-struct Names {
-    #[serde(default)]
-    name: Vec<Name>,
-}
-
-/// The entries of `schema/names.toml`.
-///
-/// # Errors
-/// When the text is not such a list.
-pub fn names(text: &str) -> Result<Vec<Name>> {
-    let list: Names = toml::from_str(text).map_err(|error| {
-        let remedy = "give each entry revisions, a pointer and a name";
-        Error::new(
-            "schema/names.toml",
-            "",
-            error.to_string().trim_end(),
-            remedy,
-        )
-    })?;
-    Ok(list.name)
-}
 
 /// A definition that had no name in the schema.
 #[derive(Debug, Clone)]

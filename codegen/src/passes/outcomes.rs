@@ -4,8 +4,9 @@
 //! union down, in `XResultResponse`, that one is taken; where only the parameters say that the request may become a task,
 //! it is made. Never looks at the revision.
 
-use crate::ir::{Definition, Ir, Member, MemberValue, Method, Shape, Type, Union, Variant};
-use crate::passes::dispatch::Dispatch;
+use crate::ir::{
+    Definition, Dispatch, Ir, Member, MemberValue, Method, Shape, Type, Union, Variant,
+};
 
 /// The member of the parameters that asks for a task, and the result that a task is created with.
 const TASK: (&str, &str) = ("task", "CreateTaskResult");

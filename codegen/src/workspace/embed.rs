@@ -3,9 +3,9 @@
 //! Takes a representation; gives the file that `mcp-exact-cli` is compiled with. Drafts have none, because what is
 //! published uses released revisions only.
 
-use crate::Files;
+use crate::emit::Files;
 use crate::error::{Error, Result};
-use crate::input::schema::Revision;
+use crate::input::lists::Revision;
 use crate::ir::Ir;
 
 /// The folder of these files, from the root of the workspace; nothing else is in it.

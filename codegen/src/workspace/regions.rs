@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::emit::{library, marker_name};
 use crate::error::{Error, Result};
-use crate::input::schema::Revision;
+use crate::input::lists::Revision;
 use crate::ir::{Ir, Shape};
 use crate::workspace::revision_table::static_name;
 

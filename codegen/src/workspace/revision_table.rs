@@ -8,11 +8,11 @@ mod facts;
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use crate::Files;
+use crate::emit::Files;
 use crate::emit::format::format;
 use crate::emit::ident;
 use crate::error::{Error, Result};
-use crate::input::schema::Revision;
+use crate::input::lists::Revision;
 use crate::ir::Ir;
 use crate::ir::properties::{PROPERTIES, Property, Source, Value as PropertyValue};
 

@@ -1,6 +1,6 @@
 //! Extensions: what is equal is the revision's, what is not is their own, and what cannot be is refused.
 
-use codegen::{Extended, Extension, Listed, emit_extension, represent_extension, sha256};
+use codegen::{Extension, Listed, Lowered, emit, lower, lower_extension, sha256};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -15,11 +15,16 @@ fn base() -> Value {
     }))
 }
 
+fn base_lowered() -> Lowered {
+    let base = base().to_string();
+    let lowered = lower(&revision(base.as_bytes()), base.as_bytes(), NO_TABLES);
+    lowered.expect("a schema that is understood")
+}
+
 fn extend<T>(
     definitions: &Value,
     then: impl Fn(Extension<'_>) -> codegen::Result<T>,
 ) -> Result<T, String> {
-    let base = base().to_string();
     let dialect = "http://json-schema.org/draft-07/schema#";
     let own = json!({ "$schema": dialect, "definitions": definitions }).to_string();
     let listed = Listed {
@@ -33,21 +38,19 @@ fn extend<T>(
     then(Extension {
         listed: &listed,
         schema: own.as_bytes(),
-        base: &revision(base.as_bytes()),
-        base_schema: base.as_bytes(),
     })
     .map_err(|error| error.to_string())
 }
 
-fn represent(definitions: &Value) -> Result<Extended, String> {
+fn lowered(definitions: &Value) -> Result<Lowered, String> {
     extend(definitions, |extension| {
-        represent_extension(extension, NO_TABLES)
+        lower_extension(extension, &base_lowered(), NO_TABLES)
     })
 }
 
 /// Lists the definitions: `=` the revision's, `+` the extension's; official ones with a star.
 fn check(definitions: Value, expected: &Expect) {
-    let said = match represent(&definitions) {
+    let said = match lowered(&definitions) {
         Ok(extended) => {
             let line = |definition: &codegen::ir::Definition| {
                 let name = &definition.name;
@@ -137,8 +140,8 @@ fn a_reference_that_neither_has() {
 fn only_its_own_types_are_written() {
     let definitions = json!({ "Mine": { "type": "object", "properties": { "outer": { "$ref": "#/definitions/Outer" } } } });
     let files = extend(&definitions, |extension| {
-        let extended = represent_extension(extension, NO_TABLES)?;
-        emit_extension(&extended, extension, NO_TABLES)
+        let lowered = lower_extension(extension, &base_lowered(), NO_TABLES)?;
+        emit(&lowered, &extension.listed.revision)
     });
     let files = files.expect("a schema that is understood");
     let types = &files["crates/mcp-ext-x/src/generated/types.rs"];
@@ -157,7 +160,6 @@ fn only_its_own_types_are_written() {
 
 #[test]
 fn another_dialect_than_the_revisions() {
-    let base = base().to_string();
     let own = json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": { "Mine": { "type": "string" } } });
     let own = own.to_string();
     let listed = Listed {
@@ -171,9 +173,8 @@ fn another_dialect_than_the_revisions() {
     let extension = Extension {
         listed: &listed,
         schema: own.as_bytes(),
-        base: &revision(base.as_bytes()),
-        base_schema: base.as_bytes(),
     };
-    let error = represent_extension(extension, NO_TABLES).expect_err("another dialect");
+    let lowered = lower_extension(extension, &base_lowered(), NO_TABLES);
+    let error = lowered.expect_err("another dialect");
     expect!["ext-x at /$defs: the definitions are in `$defs`, and those of 2000-01-01 in `definitions`; an extension has to be written in the dialect of the revision that it extends"].assert_eq(&error.to_string());
 }

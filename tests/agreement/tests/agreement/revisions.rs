@@ -230,9 +230,8 @@ fn read() -> Vec<Revision> {
     let mut revisions = Vec::new();
     for revision in listed().iter().filter(|revision| is_wanted(&revision.id)) {
         let text = file(&format!("{}/schema.json", revision.id));
-        let ir = codegen::represent(revision, text.as_bytes(), tables);
-        let corrected = codegen::corrected(revision, text.as_bytes(), tables);
-        revisions.push(joined(REVISIONS, revision, &text, ir, corrected));
+        let lowered = codegen::lower(revision, text.as_bytes(), tables);
+        revisions.push(joined(REVISIONS, revision, &text, lowered));
     }
     for extension in extensions() {
         let revision = &extension.revision;
@@ -244,17 +243,17 @@ fn read() -> Vec<Revision> {
         let base = listed()
             .into_iter()
             .find(|base| base.id == extension.extends);
+        let base = base.expect("an extension stands on a revision that is listed");
+        let base = codegen::lower(&base, base_schema.as_bytes(), tables);
+        let base = base.expect("the generator knows the schema");
         let extension = codegen::Extension {
             listed: &extension,
             schema: schema.as_bytes(),
-            base: &base.expect("an extension stands on a revision that is listed"),
-            base_schema: base_schema.as_bytes(),
         };
-        let ir = codegen::represent_extension(extension, tables).map(|extended| extended.ir);
-        let corrected = codegen::corrected_extension(extension, tables);
+        let lowered = codegen::lower_extension(extension, &base, tables);
         revisions.push(Revision {
             is_extension: true,
-            ..joined(EXTENSIONS, revision, &schema, ir, corrected)
+            ..joined(EXTENSIONS, revision, &schema, lowered)
         });
     }
     assert!(!revisions.is_empty(), "{ONLY} names no revision");
@@ -266,18 +265,17 @@ fn joined(
     table: &'static [Types],
     revision: &codegen::Revision,
     text: &str,
-    ir: codegen::Result<Ir>,
-    corrected: codegen::Result<Value>,
+    lowered: codegen::Result<codegen::Lowered>,
 ) -> Revision {
-    let ir = ir.expect("the generator knows the schema");
+    let lowered = lowered.expect("the generator knows the schema");
     let types = table.iter().find(|types| types.id == revision.id);
     Revision {
         is_reviewed: !revision.is_draft() && COUNTS.iter().any(|(id, _)| *id == revision.id),
         is_extension: false,
         types: types.unwrap_or_else(|| panic!("{}: run `cargo xtask codegen`", revision.id)),
         official: serde_json::from_str(text).expect("a schema is JSON"),
-        schema: Schema::new(corrected.expect("the errata fit"), &ir),
-        ir,
+        schema: Schema::new(lowered.corrected(), &lowered.ir),
+        ir: lowered.ir,
     }
 }
 

@@ -44,7 +44,8 @@ fn represent(folder: &Path) -> Vec<Ir> {
     let revisions = codegen::revisions(&read("revisions.toml")).expect("a list of revisions");
     let represent = |revision: &codegen::Revision| {
         let schema = read(&format!("{}/schema.json", revision.id));
-        codegen::represent(revision, schema.as_bytes(), tables).expect("a known schema")
+        let lowered = codegen::lower(revision, schema.as_bytes(), tables);
+        lowered.expect("a known schema").ir
     };
     revisions.iter().map(represent).collect()
 }

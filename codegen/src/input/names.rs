@@ -1,0 +1,40 @@
+//! `schema/names.toml`: better names for anonymous schemas than the automatic ones.
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+
+/// One entry of `schema/names.toml`: a better name than the automatic one.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Name {
+    /// The revisions that it is for.
+    pub revisions: Vec<String>,
+    /// Where the anonymous schema stands first.
+    pub pointer: String,
+    /// Its name.
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+struct Names {
+    #[serde(default)]
+    name: Vec<Name>,
+}
+
+/// The entries of `schema/names.toml`.
+///
+/// # Errors
+/// When the text is not such a list.
+pub fn names(text: &str) -> Result<Vec<Name>> {
+    let list: Names = toml::from_str(text).map_err(|error| {
+        let remedy = "give each entry revisions, a pointer and a name";
+        Error::new(
+            "schema/names.toml",
+            "",
+            error.to_string().trim_end(),
+            remedy,
+        )
+    })?;
+    Ok(list.name)
+}
