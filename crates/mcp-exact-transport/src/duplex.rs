@@ -21,8 +21,8 @@ use tokio::time::{Instant, Sleep};
 use crate::clock;
 use crate::endpoint::{
     ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
-    Endpoint, Internal, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared,
-    Signal,
+    Endpoint, Internal, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler,
+    Shared, Signal,
 };
 use crate::transport::Transport;
 
@@ -82,7 +82,8 @@ pub async fn serve(
     let notify = Arc::new(Notify::new());
     let signal = Arc::new(Wake(Arc::clone(&notify)));
     let dispatch = Arc::new(ServerDispatch(handler));
-    let shared = Shared::<ServerEndpoint>::new(endpoint, (), None, dispatch, signal, None);
+    let shared =
+        Shared::<ServerEndpoint>::new(endpoint, Readers::default(), dispatch, signal, None);
     let context = FrameContext::new(RequestContext::default());
     let mut driver = Driver::new(shared, transport, context, notify, options);
     let mut shutdown = std::pin::pin!(shutdown);
@@ -136,7 +137,6 @@ pub(crate) fn client_shared(
     Shared::new(
         endpoint,
         ClientConnection::default(),
-        None,
         dispatch,
         signal,
         None,
@@ -260,7 +260,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         let (shared, context) = (&self.shared, &self.context);
         let mut has_closed = false;
         let polled = self.transport.poll_receive(cx, &mut |received| {
-            let result = shared.receive(StreamId::DUPLEX, received, context);
+            let result = shared.receive(StreamId::DUPLEX, received, context.clone());
             has_closed |= result == Err(ReceiveError::Closed);
             shared.lock().endpoint.wants_input()
         })?;

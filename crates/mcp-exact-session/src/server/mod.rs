@@ -333,6 +333,16 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.writable()
     }
 
+    /// Returns true if a stream is open, or has output that was not taken.
+    pub fn has_stream(&self, stream: StreamId) -> bool {
+        self.core.streams.contains(stream)
+    }
+
+    /// Returns the number of frames that were taken from a stream: the sequence number of the next one.
+    pub fn taken_on(&self, stream: StreamId) -> u64 {
+        self.core.streams.sequence(stream)
+    }
+
     /// Returns the bytes that wait on a stream.
     pub fn queued_bytes_on(&self, stream: StreamId) -> usize {
         self.core.streams.queued_bytes_on(stream)

@@ -107,7 +107,7 @@ impl Endpoint for ClientEndpoint {
         &mut self,
         on: StreamId,
         frame: &[u8],
-        _: &(),
+        (): (),
         now: Time,
     ) -> Result<(), ReceiveError> {
         ClientEndpoint::receive(self, on, frame, now)
@@ -117,7 +117,7 @@ impl Endpoint for ClientEndpoint {
         &mut self,
         on: StreamId,
         message: &Oversized<'_>,
-        _: &(),
+        (): (),
         now: Time,
     ) -> Result<(), ReceiveError> {
         ClientEndpoint::receive_oversized(self, on, message, now)

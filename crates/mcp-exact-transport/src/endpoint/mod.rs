@@ -11,7 +11,7 @@
 
 mod client;
 mod message;
-mod outlets;
+mod readers;
 mod request;
 mod server;
 
@@ -26,7 +26,7 @@ use mcp_exact_session::{
 pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection, Internal, repeat_lost};
 pub use client::{ClientHandle, ClientHandler, ConnectError};
 pub(crate) use message::is_request;
-pub(crate) use outlets::{Outlets, Output, Peeked};
+pub(crate) use readers::Readers;
 pub use request::{PendingRequest, ProgressCallback};
 pub use server::{RequestContext, ServerHandle, ServerHandler};
 pub(crate) use server::{ServerDispatch, ServerEndpoint, resume_server};
@@ -49,14 +49,14 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
         &mut self,
         on: StreamId,
         frame: &[u8],
-        context: &Self::Context,
+        context: Self::Context,
         now: Time,
     ) -> Result<(), ReceiveError>;
     fn receive_oversized(
         &mut self,
         on: StreamId,
         message: &Oversized<'_>,
-        context: &Self::Context,
+        context: Self::Context,
         now: Time,
     ) -> Result<(), ReceiveError>;
     fn is_closed(&self) -> bool;
@@ -75,6 +75,8 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     }
     /// Notes what an event changes.
     fn note(role: &mut Self::Role, event: &Self::Event);
+    /// Follows every call of the endpoint: wakes the connections that its output is for.
+    fn settle(&mut self, _: &mut Self::Role, _: Time) {}
 }
 
 /// An event, or what it says of a request of the endpoint.
@@ -105,8 +107,6 @@ pub(crate) struct Shared<E: Endpoint> {
 pub(crate) struct State<E: Endpoint> {
     pub(crate) endpoint: E,
     pub(crate) role: E::Role,
-    /// Output by stream, where a transport has several.
-    pub(crate) outlets: Option<Outlets>,
     slots: HashMap<RequestKey, Arc<Slot>>,
     /// Requests of a lost session that wait for the next one.
     lost: Vec<Arc<Slot>>,
@@ -120,28 +120,14 @@ impl<E: Endpoint> State<E> {
         self.epoch
     }
 
-    /// Forgets the streams of the session that is over.
-    pub(crate) fn forget_streams(&mut self) {
-        if let Some(outlets) = &mut self.outlets {
-            outlets.restart();
-        }
-    }
-
     /// Puts another endpoint in place of one that has ended.
     pub(crate) fn replace(&mut self, endpoint: E) {
         self.endpoint = endpoint;
         self.epoch += 1;
-        self.forget_streams();
     }
 
-    fn pump(&mut self) {
-        let Some(outlets) = &mut self.outlets else {
-            return;
-        };
-        outlets.pump(&mut self.endpoint);
-        for stream in outlets.take_overflowed() {
-            self.endpoint.closed(stream, Closed::Lost, clock::now());
-        }
+    fn settle(&mut self, now: Time) {
+        self.endpoint.settle(&mut self.role, now);
     }
 
     /// Returns what is to be handed on next. Outcomes of requests that somebody awaits go there at once.
@@ -207,22 +193,18 @@ impl<E: Endpoint> Shared<E> {
     pub(crate) fn new(
         endpoint: E,
         role: E::Role,
-        outlets: Option<Outlets>,
         handler: Arc<dyn Dispatch<E>>,
         signal: Arc<dyn Signal>,
         session_id: Option<Arc<str>>,
     ) -> Arc<Self> {
-        let mut state = State {
+        let state = State {
             endpoint,
             role,
-            outlets,
             slots: HashMap::new(),
             lost: Vec::new(),
             epoch: 0,
             is_dispatching: false,
         };
-        // A client speaks first.
-        state.pump();
         Arc::new(Self {
             state: Mutex::new(state),
             handler,
@@ -242,11 +224,12 @@ impl<E: Endpoint> Shared<E> {
     /// Calls the endpoint, then the handler for the events of the call, then the driver.
     pub(crate) fn call<R>(self: &Arc<Self>, f: impl FnOnce(&mut State<E>, Time) -> R) -> R {
         let mut state = self.lock();
-        let result = f(&mut state, clock::now());
-        state.pump();
+        let now = clock::now();
+        let result = f(&mut state, now);
+        state.settle(now);
+        let state = self.dispatch(state);
+        let deadline = state.endpoint.poll_timeout();
         drop(state);
-        self.dispatch();
-        let deadline = self.lock().endpoint.poll_timeout();
         self.signal.changed(deadline);
         result
     }
@@ -262,7 +245,7 @@ impl<E: Endpoint> Shared<E> {
         self: &Arc<Self>,
         on: StreamId,
         received: Received<'_>,
-        context: &E::Context,
+        context: E::Context,
     ) -> Result<(), ReceiveError> {
         let mut state = self.lock();
         let (endpoint, now) = (&mut state.endpoint, clock::now());
@@ -270,30 +253,32 @@ impl<E: Endpoint> Shared<E> {
             Received::Frame(frame) => endpoint.receive(on, frame, context, now),
             Received::Oversized(message) => endpoint.receive_oversized(on, &message, context, now),
         };
-        state.pump();
-        drop(state);
-        self.dispatch();
+        state.settle(now);
+        drop(self.dispatch(state));
         result
     }
 
     /// Hands events to the handler. One thread at a time does, so that events keep their order.
-    pub(crate) fn dispatch(self: &Arc<Self>) {
+    fn dispatch<'a>(
+        self: &'a Arc<Self>,
+        mut state: MutexGuard<'a, State<E>>,
+    ) -> MutexGuard<'a, State<E>> {
         loop {
-            let mut state = self.lock();
             if state.is_dispatching {
-                return;
+                return state;
             }
             let Some(next) = state.next() else {
-                return;
+                return state;
             };
             state.is_dispatching = true;
             let epoch = state.epoch;
             drop(state);
-            let _turn = Turn(self);
+            let turn = Turn(self);
             match next {
                 Next::Event(event) => self.handler.dispatch(self, epoch, event),
                 Next::Progress(slot, progress) => slot.progress(&progress),
             }
+            state = turn.end();
         }
     }
 }
@@ -306,6 +291,16 @@ enum Next<E> {
 
 /// The right to hand events to the handler. Given back when dropped, after a panic too.
 struct Turn<'a, E: Endpoint>(&'a Shared<E>);
+
+impl<'a, E: Endpoint> Turn<'a, E> {
+    fn end(self) -> MutexGuard<'a, State<E>> {
+        let shared = self.0;
+        std::mem::forget(self);
+        let mut state = shared.lock();
+        state.is_dispatching = false;
+        state
+    }
+}
 
 impl<E: Endpoint> Drop for Turn<'_, E> {
     fn drop(&mut self) {

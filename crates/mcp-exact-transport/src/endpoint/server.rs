@@ -12,6 +12,7 @@ use mcp_exact_session::{
     ServerSettings, SessionInfo, Snapshot, StreamId, Time, Transmit, Usage,
 };
 
+use super::readers::Readers;
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, Sorted};
 use crate::clock;
 
@@ -55,26 +56,26 @@ pub(crate) type ServerEndpoint = mcp_exact_session::ServerEndpoint<RequestContex
 impl Endpoint for ServerEndpoint {
     type Event = ServerEvent<RequestContext>;
     type Context = FrameContext<RequestContext>;
-    type Role = ();
+    type Role = Readers;
 
     fn receive(
         &mut self,
         on: StreamId,
         frame: &[u8],
-        context: &FrameContext<RequestContext>,
+        context: FrameContext<RequestContext>,
         now: Time,
     ) -> Result<(), ReceiveError> {
-        ServerEndpoint::receive(self, on, frame, context.clone(), now)
+        ServerEndpoint::receive(self, on, frame, context, now)
     }
 
     fn receive_oversized(
         &mut self,
         on: StreamId,
         message: &Oversized<'_>,
-        context: &FrameContext<RequestContext>,
+        context: FrameContext<RequestContext>,
         now: Time,
     ) -> Result<(), ReceiveError> {
-        ServerEndpoint::receive_oversized(self, on, message, context.clone(), now)
+        ServerEndpoint::receive_oversized(self, on, message, context, now)
     }
 
     fn is_closed(&self) -> bool {
@@ -117,7 +118,14 @@ impl Endpoint for ServerEndpoint {
         }
     }
 
-    fn note(_: &mut (), _: &Self::Event) {}
+    fn note(_: &mut Readers, _: &Self::Event) {}
+
+    fn settle(&mut self, readers: &mut Readers, now: Time) {
+        for stream in readers.settle(self) {
+            ServerEndpoint::closed(self, stream, Closed::Lost, now);
+            readers.wake(stream);
+        }
+    }
 }
 
 /// Handler of a server behind the trait of both roles.

@@ -8,6 +8,8 @@ pub mod client;
 pub mod server;
 
 use http::HeaderMap;
+#[cfg(feature = "http-server")]
+use http::HeaderValue;
 use http::header::HeaderName;
 #[cfg(feature = "http-server")]
 use mcp_exact_session::HttpRequest;
@@ -23,11 +25,14 @@ pub(crate) const EVENT_STREAM: &str = crate::sse::CONTENT_TYPE;
 /// of the protocol allows.
 #[cfg(feature = "http-server")]
 pub(crate) fn headers_of(headers: &HeaderMap) -> HttpRequest {
-    let text = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect();
+    let text = |value: &HeaderValue| match value.to_str() {
+        Ok(text) => text.to_owned(),
+        Err(_) => value.as_bytes().iter().copied().map(char::from).collect(),
+    };
     let all = headers.iter();
     HttpRequest {
         headers: all
-            .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
+            .map(|(name, value)| (name.as_str().to_owned(), text(value)))
             .collect(),
     }
 }

@@ -13,7 +13,7 @@ use mcp_exact_session::{Binding, Closed, FrameContext, ServerSettings, StreamId,
 use super::claim::claim;
 use crate::clock;
 use crate::endpoint::{
-    RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared, Signal,
+    Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared, Signal,
 };
 use crate::line::Lines;
 
@@ -38,7 +38,8 @@ pub fn serve_blocking(
     let writer = Writer::new(claimed.output);
     let signal = Arc::clone(&writer) as Arc<dyn Signal>;
     let dispatch = Arc::new(ServerDispatch(handler));
-    let shared = Shared::<ServerEndpoint>::new(endpoint, (), None, dispatch, signal, None);
+    let shared =
+        Shared::<ServerEndpoint>::new(endpoint, Readers::default(), dispatch, signal, None);
     let _ = writer.shared.set(Arc::downgrade(&shared));
     let result = read_all(&shared, &writer, claimed.input, &mut lines);
     let how = match &result {
@@ -77,7 +78,7 @@ fn read_all(
         let mut since = Instant::now();
         while let Some(received) = if is_over { lines.rest() } else { lines.next() } {
             // The output is written before the endpoint is full, so that it takes every frame.
-            let _ = shared.receive(StreamId::DUPLEX, received, &context);
+            let _ = shared.receive(StreamId::DUPLEX, received, context.clone());
             let is_full = !shared.lock().endpoint.wants_input();
             if is_full || since.elapsed() > BURST {
                 writer.write(shared);

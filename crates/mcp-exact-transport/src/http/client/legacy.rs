@@ -3,7 +3,6 @@
 //!
 //! The session ends with the event stream.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,7 +12,9 @@ use http::{HeaderMap, HeaderValue, Method, Uri};
 use http_body_util::BodyExt;
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::http::post_headers;
-use mcp_exact_session::{Binding, ClientEndpoint, Closed, StreamId, TransportFailure};
+use mcp_exact_session::{
+    Binding, ClientEndpoint, Closed, HttpHints, StreamId, Transmit, TransportFailure,
+};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -22,7 +23,6 @@ use super::send::{HttpBody, HttpClientError};
 use super::streamable::deadline;
 use super::target::resolve;
 use super::{Driver, Seen};
-use crate::endpoint::Output;
 use crate::http::{EVENT_STREAM, has_media_type};
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
@@ -108,16 +108,19 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
     let connection = &driver.connection;
     let mut tasks = JoinSet::new();
     while !driver.seen.has_closed.load(Ordering::Acquire) {
-        let fresh = poll_fn(|cx| match &mut connection.shared.lock().outlets {
-            Some(outlets) => outlets.poll_fresh(cx),
-            None => std::task::Poll::Pending,
-        });
-        tokio::select! {
-            post = fresh => {
-                // One after the other: messages of one client keep their order.
-                let exchange = send(Arc::clone(connection), messages.clone(), post);
-                tasks.spawn(exchange);
+        while let Some((transmit, message)) = driver.take_output() {
+            if let Transmit::Frame { stream, http, .. } = transmit {
+                let post = send(
+                    Arc::clone(connection),
+                    messages.clone(),
+                    stream,
+                    message,
+                    http,
+                );
+                tasks.spawn(post);
             }
+        }
+        tokio::select! {
             Some(_) = tasks.join_next() => {}
             () = driver.notify.notified() => {}
             () = deadline(driver) => {
@@ -146,18 +149,17 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
 }
 
 /// Posts the message that has opened a stream.
-async fn send(connection: Arc<Connection>, messages: Uri, stream: StreamId) {
-    let output = poll_fn(|cx| match &mut connection.shared.lock().outlets {
-        Some(outlets) => outlets.poll_next(stream, cx),
-        None => std::task::Poll::Ready(None),
-    });
-    let Some(Output::Frame { bytes, http, .. }) = output.await else {
-        return;
-    };
+async fn send(
+    connection: Arc<Connection>,
+    messages: Uri,
+    stream: StreamId,
+    message: Bytes,
+    http: HttpHints,
+) {
     let result = match connection.headers_of(post_headers(&http), None) {
         Ok(headers) => {
             connection
-                .send(Method::POST, &messages, headers, bytes)
+                .send(Method::POST, &messages, headers, message)
                 .await
         }
         Err(error) => Err(error),
@@ -170,13 +172,8 @@ async fn send(connection: Arc<Connection>, messages: Uri, stream: StreamId) {
         }),
         Err(_) => Some(TransportFailure::Lost),
     };
-    connection.shared.call(|state, now| {
-        match failure {
-            None => state.endpoint.closed(stream, Closed::Clean, now),
-            Some(why) => state.endpoint.failed(stream, why, now),
-        }
-        if let Some(outlets) = &mut state.outlets {
-            outlets.remove(stream);
-        }
+    connection.shared.call(|state, now| match failure {
+        None => state.endpoint.closed(stream, Closed::Clean, now),
+        Some(why) => state.endpoint.failed(stream, why, now),
     });
 }

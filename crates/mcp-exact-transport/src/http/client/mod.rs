@@ -12,8 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use mcp_exact_session::{Binding, CachedNegotiation, ClientEndpoint, ClientEvent, ClientSettings};
+use mcp_exact_session::{
+    Binding, CachedNegotiation, ClientEndpoint, ClientEvent, ClientSettings, Transmit,
+};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -24,7 +27,7 @@ use crate::clock;
 use crate::duplex::Wake;
 use crate::endpoint::{
     ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
-    Outlets, Shared,
+    Shared,
 };
 use exchange::Connection;
 
@@ -131,7 +134,6 @@ impl HttpEndpoint {
         let shared = Shared::new(
             endpoint,
             ClientConnection::beginning_again(),
-            Some(Outlets::of_client()),
             dispatch,
             Arc::new(Wake(Arc::clone(&notify))),
             None,
@@ -271,6 +273,14 @@ impl Driver {
         });
     }
 
+    /// Takes what the endpoint sends next, with the message.
+    fn take_output(&self) -> Option<(Transmit, Bytes)> {
+        let mut message = Vec::new();
+        let mut state = self.connection.shared.lock();
+        let transmit = state.endpoint.poll_transmit(&mut message)?;
+        Some((transmit, message.into()))
+    }
+
     /// Begins a new session in place of one that the server has ended.
     fn begin_again(&self) {
         self.connection.forget_session();
@@ -284,7 +294,6 @@ impl Driver {
         self.connection.shared.call(|state, now| {
             let cached = state.role.verdict();
             state.role.restart();
-            state.forget_streams();
             state.endpoint.begin_again(cached.as_ref(), now);
         });
     }

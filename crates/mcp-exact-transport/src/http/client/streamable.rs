@@ -4,7 +4,6 @@
 //! where the server has given event ids.
 
 use std::collections::HashMap;
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::http::{get_headers, post_headers};
-use mcp_exact_session::{Closed, HttpHints, Revision, StreamId, TransportFailure};
+use mcp_exact_session::{Closed, HttpHints, Revision, StreamId, Transmit, TransportFailure};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -21,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::exchange::{Connection, Kind, Position, Whole, kind_of};
 use super::{Driver, Ended, LONGEST_PAUSE, Seen};
 use crate::clock;
-use crate::endpoint::{Output, repeat_lost};
+use crate::endpoint::repeat_lost;
 use crate::transport::Received;
 
 /// How long the server may take to accept `notifications/initialized` before other messages are sent.
@@ -35,20 +34,7 @@ pub(super) async fn run(driver: &Driver) -> Ended {
     let mut posts: HashMap<StreamId, AbortHandle> = HashMap::new();
     let seen = &driver.seen;
     loop {
-        take_closed(driver, &mut posts);
-        let fresh = poll_fn(|cx| match &mut driver.connection.shared.lock().outlets {
-            Some(outlets) => outlets.poll_fresh(cx),
-            None => std::task::Poll::Pending,
-        });
-        tokio::select! {
-            biased;
-            stream = fresh => post(driver, stream, &mut tasks, &mut posts).await,
-            Some(_) = tasks.join_next() => posts.retain(|_, task| !task.is_finished()),
-            () = driver.notify.notified() => {}
-            () = deadline(driver) => {
-                driver.connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
-            }
-        }
+        send_all(driver, &mut tasks, &mut posts).await;
         if seen.has_lost_session.load(Ordering::Acquire) {
             return Ended::Lost;
         }
@@ -65,6 +51,39 @@ pub(super) async fn run(driver: &Driver) -> Ended {
                 }
             };
         }
+        tokio::select! {
+            Some(_) = tasks.join_next() => posts.retain(|_, task| !task.is_finished()),
+            () = driver.notify.notified() => {}
+            () = deadline(driver) => {
+                driver.connection.shared.call(|state, now| state.endpoint.handle_timeout(now));
+            }
+        }
+    }
+}
+
+/// Sends what the endpoint has to send: a POST for each message, which ends when the endpoint closes its stream.
+async fn send_all(
+    driver: &Driver,
+    tasks: &mut JoinSet<()>,
+    posts: &mut HashMap<StreamId, AbortHandle>,
+) {
+    while let Some((transmit, message)) = driver.take_output() {
+        match transmit {
+            Transmit::Frame { stream, http, .. } => {
+                let (task, is_done) = post(driver, stream, message, http.clone(), tasks);
+                posts.insert(stream, task);
+                if http.barrier {
+                    // The server learns that the session is open before it sees what uses it, unless it is slow to say so.
+                    let _ = timeout(BARRIER, is_done).await;
+                }
+            }
+            Transmit::Close { stream } => {
+                if let Some(task) = posts.remove(&stream) {
+                    task.abort();
+                }
+            }
+            _ => {}
+        }
     }
 }
 
@@ -77,53 +96,26 @@ pub(super) async fn deadline(driver: &Driver) {
     }
 }
 
-/// Ends the POSTs whose streams the endpoint has closed.
-fn take_closed(driver: &Driver, posts: &mut HashMap<StreamId, AbortHandle>) {
-    let mut state = driver.connection.shared.lock();
-    let Some(outlets) = &mut state.outlets else {
-        return;
-    };
-    for stream in outlets.take_closed() {
-        outlets.remove(stream);
-        if let Some(task) = posts.remove(&stream) {
-            task.abort();
-        }
-    }
-}
-
-/// Sends the message that has opened a stream.
-async fn post(
+/// Starts to send the message that opens a stream.
+fn post(
     driver: &Driver,
     stream: StreamId,
+    message: Bytes,
+    http: HttpHints,
     tasks: &mut JoinSet<()>,
-    posts: &mut HashMap<StreamId, AbortHandle>,
-) {
-    let output = poll_fn(|cx| match &mut driver.connection.shared.lock().outlets {
-        Some(outlets) => outlets.poll_next(stream, cx),
-        None => std::task::Poll::Ready(None),
-    });
-    let Some(Output::Frame { bytes, http, .. }) = output.await else {
-        return;
+) -> (AbortHandle, oneshot::Receiver<()>) {
+    let post = Post {
+        connection: Arc::clone(&driver.connection),
+        target: driver.endpoint.target.clone(),
+        retry: driver.endpoint.retry,
+        stream,
     };
-    let is_barrier = http.barrier;
-    let connection = Arc::clone(&driver.connection);
-    let (target, retry) = (driver.endpoint.target.clone(), driver.endpoint.retry);
     let (done, is_done) = oneshot::channel();
     let task = tasks.spawn(async move {
-        let post = Post {
-            connection,
-            target,
-            retry,
-            stream,
-        };
-        post.run(bytes, &http).await;
+        post.run(message, &http).await;
         let _ = done.send(());
     });
-    posts.insert(stream, task);
-    if is_barrier {
-        // The server learns that the session is open before it sees what uses it, unless it is slow to say so.
-        let _ = timeout(BARRIER, is_done).await;
-    }
+    (task, is_done)
 }
 
 /// The exchange of one message.
@@ -138,17 +130,12 @@ impl Post {
     async fn run(self, message: Bytes, hints: &HttpHints) {
         let failure = self.exchange(message, hints).await;
         let stream = self.stream;
-        self.connection.shared.call(|state, now| {
-            match failure {
-                Some(Failed::Session) => {
-                    state.endpoint.session_ended(now);
-                }
-                Some(Failed::Why(why)) => state.endpoint.failed(stream, why, now),
-                None => state.endpoint.closed(stream, Closed::Clean, now),
+        self.connection.shared.call(|state, now| match failure {
+            Some(Failed::Session) => {
+                state.endpoint.session_ended(now);
             }
-            if let Some(outlets) = &mut state.outlets {
-                outlets.remove(stream);
-            }
+            Some(Failed::Why(why)) => state.endpoint.failed(stream, why, now),
+            None => state.endpoint.closed(stream, Closed::Clean, now),
         });
     }
 

@@ -1,8 +1,8 @@
 //! Bodies that are event streams: the messages of one stream of an endpoint, recorded in the event log where the stream is
 //! resumable.
 //!
-//! A message is recorded before it is sent, so that nothing is lost between two connections. When the connection of a
-//! resumable stream ends, a task goes on recording.
+//! A message is recorded before it is sent, so that nothing is lost between two connections, and a snapshot of the session that
+//! is due is saved before that. When the connection of a resumable stream ends, a task goes on recording.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,98 +11,193 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcp_exact_session::{Closed, StreamId};
+use mcp_exact_session::{Closed, StreamId, Transmit};
 use tokio::time::{Instant, Sleep};
 
+use super::resume;
+use super::service::Inner;
 use super::session::Session;
-use crate::endpoint::{Output, Peeked, ServerEndpoint, Shared};
+use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::{EventId, EventLog, EventLogError, LogEvent, LogStream};
 use crate::sse;
 
 /// Bytes of events that leave together at most, unless one event is larger.
 const BURST: usize = 64 << 10;
 
+/// What comes next on a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A message. `last` says whether the stream ends with it.
+    Frame { last: bool },
+    /// An HTTP status without a body.
+    Status,
+}
+
+/// Output that was taken from a stream.
+#[derive(Debug)]
+pub(super) enum Output {
+    /// A message that is the whole answer, with its HTTP status.
+    Frame { bytes: Vec<u8>, status: Option<u16> },
+    /// An HTTP status without a body.
+    Status(u16),
+}
+
+/// A message, with its number on its stream, from 1 on.
+struct Message {
+    bytes: Bytes,
+    sequence: u64,
+    /// Whether the stream ends with it.
+    last: bool,
+}
+
 /// The hold of a connection on a stream of an endpoint.
 pub(super) struct Attachment {
     shared: Arc<Shared<ServerEndpoint>>,
     stream: StreamId,
-    /// Session, number in it and turn of this connection, for a stream of a session.
-    session: Option<(Arc<Session>, u64, u64)>,
-    log: Option<Arc<dyn EventLog>>,
+    /// What makes the stream resumable.
+    resumable: Option<Resumable>,
+    /// Whether there is nothing to release: the stream is over, or another holder has it.
     is_released: bool,
     /// Whether it belongs to the task that goes on recording. It does not start another one.
     is_archive: bool,
 }
 
+/// A stream of a session, which connections take over from each other.
+struct Resumable {
+    inner: Arc<Inner>,
+    session: Arc<Session>,
+    /// Turn of the connection that holds the stream.
+    turn: u64,
+    /// Log that the stream is recorded in.
+    log: Option<Arc<dyn EventLog>>,
+}
+
 impl Attachment {
     /// Creates the hold on a stream that ends with its connection.
-    pub(super) fn of_request(shared: Arc<Shared<ServerEndpoint>>, stream: StreamId) -> Self {
+    pub(super) fn new(shared: Arc<Shared<ServerEndpoint>>, stream: StreamId) -> Self {
         Self {
             shared,
             stream,
-            session: None,
-            log: None,
+            resumable: None,
             is_released: false,
             is_archive: false,
         }
     }
 
-    /// Creates the hold on a stream of a session. Whoever held it before lets go.
-    pub(super) fn of_session(session: Arc<Session>, stream: StreamId, number: u64) -> Self {
-        let turn = session.attach(number);
-        let shared = Arc::clone(session.shared());
-        if let Some(outlets) = &mut shared.lock().outlets {
-            outlets.wake(stream);
-        }
-        Self {
-            shared,
-            stream,
-            session: Some((session, number, turn)),
-            log: None,
-            is_released: false,
-            is_archive: false,
-        }
+    /// Takes a stream of a session over: whoever held it before lets go. It is recorded from now on if there is a log.
+    pub(super) fn take_over(&mut self, inner: &Arc<Inner>, session: &Arc<Session>) {
+        let turn = session.attach(self.stream);
+        self.shared.lock().role.wake(self.stream);
+        self.resumable = Some(Resumable {
+            inner: Arc::clone(inner),
+            session: Arc::clone(session),
+            turn,
+            log: inner.options().event_log.clone(),
+        });
     }
 
-    /// Records the stream from now on, so that it can be resumed.
-    pub(super) fn record(&mut self, log: Arc<dyn EventLog>) {
-        self.log = Some(log);
-    }
-
-    /// Takes the next output.
-    pub(super) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Output>> {
-        match &mut self.shared.lock().outlets {
-            Some(outlets) => outlets.poll_next(self.stream, cx),
-            None => Poll::Ready(None),
-        }
-    }
-
-    /// Returns what comes next and leaves it; `None` when the stream has ended or another connection has taken over.
-    pub(super) fn poll_peek(&self, cx: &Context<'_>) -> Poll<Option<Peeked>> {
+    /// Reads what comes next on the stream; `None` when it has ended or another connection has taken over.
+    fn poll<R>(
+        &self,
+        cx: &Context<'_>,
+        read: impl FnOnce(&mut ServerEndpoint) -> Option<R>,
+    ) -> Poll<Option<R>> {
         if !self.is_current() {
             return Poll::Ready(None);
         }
-        match &mut self.shared.lock().outlets {
-            Some(outlets) => outlets.poll_peek(self.stream, cx),
-            None => Poll::Ready(None),
+        let mut state = self.shared.lock();
+        let endpoint = &mut state.endpoint;
+        match endpoint.peek_transmit_on(self.stream) {
+            Some((Transmit::Frame { .. } | Transmit::Status { .. }, _)) => {
+                Poll::Ready(read(endpoint))
+            }
+            Some(_) => {
+                endpoint.poll_transmit_on(self.stream);
+                Poll::Ready(None)
+            }
+            None if endpoint.is_closed() || !endpoint.has_stream(self.stream) => Poll::Ready(None),
+            None => {
+                state.role.wait(self.stream, cx.waker());
+                Poll::Pending
+            }
         }
     }
 
-    fn is_current(&self) -> bool {
-        let session = self.session.as_ref();
-        session.is_none_or(|(session, number, turn)| session.turn(*number) == Some(*turn))
+    /// Returns what comes next and leaves it.
+    pub(super) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<Next>> {
+        self.poll(cx, |endpoint| {
+            Some(match endpoint.peek_transmit_on(self.stream)?.0 {
+                Transmit::Frame { last, .. } => Next::Frame { last },
+                _ => Next::Status,
+            })
+        })
     }
 
-    fn drop_through(&self, sequence: u64) {
-        if let Some(outlets) = &mut self.shared.lock().outlets {
-            outlets.drop_through(self.stream, sequence);
+    /// Takes the only output of the stream.
+    pub(super) fn take(&mut self) -> Option<Output> {
+        let taken = self.shared.lock().endpoint.poll_transmit_on(self.stream)?;
+        Some(match taken {
+            (Transmit::Frame { last, http, .. }, bytes) => {
+                // The endpoint has forgotten the stream.
+                self.is_released = last && self.resumable.is_none();
+                let status = http.status;
+                Output::Frame { bytes, status }
+            }
+            (Transmit::Status { status, .. }, _) => {
+                self.is_released = self.resumable.is_none();
+                Output::Status(status)
+            }
+            _ => return None,
+        })
+    }
+
+    /// Returns the next message. One that has to be recorded stays on the stream until then, so that another connection that
+    /// takes over meanwhile finds it.
+    fn poll_message(&self, cx: &Context<'_>) -> Poll<Option<Message>> {
+        let stays = self.log().is_some();
+        self.poll(cx, |endpoint| match stays {
+            true => match endpoint.peek_transmit_on(self.stream)? {
+                (Transmit::Frame { sequence, last, .. }, bytes) => Some(Message {
+                    bytes: Bytes::copy_from_slice(bytes),
+                    sequence: sequence + 1,
+                    last,
+                }),
+                _ => None,
+            },
+            false => match endpoint.poll_transmit_on(self.stream)? {
+                (Transmit::Frame { sequence, last, .. }, bytes) => Some(Message {
+                    bytes: bytes.into(),
+                    sequence: sequence + 1,
+                    last,
+                }),
+                _ => None,
+            },
+        })
+    }
+
+    fn log(&self) -> Option<&Arc<dyn EventLog>> {
+        self.resumable.as_ref()?.log.as_ref()
+    }
+
+    fn is_current(&self) -> bool {
+        let resumable = self.resumable.as_ref();
+        resumable.is_none_or(|held| held.session.turn(self.stream) == Some(held.turn))
+    }
+
+    /// Drops the messages of the stream up to this number: they were recorded and sent.
+    fn drop_through(&self, through: u64) {
+        let mut state = self.shared.lock();
+        while let Some((Transmit::Frame { sequence, .. }, _)) =
+            state.endpoint.peek_transmit_on(self.stream)
+            && sequence < through
+        {
+            state.endpoint.poll_transmit_on(self.stream);
         }
     }
 
     fn event_id(&self, sequence: u64) -> Option<EventId> {
-        let (_, number, _) = self.session.as_ref()?;
-        self.log.as_ref()?;
-        let stream = *number;
+        self.log()?;
+        let stream = self.stream.number();
         Some(EventId { stream, sequence })
     }
 
@@ -113,42 +208,53 @@ impl Attachment {
 
     /// Returns the id of the last event that was taken from the stream.
     pub(super) fn last_event_id(&self) -> Option<EventId> {
-        let state = self.shared.lock();
-        let outlets = state.outlets.as_ref();
-        let taken = outlets.map_or(0, |outlets| outlets.taken(self.stream));
-        drop(state);
+        let taken = self.shared.lock().endpoint.taken_on(self.stream);
         self.event_id(taken)
     }
 
+    /// Starts to save the session if that has to be done before anything is sent; `None` if not.
+    fn save(&self) -> Option<Save> {
+        let held = self.resumable.as_ref()?;
+        held.inner.options().session_store.as_ref()?;
+        if !held.session.must_save() {
+            return None;
+        }
+        let (inner, session) = (Arc::clone(&held.inner), Arc::clone(&held.session));
+        Some(Box::pin(async move {
+            resume::save_before_output(&inner, &session).await;
+        }))
+    }
+
     /// Starts to record an event; `None` if the stream is not recorded.
-    fn append(&self, event: LogEvent) -> Option<Append> {
-        let (session, number, _) = self.session.as_ref()?;
-        let log = Arc::clone(self.log.as_ref()?);
-        let key = session.log_stream(*number);
+    fn append(&self, message: &Message) -> Option<Append> {
+        let held = self.resumable.as_ref()?;
+        let log = Arc::clone(held.log.as_ref()?);
+        let key = held.session.log_stream(self.stream);
+        let event = LogEvent {
+            sequence: message.sequence,
+            data: message.bytes.clone(),
+            last: message.last,
+        };
         Some(Box::pin(async move { log.append(&key, event).await }))
     }
 
     /// Records what comes until the stream ends or a connection takes over.
     async fn archive(self) {
-        while let Some(Peeked::Frame {
-            bytes,
-            sequence,
-            last,
-        }) = poll_fn(|cx| self.poll_peek(cx)).await
-        {
-            let event = LogEvent {
-                sequence,
-                data: bytes,
-                last,
+        while let Some(Next::Frame { .. }) = poll_fn(|cx| self.poll_next(cx)).await {
+            if let Some(save) = self.save() {
+                save.await;
+            }
+            let Some(message) = poll_fn(|cx| self.poll_message(cx)).await else {
+                break;
             };
-            let recorded = match self.append(event) {
+            let is_recorded = match self.append(&message) {
                 Some(append) => append.await.is_ok(),
                 None => false,
             };
-            if !recorded {
+            if !is_recorded {
                 break;
             }
-            self.drop_through(sequence);
+            self.drop_through(message.sequence);
         }
     }
 
@@ -158,21 +264,15 @@ impl Attachment {
             return;
         }
         let stream = self.stream;
-        self.shared.call(|state, now| {
-            state.endpoint.closed(stream, Closed::Lost, now);
-            if let Some(outlets) = &mut state.outlets {
-                outlets.remove(stream);
-            }
-        });
-        if let Some((session, number, _)) = &self.session {
-            session.forget(*number);
+        self.shared
+            .call(|state, now| state.endpoint.closed(stream, Closed::Lost, now));
+        if let Some(held) = &self.resumable {
+            held.session.forget(stream);
         }
     }
 
     fn is_over(&self) -> bool {
-        let state = self.shared.lock();
-        let outlets = state.outlets.as_ref();
-        outlets.is_none_or(|outlets| outlets.is_over(self.stream))
+        !self.shared.lock().endpoint.has_stream(self.stream)
     }
 }
 
@@ -181,7 +281,7 @@ impl Drop for Attachment {
         if self.is_released {
             return;
         }
-        let archives = !self.is_archive && self.log.is_some();
+        let archives = !self.is_archive && self.log().is_some();
         let archives = archives && self.is_current() && !self.is_over();
         let runtime = tokio::runtime::Handle::try_current().ok();
         let Some(runtime) = runtime.filter(|_| archives) else {
@@ -191,8 +291,7 @@ impl Drop for Attachment {
         let rest = Self {
             shared: Arc::clone(&self.shared),
             stream: self.stream,
-            session: self.session.take(),
-            log: self.log.take(),
+            resumable: self.resumable.take(),
             is_released: false,
             is_archive: true,
         };
@@ -200,14 +299,15 @@ impl Drop for Attachment {
     }
 }
 
+type Save = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Append = Pin<Box<dyn Future<Output = Result<(), EventLogError>> + Send>>;
 
-/// An event that is being recorded.
-struct Recording {
-    append: Append,
-    bytes: Bytes,
-    sequence: u64,
-    last: bool,
+/// What is done before a message is sent.
+enum Step {
+    /// The session is saved.
+    Saving(Save),
+    /// The message is recorded.
+    Recording(Append, Message),
 }
 
 /// Body of a response that is an event stream.
@@ -215,7 +315,7 @@ pub(super) struct EventStream {
     attachment: Option<Attachment>,
     /// What is sent before anything else.
     out: Vec<u8>,
-    recording: Option<Recording>,
+    step: Option<Step>,
     /// Number of the last event that a replay has sent.
     replayed: u64,
     keep_alive: Duration,
@@ -231,7 +331,7 @@ impl EventStream {
         Self {
             attachment,
             out: Vec::new(),
-            recording: None,
+            step: None,
             replayed: 0,
             keep_alive,
             timer: Box::pin(tokio::time::sleep(keep_alive)),
@@ -296,17 +396,19 @@ impl EventStream {
     /// Gathers events that are ready; returns true at the end of the stream.
     fn gather(&mut self, cx: &mut Context<'_>) -> bool {
         while self.out.len() < BURST {
-            if let Some(recording) = &mut self.recording {
-                match recording.append.as_mut().poll(cx) {
-                    Poll::Pending => return false,
-                    // A stream that cannot be recorded any more is not sent any further: its client could not resume it.
-                    Poll::Ready(Err(_)) => return true,
-                    Poll::Ready(Ok(())) => {}
-                }
-                let Some(done) = self.recording.take() else {
-                    return true;
-                };
-                if self.send(done.bytes, done.sequence, done.last) {
+            let done = match &mut self.step {
+                Some(Step::Saving(save)) => save.as_mut().poll(cx).map(Ok),
+                Some(Step::Recording(append, _)) => append.as_mut().poll(cx),
+                None => Poll::Ready(Ok(())),
+            };
+            match done {
+                Poll::Pending => return false,
+                // A stream that cannot be recorded any more is not sent any further: its client could not resume it.
+                Poll::Ready(Err(_)) => return true,
+                Poll::Ready(Ok(())) => {}
+            }
+            if let Some(Step::Recording(_, message)) = self.step.take() {
+                if self.send(&message) {
                     return true;
                 }
                 continue;
@@ -314,32 +416,21 @@ impl EventStream {
             let Some(attachment) = &self.attachment else {
                 return true;
             };
-            let Poll::Ready(peeked) = attachment.poll_peek(cx) else {
-                return false;
-            };
-            let Some(Peeked::Frame {
-                bytes,
-                sequence,
-                last,
-            }) = peeked
-            else {
+            match attachment.poll_next(cx) {
+                Poll::Pending => return false,
+                Poll::Ready(Some(Next::Frame { .. })) => {}
+                Poll::Ready(_) => return true,
+            }
+            if let Some(save) = attachment.save() {
+                self.step = Some(Step::Saving(save));
+                continue;
+            }
+            let Poll::Ready(Some(message)) = attachment.poll_message(cx) else {
                 return true;
             };
-            let event = LogEvent {
-                sequence,
-                data: bytes.clone(),
-                last,
-            };
-            match attachment.append(event) {
-                Some(append) => {
-                    self.recording = Some(Recording {
-                        append,
-                        bytes,
-                        sequence,
-                        last,
-                    });
-                }
-                None if self.send(bytes, sequence, last) => return true,
+            match attachment.append(&message) {
+                Some(append) => self.step = Some(Step::Recording(append, message)),
+                None if self.send(&message) => return true,
                 None => {}
             }
         }
@@ -347,16 +438,17 @@ impl EventStream {
     }
 
     /// Adds an event, and returns true if the stream ends with it.
-    fn send(&mut self, bytes: Bytes, sequence: u64, last: bool) -> bool {
+    fn send(&mut self, message: &Message) -> bool {
         let Some(attachment) = &self.attachment else {
             return true;
         };
-        attachment.drop_through(sequence);
-        if sequence > self.replayed {
-            let id = attachment.event_id(sequence).map(|id| id.to_string());
-            sse::encode_event(&mut self.out, id.as_deref(), None, &bytes);
+        attachment.drop_through(message.sequence);
+        if message.sequence > self.replayed {
+            let id = attachment.event_id(message.sequence);
+            let id = id.map(|id| id.to_string());
+            sse::encode_event(&mut self.out, id.as_deref(), None, &message.bytes);
         }
-        last
+        message.last
     }
 }
 

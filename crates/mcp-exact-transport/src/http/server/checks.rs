@@ -93,7 +93,10 @@ pub(super) fn check_post_types(headers: &HeaderMap) -> Result<(), Refusal> {
         let words = "the body has to be `application/json`";
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
     }
-    match accepts(headers, JSON) && accepts(headers, EVENT_STREAM) {
+    // What clients send as a rule.
+    let usual = "application/json, text/event-stream";
+    let is_usual = |accept: &HeaderMap| accept.get(ACCEPT).is_some_and(|accept| accept == usual);
+    match is_usual(headers) || accepts(headers, JSON) && accepts(headers, EVENT_STREAM) {
         true => Ok(()),
         false => Err(refuse(
             StatusCode::NOT_ACCEPTABLE,

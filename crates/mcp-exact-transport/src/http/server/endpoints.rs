@@ -4,20 +4,19 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use mcp_exact_session::{ServerEvent, StreamId, Time};
+use mcp_exact_session::{ServerEvent, Time};
 
 use super::service::Inner;
 use crate::clock;
 use crate::endpoint::{
-    Dispatch, Outlets, RequestContext, ServerDispatch, ServerEndpoint, Shared, Signal,
+    Dispatch, Readers, RequestContext, ServerDispatch, ServerEndpoint, Shared, Signal,
 };
 
-/// Creates the shared endpoint of a session or of a request. A resumed one has output on `streams` already.
+/// Creates the shared endpoint of a session or of a request.
 pub(super) fn share(
     inner: &Arc<Inner>,
     endpoint: ServerEndpoint,
     session_id: Option<Arc<str>>,
-    streams: &[StreamId],
 ) -> Arc<Shared<ServerEndpoint>> {
     let timer = Arc::new_cyclic(|me| Timer {
         me: Weak::clone(me),
@@ -28,12 +27,9 @@ pub(super) fn share(
         program: ServerDispatch(Arc::clone(inner.handler())),
         inner: Arc::downgrade(inner),
     });
-    let mut outlets = Outlets::with_limit(inner.options().stream_bytes);
-    for stream in streams {
-        outlets.open(*stream);
-    }
+    let readers = Readers::with_limit(inner.options().stream_bytes);
     let signal = Arc::clone(&timer) as Arc<dyn Signal>;
-    let shared = Shared::new(endpoint, (), Some(outlets), dispatch, signal, session_id);
+    let shared = Shared::new(endpoint, readers, dispatch, signal, session_id);
     let _ = timer.shared.set(Arc::downgrade(&shared));
     shared
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use http::{Method, Response, StatusCode};
 use mcp_exact_session::http::{Posted, classify_delete, classify_get};
-use mcp_exact_session::{Refusal as Refused, StreamKind};
+use mcp_exact_session::{Refusal as Refused, StreamId, StreamKind};
 
 use super::body::{Attachment, EventStream, missed};
 use super::post::{has_priming, prime, refused};
@@ -63,29 +63,20 @@ pub(super) async fn respond(
 /// Opens the standalone stream, or takes it over from an older connection.
 fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventStream, Refusal> {
     let options = inner.options();
-    let (number, stream) = match session.standalone() {
-        Some(found) => found,
+    let stream = match session.standalone() {
+        Some(stream) => stream,
         None => {
-            let opened = session.shared().call(|state, _| {
-                let stream = state.endpoint.open(StreamKind::Standalone)?;
-                if let Some(outlets) = &mut state.outlets {
-                    outlets.open(stream);
-                }
-                Ok::<_, mcp_exact_session::SendError>(stream)
-            });
-            let refused = |error: mcp_exact_session::SendError| {
-                refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string())
-            };
-            let stream = opened.map_err(refused)?;
-            (session.add(stream, true), stream)
+            let shared = session.shared();
+            let opened = shared.call(|state, _| state.endpoint.open(StreamKind::Standalone));
+            let stream = opened
+                .map_err(|error| refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))?;
+            session.add_standalone(stream);
+            stream
         }
     };
-    let mut attachment = Attachment::of_session(Arc::clone(session), stream, number);
-    let mut id = None;
-    if let Some(log) = &options.event_log {
-        attachment.record(Arc::clone(log));
-        id = attachment.last_event_id().filter(|_| has_priming(session));
-    }
+    let mut attachment = Attachment::new(Arc::clone(session.shared()), stream);
+    attachment.take_over(inner, session);
+    let id = attachment.last_event_id().filter(|_| has_priming(session));
     let mut stream = EventStream::new(Some(attachment), options.keep_alive);
     match id {
         Some(id) => prime(&mut stream, id, options.retry),
@@ -107,12 +98,13 @@ async fn resumed(
         return Err(gone("streams of this server cannot be resumed"));
     };
     // From here on nobody else takes messages of the stream: what is recorded is read, and the rest follows.
-    let attachment = session.stream(after.stream).map(|stream| {
-        let mut attachment = Attachment::of_session(Arc::clone(session), stream, after.stream);
-        attachment.record(Arc::clone(log));
+    let stream = StreamId::from_number(after.stream);
+    let attachment = session.has(stream).then(|| {
+        let mut attachment = Attachment::new(Arc::clone(session.shared()), stream);
+        attachment.take_over(inner, session);
         attachment
     });
-    let key = session.log_stream(after.stream);
+    let key = session.log_stream(stream);
     let missed = match missed(&**log, &key, after.sequence).await {
         Ok(events) => events,
         // Nothing was sent on the stream yet.

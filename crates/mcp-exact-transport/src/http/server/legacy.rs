@@ -7,16 +7,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::Body;
-use mcp_exact_session::{Binding, SendError, StreamKind};
+use mcp_exact_session::{Binding, StreamKind};
 
-use super::body::{Attachment, EventStream};
+use super::body::{Attachment, EventStream, Output};
 use super::checks;
 use super::post::{context_of, open_post, read_body, receive};
 use super::response::{Refusal, ResponseBody, empty, events, refuse};
 use super::service::{Checked, Inner};
 use super::session::{Session, new_id};
 use crate::clock;
-use crate::endpoint::{Output, ServerEndpoint};
+use crate::endpoint::ServerEndpoint;
 use crate::http::{JSON, has_media_type};
 use crate::sse;
 
@@ -34,19 +34,12 @@ pub(super) fn open(
     let id = new_id().map_err(|_| failed("the system has no random numbers"))?;
     let settings = Arc::clone(inner.settings());
     let endpoint = ServerEndpoint::new(settings, Binding::HttpSse, clock::now());
-    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)), &[]);
-    let opened = shared.call(|state, _| {
-        let stream = state.endpoint.open(StreamKind::Standalone)?;
-        if let Some(outlets) = &mut state.outlets {
-            outlets.open(stream);
-        }
-        Ok(stream)
-    });
-    let stream = opened.map_err(|error: SendError| failed(&error.to_string()))?;
+    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
+    let opened = shared.call(|state, _| state.endpoint.open(StreamKind::Standalone));
+    let stream = opened.map_err(|error| failed(&error.to_string()))?;
     let session = Session::new(Arc::clone(&id), shared, request.principal.clone());
     inner.add_session(&session)?;
-    let number = session.add(stream, true);
-    let attachment = Attachment::of_session(Arc::clone(&session), stream, number);
+    let attachment = Attachment::new(Arc::clone(session.shared()), stream);
     let mut body = EventStream::new(Some(attachment), inner.options().keep_alive);
     let messages = format!("{}?sessionId={id}", inner.messages_path());
     sse::encode_event(body.prelude(), None, Some("endpoint"), messages.as_bytes());
@@ -105,10 +98,10 @@ where
     let context = context_of(&request);
     let shared = session.shared();
     let stream = open_post(shared)?;
-    let attachment = Attachment::of_request(Arc::clone(shared), stream);
-    receive(shared, stream, &body, &context)?;
-    let output = poll_fn(|cx| attachment.poll_next(cx)).await;
-    let status = match output {
+    let mut attachment = Attachment::new(Arc::clone(shared), stream);
+    receive(shared, stream, &body, context)?;
+    poll_fn(|cx| attachment.poll_next(cx)).await;
+    let status = match attachment.take() {
         Some(Output::Status(status)) => StatusCode::from_u16(status).ok(),
         _ => None,
     };

@@ -8,15 +8,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
-use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::connection::Connections;
 use super::service::HttpService;
 
 /// Address of the client of a request; an extension of the request. Another listener than this crate's inserts it itself.
@@ -98,7 +95,7 @@ impl HttpListener {
         service: HttpService,
         shutdown: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
-        let builder = Arc::new(builder(&self.options));
+        let connections = Arc::new(Connections::new(&self.options));
         let permits = Arc::new(Semaphore::new(self.options.connections));
         let (stop, stopped) = watch::channel(());
         let mut tasks = JoinSet::new();
@@ -123,10 +120,11 @@ impl HttpListener {
                 }
                 Err(error) => break Err(error),
             };
-            let (builder, service) = (Arc::clone(&builder), service.clone());
-            let stopped = stopped.clone();
+            let connections = Arc::clone(&connections);
+            let (service, stopped) = (service.clone(), stopped.clone());
             tasks.spawn(async move {
-                connection(&builder, stream, RemoteAddress(remote), service, stopped).await;
+                let remote = RemoteAddress(remote);
+                connections.serve(stream, remote, service, stopped).await;
                 drop(permit);
             });
         };
@@ -153,45 +151,4 @@ fn is_of_connection(error: &io::Error) -> bool {
 fn is_of_resources(error: &io::Error) -> bool {
     // EMFILE, ENFILE, ENOBUFS and ENOMEM, as Linux counts them.
     matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105))
-}
-
-fn builder(options: &ListenOptions) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(options.header_timeout)
-        .max_buf_size(options.header_bytes.max(8192));
-    let headers = u32::try_from(options.header_bytes).unwrap_or(u32::MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(options.header_timeout)
-        .max_header_list_size(headers)
-        .max_concurrent_streams(options.concurrent_streams);
-    builder
-}
-
-/// Serves one connection until it ends. A connection that breaks concerns nobody else.
-async fn connection(
-    builder: &Builder<TokioExecutor>,
-    stream: TcpStream,
-    remote: RemoteAddress,
-    service: HttpService,
-    mut stopped: watch::Receiver<()>,
-) {
-    // Small messages leave at once.
-    let _ = stream.set_nodelay(true);
-    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(remote);
-        let service = service.clone();
-        async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
-    });
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
-    }
-    let _ = connection.await;
 }

@@ -4,6 +4,7 @@
 
 mod body;
 mod checks;
+mod connection;
 mod cors;
 mod endpoints;
 mod get;

@@ -2,8 +2,9 @@
 //!
 //! Decides which endpoint takes the message, and answers with JSON, an event stream or a status, as the endpoint does.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -17,14 +18,14 @@ use mcp_exact_session::{
 };
 use tokio::time::timeout;
 
-use super::body::{Attachment, EventStream};
+use super::body::{Attachment, EventStream, Next, Output};
 use super::listen::RemoteAddress;
 use super::response::{Refusal, ResponseBody, empty, error, events, json, refuse};
 use super::service::{Checked, Inner};
 use super::session::{Session, new_id};
 use super::{checks, resume};
 use crate::clock;
-use crate::endpoint::{Output, Peeked, RequestContext, ServerEndpoint, Shared, is_request};
+use crate::endpoint::{RequestContext, ServerEndpoint, Shared, is_request};
 use crate::event_log::EventId;
 use crate::http::{SESSION_ID, headers_of};
 use crate::sse;
@@ -45,8 +46,7 @@ where
     checks::check_post_types(&request.parts.headers)?;
     let body = read_body(inner, &request, body).await?;
     let context = context_of(&request);
-    let http = context.http.as_ref();
-    let posted = match http {
+    let posted = match &context.http {
         Some(http) => classify(http, &body, &inner.settings().offer),
         None => Posted::Unnamed,
     };
@@ -54,11 +54,11 @@ where
         return Err(unavailable("the server shuts down; try again later"));
     }
     match posted {
-        Posted::Stateless => stateless(inner, &body, &context).await,
-        Posted::Initialize => initialize(inner, &body, &context).await,
+        Posted::Stateless => stateless(inner, &body, context).await,
+        Posted::Initialize => initialize(inner, &body, context).await,
         Posted::Session(id) => {
             let session = resume::find(inner, &id, request.principal.as_ref()).await?;
-            in_session(inner, &session, &body, &context).await
+            in_session(inner, &session, &body, context).await
         }
         Posted::Unnamed => Err(refused(&Refused::SessionIdMissing)),
         Posted::Refused(refusal) => Err(refused(&refusal)),
@@ -149,26 +149,26 @@ where
             whole.freeze()
         })
     };
-    let late = |_| {
+    let late = || {
         refuse(
             StatusCode::REQUEST_TIMEOUT,
             "the body did not arrive in time",
         )
     };
-    timeout(inner.options().body_timeout, read)
+    within(inner.options().body_timeout, read)
         .await
-        .map_err(late)?
+        .ok_or_else(late)?
 }
 
 /// A request with an endpoint of its own.
 async fn stateless(
     inner: &Arc<Inner>,
     body: &[u8],
-    context: &FrameContext<RequestContext>,
+    context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let shared = super::endpoints::share(inner, new_endpoint(inner), None, &[]);
+    let shared = super::endpoints::share(inner, new_endpoint(inner), None);
     let stream = open_post(&shared)?;
-    let attachment = Attachment::of_request(Arc::clone(&shared), stream);
+    let attachment = Attachment::new(Arc::clone(&shared), stream);
     receive(&shared, stream, body, context)?;
     let guard = Listener(Arc::clone(inner), shared);
     answer(inner, attachment, None, Box::new(guard)).await
@@ -189,13 +189,7 @@ fn new_endpoint(inner: &Inner) -> ServerEndpoint {
 }
 
 pub(super) fn open_post(shared: &Arc<Shared<ServerEndpoint>>) -> Result<StreamId, Refusal> {
-    let opened = shared.call(|state, _| {
-        let stream = state.endpoint.open(StreamKind::Post)?;
-        if let Some(outlets) = &mut state.outlets {
-            outlets.open(stream);
-        }
-        Ok(stream)
-    });
+    let opened = shared.lock().endpoint.open(StreamKind::Post);
     opened.map_err(|error| match error {
         SendError::Closed => refuse(StatusCode::NOT_FOUND, "the session has ended"),
         _ => unavailable("too many requests of this session at once; try again later"),
@@ -206,7 +200,7 @@ pub(super) fn receive(
     shared: &Arc<Shared<ServerEndpoint>>,
     stream: StreamId,
     body: &[u8],
-    context: &FrameContext<RequestContext>,
+    context: FrameContext<RequestContext>,
 ) -> Result<(), Refusal> {
     let received = shared.receive(stream, Received::Frame(body), context);
     received.map_err(|error| refused(&error.refusal()))
@@ -216,7 +210,7 @@ pub(super) fn receive(
 async fn initialize(
     inner: &Arc<Inner>,
     body: &[u8],
-    context: &FrameContext<RequestContext>,
+    context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     if inner.sessions.len() >= inner.options().sessions {
         return Err(unavailable("too many sessions; try again later"));
@@ -224,13 +218,12 @@ async fn initialize(
     let no_id = |_| unavailable("the system has no random numbers; try again later");
     let id = new_id().map_err(no_id)?;
     let endpoint = new_endpoint(inner);
-    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)), &[]);
+    let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let principal: Option<Principal> = context.principal.clone();
     let session = Session::new(id, shared, principal);
     let shared = session.shared();
     let stream = open_post(shared)?;
-    let number = session.add(stream, false);
-    let attachment = Attachment::of_session(Arc::clone(&session), stream, number);
+    let attachment = Attachment::new(Arc::clone(shared), stream);
     receive(shared, stream, body, context)?;
     let is_established = shared.lock().endpoint.session_info().is_some();
     if is_established {
@@ -249,43 +242,41 @@ async fn in_session(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
     body: &[u8],
-    context: &FrameContext<RequestContext>,
+    context: FrameContext<RequestContext>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let guard = session.enter();
     let shared = session.shared();
     let stream = open_post(shared)?;
-    let number = session.add(stream, false);
-    let attachment = Attachment::of_session(Arc::clone(session), stream, number);
+    let attachment = Attachment::new(Arc::clone(shared), stream);
     receive(shared, stream, body, context)?;
     resume::save(inner, session).await;
     answer(inner, attachment, Some(session), Box::new(guard)).await
 }
 
 /// Waits for the first output of a stream and answers as it demands: with JSON if it is the only message and comes soon, and
-/// else with an event stream.
+/// else with an event stream. A snapshot of the session that is due is saved before anything is sent.
 async fn answer(
     inner: &Arc<Inner>,
-    attachment: Attachment,
+    mut attachment: Attachment,
     session: Option<&Arc<Session>>,
     guard: Box<dyn Send>,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let options = inner.options();
-    let first = poll_fn(|cx| attachment.poll_peek(cx));
-    let first = timeout(options.stream_after, first).await;
-    if let Ok(Some(Peeked::Frame { last: true, .. } | Peeked::Status)) = first {
-        let output = poll_fn(|cx| attachment.poll_next(cx)).await;
-        return Ok(whole(output));
+    let first = within(options.stream_after, poll_fn(|cx| attachment.poll_next(cx))).await;
+    if let Some(session) = session {
+        resume::save_before_output(inner, session).await;
     }
-    if let Ok(None) = first {
+    match first {
+        Some(Some(Next::Frame { last: true } | Next::Status)) => {
+            return Ok(whole(attachment.take()));
+        }
         // The client has cancelled the request: there is no answer.
-        return Ok(empty(StatusCode::ACCEPTED));
+        Some(None) => return Ok(empty(StatusCode::ACCEPTED)),
+        Some(Some(Next::Frame { last: false })) | None => {}
     }
-    let mut attachment = attachment;
     let mut id = None;
-    if let Some(session) = session
-        && let Some(log) = &options.event_log
-    {
-        attachment.record(Arc::clone(log));
+    if let Some(session) = session {
+        attachment.take_over(inner, session);
         id = attachment.first_event_id().filter(|_| has_priming(session));
     }
     let mut stream = EventStream::new(Some(attachment), options.keep_alive);
@@ -297,6 +288,15 @@ async fn answer(
     }
     stream.keep(guard);
     Ok(events(stream))
+}
+
+/// Waits for a future, `limit` at most. One that is ready at once needs no timer.
+async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => timeout(limit, future).await.ok(),
+    }
 }
 
 /// Sends the event that the client resumes from if it receives no other (from 2025-11-25 on).
@@ -316,7 +316,10 @@ pub(super) fn has_priming(session: &Session) -> bool {
 fn whole(output: Option<Output>) -> Response<ResponseBody> {
     let status = |status: u16| StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     match output {
-        Some(Output::Frame { bytes, http, .. }) => json(status(http.status.unwrap_or(200)), bytes),
+        Some(Output::Frame {
+            bytes,
+            status: code,
+        }) => json(status(code.unwrap_or(200)), bytes.into()),
         Some(Output::Status(code)) => empty(status(code)),
         None => empty(StatusCode::ACCEPTED),
     }

@@ -39,6 +39,8 @@ pub(super) struct Inner {
     settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
     options: HttpServerOptions,
+    /// Path of the directory of the endpoint, without a slash at its end.
+    directory: String,
     pub(super) sessions: Sessions,
     listeners: Mutex<Listeners>,
     drain: watch::Sender<bool>,
@@ -64,11 +66,15 @@ impl HttpService {
         handler: Arc<dyn ServerHandler>,
         options: HttpServerOptions,
     ) -> Self {
+        let path = options.path.as_deref().unwrap_or("/");
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let directory = directory.to_owned();
         Self {
             inner: Arc::new(Inner {
                 settings,
                 handler,
                 options,
+                directory,
                 sessions: Sessions::default(),
                 listeners: Mutex::default(),
                 drain: watch::channel(false).0,
@@ -227,8 +233,7 @@ impl Inner {
     }
 
     fn route(&self, path: &str) -> Option<Route> {
-        let directory = self.directory();
-        let name = path.strip_prefix(directory.as_str());
+        let name = path.strip_prefix(self.directory.as_str());
         match name {
             Some("/sse") if self.options.http_sse => Some(Route::Sse),
             Some("/messages") if self.options.http_sse => Some(Route::Messages),
@@ -239,17 +244,9 @@ impl Inner {
         }
     }
 
-    /// Path of the directory of the endpoint, without a slash at its end.
-    fn directory(&self) -> String {
-        let path = self.options.path.as_deref().unwrap_or("/");
-        path.rsplit_once('/')
-            .map_or("", |(directory, _)| directory)
-            .to_owned()
-    }
-
     /// Path that clients of HTTP+SSE post to.
     pub(super) fn messages_path(&self) -> String {
-        format!("{}{}/messages", self.options.path_prefix, self.directory())
+        format!("{}{}/messages", self.options.path_prefix, self.directory)
     }
 
     async fn authenticate(&self, parts: &Parts) -> Result<Option<Principal>, Refusal> {

@@ -3,11 +3,11 @@
 //! A session belongs to the principal that began it, is counted, and ends when it was idle for too long. Streams have numbers
 //! that name their events.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mcp_exact_session::{Principal, StreamId};
+use mcp_exact_session::{Principal, SnapshotDue, StreamId};
 
 use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::LogStream;
@@ -18,21 +18,18 @@ pub(super) struct Session {
     shared: Arc<Shared<ServerEndpoint>>,
     principal: Option<Principal>,
     state: Mutex<State>,
+    /// Held while a snapshot is taken and saved, so that an older one never replaces a newer one.
+    pub(super) saving: tokio::sync::Mutex<()>,
 }
 
 struct State {
-    streams: HashMap<u64, Attached>,
-    standalone: Option<u64>,
+    /// Streams that can be resumed, and how many connections each has had: the latest one holds it.
+    streams: BTreeMap<StreamId, u64>,
+    standalone: Option<StreamId>,
     /// Connections and requests that use the session.
     users: usize,
     last_used: Instant,
     has_ended: bool,
-}
-
-struct Attached {
-    stream: StreamId,
-    /// Number of the connection that holds the stream: the latest one.
-    turn: u64,
 }
 
 impl Session {
@@ -47,12 +44,13 @@ impl Session {
             shared,
             principal,
             state: Mutex::new(State {
-                streams: HashMap::new(),
+                streams: BTreeMap::new(),
                 standalone: None,
                 users: 0,
                 last_used: Instant::now(),
                 has_ended: false,
             }),
+            saving: tokio::sync::Mutex::default(),
         })
     }
 
@@ -72,60 +70,61 @@ impl Session {
         self.principal.as_ref()
     }
 
-    pub(super) fn log_stream(&self, number: u64) -> LogStream {
+    pub(super) fn log_stream(&self, stream: StreamId) -> LogStream {
         LogStream {
             session: Arc::clone(&self.id),
-            stream: number,
+            stream: stream.number(),
         }
     }
 
-    /// Gives a stream its number.
-    pub(super) fn add(&self, stream: StreamId, is_standalone: bool) -> u64 {
-        let number = stream.number();
+    /// Returns true if a snapshot has to be written before anything is sent, or is being written.
+    pub(super) fn must_save(&self) -> bool {
+        self.saving.try_lock().is_err()
+            || self.shared.lock().endpoint.snapshot_due() == SnapshotDue::Now
+    }
+
+    /// Adds a stream that no connection holds yet.
+    pub(super) fn add(&self, stream: StreamId) {
+        self.lock().streams.entry(stream).or_default();
+    }
+
+    /// Adds the standalone stream.
+    pub(super) fn add_standalone(&self, stream: StreamId) {
         let mut state = self.lock();
-        if is_standalone {
-            state.standalone = Some(number);
-        }
-        state.streams.insert(number, Attached { stream, turn: 0 });
-        number
+        state.standalone = Some(stream);
+        state.streams.entry(stream).or_default();
     }
 
-    /// Returns the stream of a number, if it is not over.
-    pub(super) fn stream(&self, number: u64) -> Option<StreamId> {
-        let state = self.lock();
-        state.streams.get(&number).map(|attached| attached.stream)
+    /// Returns true if a stream can be resumed: it is not over.
+    pub(super) fn has(&self, stream: StreamId) -> bool {
+        self.lock().streams.contains_key(&stream)
     }
 
-    /// Returns the number and the standalone stream, if there is one.
-    pub(super) fn standalone(&self) -> Option<(u64, StreamId)> {
-        let state = self.lock();
-        let number = state.standalone?;
-        Some((number, state.streams.get(&number)?.stream))
+    /// Returns the standalone stream, if there is one.
+    pub(super) fn standalone(&self) -> Option<StreamId> {
+        self.lock().standalone
     }
 
     /// Takes a stream over for a new connection and returns its turn.
-    pub(super) fn attach(&self, number: u64) -> u64 {
+    pub(super) fn attach(&self, stream: StreamId) -> u64 {
         let mut state = self.lock();
-        state.streams.get_mut(&number).map_or(0, |attached| {
-            attached.turn += 1;
-            attached.turn
-        })
+        let turn = state.streams.entry(stream).or_default();
+        *turn += 1;
+        *turn
     }
 
     /// Returns the turn of the connection that holds a stream; `None` for a stream that is over and after the end of the session.
-    pub(super) fn turn(&self, number: u64) -> Option<u64> {
+    pub(super) fn turn(&self, stream: StreamId) -> Option<u64> {
         let state = self.lock();
-        if state.has_ended {
-            return None;
-        }
-        state.streams.get(&number).map(|attached| attached.turn)
+        let turn = state.streams.get(&stream).copied();
+        turn.filter(|_| !state.has_ended)
     }
 
     /// Forgets a stream that is over.
-    pub(super) fn forget(&self, number: u64) {
+    pub(super) fn forget(&self, stream: StreamId) {
         let mut state = self.lock();
-        state.streams.remove(&number);
-        if state.standalone == Some(number) {
+        state.streams.remove(&stream);
+        if state.standalone == Some(stream) {
             state.standalone = None;
         }
     }
@@ -150,10 +149,8 @@ impl Session {
         self.lock().has_ended = true;
         self.shared.call(|state, now| {
             state.endpoint.shutdown(now);
+            state.role.wake_all();
         });
-        if let Some(outlets) = &mut self.shared.lock().outlets {
-            outlets.end_all();
-        }
     }
 }
 

@@ -1,0 +1,82 @@
+//! Connections that wait for the output of a server's streams.
+//!
+//! The endpoint queues what is sent on each stream; this says who is woken when there is something, and ends streams whose
+//! readers are too slow, so that these cost nobody else anything.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use mcp_exact_session::{StreamId, Transmit};
+
+use super::ServerEndpoint;
+
+/// Readers of streams.
+#[derive(Debug, Default)]
+pub(crate) struct Readers {
+    wakers: BTreeMap<StreamId, Waker>,
+    /// Bytes that wait on one stream; `None` on a transport whose driver takes all output.
+    limit: Option<usize>,
+}
+
+impl Readers {
+    /// Creates the readers of an endpoint whose streams hold so many bytes at most, beside the message that is read.
+    pub(crate) fn with_limit(limit: usize) -> Self {
+        Self {
+            wakers: BTreeMap::new(),
+            limit: Some(limit),
+        }
+    }
+
+    /// Registers the reader of a stream, in place of an older one, until it is woken.
+    pub(crate) fn wait(&mut self, stream: StreamId, waker: &Waker) {
+        match self.wakers.get_mut(&stream) {
+            Some(known) => known.clone_from(waker),
+            None => {
+                self.wakers.insert(stream, waker.clone());
+            }
+        }
+    }
+
+    /// Wakes the reader of a stream.
+    pub(crate) fn wake(&mut self, stream: StreamId) {
+        if let Some(waker) = self.wakers.remove(&stream) {
+            waker.wake();
+        }
+    }
+
+    /// Wakes all readers.
+    pub(crate) fn wake_all(&mut self) {
+        for (_, waker) in std::mem::take(&mut self.wakers) {
+            waker.wake();
+        }
+    }
+
+    /// Wakes the readers of the streams that have output, and returns the streams whose readers are too slow.
+    pub(super) fn settle(&mut self, endpoint: &ServerEndpoint) -> Vec<StreamId> {
+        let mut slow = Vec::new();
+        let Some(limit) = self.limit else {
+            return slow;
+        };
+        if endpoint.is_closed() {
+            self.wake_all();
+        }
+        for stream in endpoint.writable_streams() {
+            self.wake(stream);
+            if endpoint.queued_bytes_on(stream) > limit
+                && bytes_behind_first(endpoint, stream) > limit
+            {
+                slow.push(stream);
+            }
+        }
+        slow
+    }
+}
+
+/// Bytes that wait on a stream behind the message that leaves next: one large message is no sign of a slow reader.
+fn bytes_behind_first(endpoint: &ServerEndpoint, stream: StreamId) -> usize {
+    let first = match endpoint.peek_transmit_on(stream) {
+        Some((Transmit::Frame { .. }, bytes)) => bytes.len(),
+        _ => 0,
+    };
+    endpoint.queued_bytes_on(stream).saturating_sub(first)
+}

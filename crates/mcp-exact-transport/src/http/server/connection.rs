@@ -1,0 +1,226 @@
+//! One connection of the listener: which protocol its client speaks, and how long it may be idle.
+//!
+//! The first bytes decide between HTTP/1.1 and HTTP/2 and stay in the socket. Idle connections are found by a timer that only
+//! looks whether anything was asked since it last did, so that a request costs no timer.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::listen::{ListenOptions, RemoteAddress};
+use super::response::ResponseBody;
+use super::service::HttpService;
+
+/// What a client of HTTP/2 with prior knowledge sends first (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Looks at an idle connection in the time that it may be idle.
+const LOOKS: u32 = 4;
+
+/// How connections are served.
+pub(super) struct Connections {
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+    header_timeout: Duration,
+}
+
+/// Protocol of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
+impl Connections {
+    pub(super) fn new(options: &ListenOptions) -> Self {
+        let mut http1 = http1::Builder::new();
+        http1
+            .header_read_timeout(None)
+            .max_buf_size(options.header_bytes.max(8192));
+        let headers = u32::try_from(options.header_bytes).unwrap_or(u32::MAX);
+        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        http2
+            .timer(TokioTimer::new())
+            .keep_alive_interval(options.header_timeout)
+            .max_header_list_size(headers)
+            .max_concurrent_streams(options.concurrent_streams);
+        Self {
+            http1,
+            http2,
+            header_timeout: options.header_timeout,
+        }
+    }
+
+    /// Serves one connection until it ends. A connection that breaks concerns nobody else.
+    pub(super) async fn serve(
+        &self,
+        stream: TcpStream,
+        remote: RemoteAddress,
+        service: HttpService,
+        stopped: watch::Receiver<()>,
+    ) {
+        // Small messages leave at once.
+        let _ = stream.set_nodelay(true);
+        if let Ok(Ok(protocol)) = timeout(self.header_timeout, protocol_of(&stream)).await {
+            self.serve_as(protocol, stream, remote, service, stopped)
+                .await;
+        }
+    }
+
+    /// Serves a connection whose protocol is known.
+    async fn serve_as(
+        &self,
+        protocol: Protocol,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        remote: RemoteAddress,
+        service: HttpService,
+        mut stopped: watch::Receiver<()>,
+    ) {
+        let use_of = Arc::new(Use::default());
+        let requests = Requests {
+            service,
+            remote,
+            use_of: Arc::clone(&use_of),
+        };
+        let io = TokioIo::new(stream);
+        match protocol {
+            Protocol::Http1 => {
+                let mut connection = pin!(self.http1.serve_connection(io, requests));
+                tokio::select! {
+                    _ = connection.as_mut() => return,
+                    () = use_of.ended(self.header_timeout) => return,
+                    _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+                }
+                let _ = connection.await;
+            }
+            Protocol::Http2 => {
+                let mut connection = Box::pin(self.http2.serve_connection(io, requests));
+                tokio::select! {
+                    _ = connection.as_mut() => return,
+                    _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+                }
+                let _ = connection.await;
+            }
+        }
+    }
+}
+
+/// Finds out which protocol a client speaks, and leaves its bytes in the socket.
+async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
+    let mut first = [0; PREFACE.len()];
+    loop {
+        let count = stream.peek(&mut first).await?;
+        if count == 0 || !PREFACE.starts_with(&first[..count]) {
+            return Ok(Protocol::Http1);
+        }
+        if count == PREFACE.len() {
+            return Ok(Protocol::Http2);
+        }
+        // The rest of the preface is on its way; the socket is readable all the while.
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Use of a connection of HTTP/1.1.
+#[derive(Default)]
+struct Use {
+    /// Requests so far.
+    begun: AtomicUsize,
+    /// Requests whose responses are over.
+    ended: AtomicUsize,
+}
+
+impl Use {
+    /// Completes when the client has sent no request for this long, or a little longer, and none is served.
+    async fn ended(&self, limit: Duration) {
+        let (mut known, mut looks) = (0, 0);
+        loop {
+            sleep(limit / LOOKS).await;
+            let begun = self.begun.load(Ordering::Relaxed);
+            let is_idle = begun == known && begun == self.ended.load(Ordering::Relaxed);
+            known = begun;
+            looks = if is_idle { looks + 1 } else { 0 };
+            if looks == LOOKS {
+                return;
+            }
+        }
+    }
+}
+
+/// Serves the requests of a connection.
+struct Requests {
+    service: HttpService,
+    remote: RemoteAddress,
+    use_of: Arc<Use>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Requests {
+    type Response = Response<InUse>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.remote);
+        let service = self.service.clone();
+        self.use_of.begun.fetch_add(1, Ordering::Relaxed);
+        let in_use = EndOfUse(Arc::clone(&self.use_of));
+        // On the heap while the request is served, so that idle connections are small.
+        Box::pin(async move {
+            let response = service.respond(request).await;
+            Ok(response.map(|body| InUse {
+                body,
+                _in_use: in_use,
+            }))
+        })
+    }
+}
+
+/// Notes that a response is over.
+struct EndOfUse(Arc<Use>);
+
+impl Drop for EndOfUse {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Body of a response whose connection is in use until it ends.
+struct InUse {
+    body: ResponseBody,
+    _in_use: EndOfUse,
+}
+
+impl Body for InUse {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
