@@ -11,6 +11,13 @@ pub(crate) fn store_failed(what: &'static str, error: &dyn std::fmt::Display) {
     let _ = (what, error);
 }
 
+/// Notes that a message of the change bus was dropped: the process is too slow for what it is told.
+#[cfg(feature = "http-server")]
+pub(crate) fn bus_overflowed() {
+    #[cfg(feature = "tracing")]
+    tracing::warn!("a message of the change bus was dropped: too many wait");
+}
+
 /// Notes a line that a child process has written to its standard error.
 #[cfg(feature = "process")]
 pub(crate) fn stderr_line(line: &str) {

@@ -9,7 +9,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
-use mcp_exact_session::Change;
+use mcp_exact_session::{Change, Json, JsonObject};
 
 use crate::event_log::StoreFuture;
 
@@ -148,6 +148,67 @@ pub enum BusMessage {
     },
 }
 
+impl std::fmt::Display for BusMessage {
+    /// Writes the message as JSON, which [`FromStr`](std::str::FromStr) reads.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let list = |name: &str| JsonObject::from_iter([("changed", Json::string(name))]);
+        let object = match self {
+            Self::Changed(Change::Tools) => list("tools"),
+            Self::Changed(Change::Prompts) => list("prompts"),
+            Self::Changed(Change::Resources) => list("resources"),
+            Self::Changed(Change::Resource(uri)) => JsonObject::from_iter([
+                ("changed", Json::string("resource")),
+                ("uri", Json::string(uri)),
+            ]),
+            // A change of a later version of the session crate.
+            Self::Changed(_) => return Err(std::fmt::Error),
+            Self::Frame { session, frame } => JsonObject::from_iter([
+                ("session", Json::string(session)),
+                ("frame", Json::string(&String::from_utf8_lossy(frame))),
+            ]),
+            Self::SessionEnded { session } => {
+                JsonObject::from_iter([("ended", Json::string(session))])
+            }
+        };
+        write!(f, "{object}")
+    }
+}
+
+/// A text is no bus message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no message of a change bus; all processes have to run the same version")]
+pub struct InvalidBusMessage(String);
+
+impl std::str::FromStr for BusMessage {
+    type Err = InvalidBusMessage;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidBusMessage(text.chars().take(100).collect());
+        let object: JsonObject = text.parse().map_err(|_| invalid())?;
+        let members = object
+            .view()
+            .find_each(["changed", "uri", "session", "frame", "ended"]);
+        let members = members.map(|member| Some(member?.as_str()?.into_owned()));
+        match members {
+            [Some(list), None, None, None, None] => match &*list {
+                "tools" => Ok(Self::Changed(Change::Tools)),
+                "prompts" => Ok(Self::Changed(Change::Prompts)),
+                "resources" => Ok(Self::Changed(Change::Resources)),
+                _ => Err(invalid()),
+            },
+            [Some(kind), Some(uri), None, None, None] if kind == "resource" => {
+                Ok(Self::Changed(Change::Resource(uri)))
+            }
+            [None, None, Some(session), Some(frame), None] => Ok(Self::Frame {
+                session,
+                frame: frame.into_bytes(),
+            }),
+            [None, None, None, None, Some(session)] => Ok(Self::SessionEnded { session }),
+            _ => Err(invalid()),
+        }
+    }
+}
+
 /// Receiver of bus messages. It must not block.
 pub type BusReceiver = Arc<dyn Fn(&BusMessage) + Send + Sync>;
 
@@ -229,5 +290,37 @@ impl ChangeBus for MemoryChangeBus {
                 lock(&all).all.remove(&id);
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bus_messages_survive_as_text() {
+        let session = "s\u{e9}".to_owned();
+        for message in [
+            BusMessage::Changed(Change::Tools),
+            BusMessage::Changed(Change::Prompts),
+            BusMessage::Changed(Change::Resources),
+            BusMessage::Changed(Change::Resource("a:\"b\"".to_owned())),
+            BusMessage::Frame {
+                session: session.clone(),
+                frame: br#"{"jsonrpc":"2.0","id":"\u00e9\n","result":{}}"#.to_vec(),
+            },
+            BusMessage::SessionEnded { session },
+        ] {
+            assert_eq!(message.to_string().parse(), Ok(message));
+        }
+        for text in [
+            "",
+            "{}",
+            r#"{"changed":"x"}"#,
+            r#"{"ended":1}"#,
+            r#"{"session":"s"}"#,
+        ] {
+            assert!(text.parse::<BusMessage>().is_err(), "{text}");
+        }
     }
 }

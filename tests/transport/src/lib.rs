@@ -3,3 +3,4 @@
 
 pub mod echo;
 pub mod http;
+pub mod shared;

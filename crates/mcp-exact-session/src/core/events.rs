@@ -34,6 +34,11 @@ impl<E: HeapSize> EventQueue<E> {
         Some(event)
     }
 
+    /// Gives back memory that holds no event.
+    pub(crate) fn shrink(&mut self) {
+        self.queue.shrink_to_fit();
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }

@@ -13,6 +13,7 @@ mod reply;
 mod request;
 mod request_meta;
 mod resume;
+mod shared;
 mod subscriptions;
 
 use std::marker::PhantomData;
@@ -389,6 +390,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             subscription_bytes,
             ..self.core.usage()
         }
+    }
+
+    /// Gives back memory that the endpoint does not need while it is idle.
+    pub fn shrink(&mut self) {
+        self.core.events.shrink();
     }
 
     /// Ends the session from the server: subscriptions end with their results, and what is queued is still sent.

@@ -13,3 +13,16 @@ pub(crate) fn is_request(message: &[u8]) -> bool {
     let kind = head(message).map(|head| head.kind);
     matches!(kind, Some(LookKind::Request | LookKind::Batch))
 }
+
+/// Returns true if the message is about a request in flight: a response, a cancellation or progress.
+#[cfg(feature = "http-server")]
+pub(crate) fn is_for_request_in_flight(message: &[u8]) -> bool {
+    head(message).is_some_and(|head| match head.kind {
+        LookKind::Response => true,
+        LookKind::Notification => matches!(
+            head.method.as_deref(),
+            Some("notifications/cancelled" | "notifications/progress")
+        ),
+        _ => false,
+    })
+}

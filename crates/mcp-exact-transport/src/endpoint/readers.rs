@@ -3,7 +3,6 @@
 //! The endpoint queues what is sent on each stream; this says who is woken when there is something, and ends streams whose
 //! readers are too slow, so that these cost nobody else anything.
 
-use std::collections::BTreeMap;
 use std::task::Waker;
 
 use mcp_exact_session::{StreamId, Transmit};
@@ -13,7 +12,8 @@ use super::ServerEndpoint;
 /// Readers of streams.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    wakers: BTreeMap<StreamId, Waker>,
+    /// Few as a rule: a request or an event stream of one client each.
+    wakers: Vec<(StreamId, Waker)>,
     /// Bytes that wait on one stream; `None` on a transport whose driver takes all output.
     limit: Option<usize>,
 }
@@ -22,25 +22,26 @@ impl Readers {
     /// Creates the readers of an endpoint whose streams hold so many bytes at most, beside the message that is read.
     pub(crate) fn with_limit(limit: usize) -> Self {
         Self {
-            wakers: BTreeMap::new(),
+            wakers: Vec::new(),
             limit: Some(limit),
         }
     }
 
     /// Registers the reader of a stream, in place of an older one, until it is woken.
     pub(crate) fn wait(&mut self, stream: StreamId, waker: &Waker) {
-        match self.wakers.get_mut(&stream) {
-            Some(known) => known.clone_from(waker),
+        match self.wakers.iter_mut().find(|(known, _)| *known == stream) {
+            Some((_, known)) => known.clone_from(waker),
             None => {
-                self.wakers.insert(stream, waker.clone());
+                self.wakers.reserve_exact(1);
+                self.wakers.push((stream, waker.clone()));
             }
         }
     }
 
     /// Wakes the reader of a stream.
     pub(crate) fn wake(&mut self, stream: StreamId) {
-        if let Some(waker) = self.wakers.remove(&stream) {
-            waker.wake();
+        if let Some(at) = self.wakers.iter().position(|(known, _)| *known == stream) {
+            self.wakers.swap_remove(at).1.wake();
         }
     }
 

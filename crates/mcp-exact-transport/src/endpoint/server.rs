@@ -287,13 +287,17 @@ impl std::fmt::Debug for ServerHandle {
     }
 }
 
-/// Resumes a session from the text form of its snapshot. Returns the streams too whose requests are lost: each has an error to
-/// send.
+/// Resumes a session from the text form of its snapshot, with ids after `ids_after`. Returns the streams too whose requests are
+/// lost: each has an error to send.
 pub(crate) fn resume_server(
     settings: &Arc<ServerSettings>,
     snapshot: &str,
+    ids_after: u64,
 ) -> Result<(ServerEndpoint, Vec<StreamId>), ConfigError> {
-    let snapshot: Snapshot = snapshot.parse()?;
+    let mut snapshot: Snapshot = snapshot.parse()?;
+    if ids_after > 0 {
+        (snapshot.last_id, snapshot.last_stream) = (ids_after, ids_after);
+    }
     let requests = snapshot.requests.iter();
     let streams: Vec<StreamId> = requests.map(|r| StreamId::from_number(r.stream)).collect();
     let (settings, now) = (Arc::clone(settings), clock::now());

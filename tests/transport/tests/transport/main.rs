@@ -5,6 +5,7 @@ mod hardening;
 mod http;
 mod memory;
 mod proxy;
+mod shared;
 #[cfg(unix)]
 mod stdio;
 #[cfg(unix)]

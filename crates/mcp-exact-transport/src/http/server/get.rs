@@ -71,6 +71,8 @@ fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventStream,
             let stream = opened
                 .map_err(|error| refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))?;
             session.add_standalone(stream);
+            // Most sessions are idle from here on.
+            shared.lock().endpoint.shrink();
             stream
         }
     };

@@ -3,6 +3,7 @@
 //! [`HttpService`] is the service, [`HttpListener`] serves it on a port of its own.
 
 mod body;
+mod bus;
 mod checks;
 mod connection;
 mod cors;

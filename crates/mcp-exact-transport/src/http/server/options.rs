@@ -14,7 +14,7 @@ use http::{HeaderValue, StatusCode};
 use mcp_exact_session::Principal;
 
 use crate::event_log::{EventLog, MemoryEventLog};
-use crate::store::SessionStore;
+use crate::store::{ChangeBus, SessionStore};
 
 /// Future of an authentication.
 pub type AuthFuture<'a> =
@@ -96,6 +96,9 @@ pub struct HttpServerOptions {
     pub event_log: Option<Arc<dyn EventLog>>,
     /// Store of sessions, from which another process resumes them; without one, they end with the process.
     pub session_store: Option<Arc<dyn SessionStore>>,
+    /// Bus to the other processes that serve the same sessions. They share the session store and the event log too, and have
+    /// their own copy of a session each: a balancer should send the requests of a session to one process as a rule.
+    pub change_bus: Option<Arc<dyn ChangeBus>>,
     /// Authenticates requests; without it, everybody who can connect may use the server.
     pub authenticate: Option<Arc<dyn Authenticate>>,
 }
@@ -117,6 +120,7 @@ impl Default for HttpServerOptions {
             body_timeout: Duration::from_secs(30),
             event_log: Some(Arc::new(MemoryEventLog::default())),
             session_store: None,
+            change_bus: None,
             authenticate: None,
         }
     }

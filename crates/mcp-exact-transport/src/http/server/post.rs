@@ -23,7 +23,7 @@ use super::listen::RemoteAddress;
 use super::response::{Refusal, ResponseBody, empty, error, events, json, refuse};
 use super::service::{Checked, Inner};
 use super::session::{Session, new_id};
-use super::{checks, resume};
+use super::{bus, checks, resume};
 use crate::clock;
 use crate::endpoint::{RequestContext, ServerEndpoint, Shared, is_request};
 use crate::event_log::EventId;
@@ -57,6 +57,11 @@ where
         Posted::Stateless => stateless(inner, &body, context).await,
         Posted::Initialize => initialize(inner, &body, context).await,
         Posted::Session(id) => {
+            if let Some(bus) = &inner.options().change_bus
+                && bus::forward(inner, &**bus, &id, request.principal.as_ref(), &body).await?
+            {
+                return Ok(empty(StatusCode::ACCEPTED));
+            }
             let session = resume::find(inner, &id, request.principal.as_ref()).await?;
             in_session(inner, &session, &body, context).await
         }

@@ -12,7 +12,7 @@ use super::service::Inner;
 use super::session::Session;
 use crate::endpoint::resume_server;
 use crate::observe;
-use crate::store::SessionRecord;
+use crate::store::{SessionRecord, SessionStore};
 
 /// Finds the session of an id; status 404 if there is none, if it has ended, or if it is somebody else's.
 pub(super) async fn find(
@@ -23,25 +23,14 @@ pub(super) async fn find(
     if let Some(session) = inner.sessions.find(id, principal) {
         return Ok(session);
     }
-    let unknown = || {
-        refuse(
-            StatusCode::NOT_FOUND,
-            "no such session; send `initialize` again",
-        )
+    let record = load(inner, id, principal).await?;
+    // The process that has begun the session may still live: numbers that both use would be taken for the same.
+    let ids_after = match &inner.options().change_bus {
+        Some(_) => random_epoch().map_err(|_| unavailable("the system has no random numbers"))?,
+        None => 0,
     };
-    let Some(store) = &inner.options().session_store else {
-        return Err(unknown());
-    };
-    let loaded = store.load(id).await;
-    let unavailable = |error: crate::store::SessionStoreError| {
-        refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string())
-    };
-    let record = loaded.map_err(unavailable)?.ok_or_else(unknown)?;
-    if record.principal.as_deref() != principal.map(|principal| &*principal.0) {
-        return Err(unknown());
-    }
-    let resumed = resume_server(inner.settings(), &record.snapshot).map_err(|_| unknown())?;
-    let (endpoint, lost) = resumed;
+    let resumed = resume_server(inner.settings(), &record.snapshot, ids_after);
+    let (endpoint, lost) = resumed.map_err(|_| unknown())?;
     let id: Arc<str> = id.into();
     // The requests that were in flight end with an error, which waits on their streams for whoever resumes them.
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
@@ -54,23 +43,77 @@ pub(super) async fn find(
         return Ok(session);
     }
     inner.add_session(&session)?;
+    if inner.sessions.was_ended(&id) {
+        inner.sessions.remove(&id);
+        session.end();
+        return Err(unknown());
+    }
     save(inner, &session).await;
     Ok(session)
 }
 
+fn unknown() -> Refusal {
+    let words = "no such session; send `initialize` again";
+    refuse(StatusCode::NOT_FOUND, words)
+}
+
+fn unavailable(words: &str) -> Refusal {
+    refuse(StatusCode::SERVICE_UNAVAILABLE, words)
+}
+
+/// Loads the record of a session; status 404 if there is none, or if it is somebody else's.
+pub(super) async fn load(
+    inner: &Inner,
+    id: &str,
+    principal: Option<&Principal>,
+) -> Result<SessionRecord, Refusal> {
+    let Some(store) = &inner.options().session_store else {
+        return Err(unknown());
+    };
+    let loaded = store.load(id).await;
+    let loaded = loaded.map_err(|error| unavailable(&error.to_string()))?;
+    let record = loaded.ok_or_else(unknown)?;
+    match record.principal.as_deref() == principal.map(|principal| &*principal.0) {
+        true => Ok(record),
+        false => Err(unknown()),
+    }
+}
+
+/// Chooses where the ids of a resumed session go on, among a million places that are far from each other. Every parser of JSON
+/// reads such numbers exactly.
+fn random_epoch() -> Result<u64, getrandom::Error> {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes)?;
+    Ok(u64::from(u32::from_le_bytes(bytes) >> 12) << 32)
+}
+
 /// Saves a session where its snapshot is not up to date, so that another process can resume it.
 pub(super) async fn save(inner: &Arc<Inner>, session: &Arc<Session>) {
-    save_if(inner, session, |due| due != SnapshotDue::No).await;
+    if inner.options().session_store.is_none() {
+        return;
+    }
+    // A record that is up to date is written anew before its lifetime is over.
+    let is_stale = session.is_stale(inner.options().idle / 2);
+    let is_due = session.shared().lock().endpoint.snapshot_due() != SnapshotDue::No;
+    if is_stale || is_due || session.must_save() {
+        save_if(inner, session, is_stale, SnapshotDue::Soon).await;
+    }
 }
 
 /// Saves a session whose snapshot has to be written before anything is sent, and waits for a snapshot that is being written.
 pub(super) async fn save_before_output(inner: &Arc<Inner>, session: &Arc<Session>) {
     if inner.options().session_store.is_some() && session.must_save() {
-        save_if(inner, session, |due| due == SnapshotDue::Now).await;
+        save_if(inner, session, false, SnapshotDue::Now).await;
     }
 }
 
-async fn save_if(inner: &Arc<Inner>, session: &Arc<Session>, wants: fn(SnapshotDue) -> bool) {
+/// Saves a session if its snapshot is as urgent as `least`, or in any case.
+async fn save_if(
+    inner: &Arc<Inner>,
+    session: &Arc<Session>,
+    in_any_case: bool,
+    least: SnapshotDue,
+) {
     let Some(store) = &inner.options().session_store else {
         return;
     };
@@ -79,9 +122,13 @@ async fn save_if(inner: &Arc<Inner>, session: &Arc<Session>, wants: fn(SnapshotD
     // A task of its own: a client that leaves does not stop what other streams wait for.
     let task = tokio::spawn(async move {
         let _turn = session.saving.lock().await;
+        // Its record was removed, or is about to be.
+        if session.has_ended() {
+            return;
+        }
         let snapshot = {
             let endpoint = &mut session.shared().lock().endpoint;
-            match wants(endpoint.snapshot_due()) {
+            match in_any_case || endpoint.snapshot_due() >= least {
                 true => endpoint.snapshot(),
                 false => None,
             }
@@ -94,10 +141,20 @@ async fn save_if(inner: &Arc<Inner>, session: &Arc<Session>, wants: fn(SnapshotD
             principal: session.principal().map(|principal| principal.0.clone()),
         };
         // A session that cannot be saved still lives as long as the process.
+        session.saved();
         let saved = store.save(session.id(), record, lifetime).await;
         if let Err(error) = saved {
             observe::store_failed("saving a session", &error);
         }
     });
     let _ = task.await;
+}
+
+/// Removes the record of a session that has ended, after a snapshot that is being saved.
+pub(super) async fn remove(store: &dyn SessionStore, session: &Session) {
+    let _turn = session.saving.lock().await;
+    // What cannot be removed goes by its lifetime.
+    if let Err(error) = store.remove(session.id()).await {
+        observe::store_failed("removing a session", &error);
+    }
 }

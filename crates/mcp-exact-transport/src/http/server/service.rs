@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,9 +22,10 @@ use tokio::sync::watch;
 use super::options::HttpServerOptions;
 use super::response::{Refusal, ResponseBody, empty, refuse};
 use super::session::{Session, Sessions};
-use super::{checks, cors, get, legacy, post};
+use super::{bus, checks, cors, get, legacy, post, resume};
 use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
 use crate::observe;
+use crate::store::{BusMessage, BusSubscription};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Listeners = HashMap<usize, Weak<Shared<ServerEndpoint>>>;
@@ -45,6 +46,8 @@ pub(super) struct Inner {
     listeners: Mutex<Listeners>,
     drain: watch::Sender<bool>,
     has_sweeper: AtomicBool,
+    /// Subscription to the change bus, from the first request on.
+    subscription: OnceLock<BusSubscription>,
 }
 
 /// A request whose headers were checked.
@@ -79,6 +82,7 @@ impl HttpService {
                 listeners: Mutex::default(),
                 drain: watch::channel(false).0,
                 has_sweeper: AtomicBool::new(false),
+                subscription: OnceLock::new(),
             }),
         }
     }
@@ -97,14 +101,16 @@ impl HttpService {
             .collect()
     }
 
-    /// Announces a change to every client that wants to know. Returns how many messages were sent.
+    /// Announces a change to every client that wants to know, those of the other processes on the change bus included. Returns
+    /// how many messages were sent: none with a bus, which tells the clients of this process too, a little later.
     pub fn publish(&self, change: &Change) -> usize {
-        let listeners = self.inner.listeners();
-        let sessions = self.inner.sessions.all();
-        let sessions = sessions.iter().map(|session| Arc::clone(session.shared()));
-        let all = listeners.into_iter().chain(sessions);
-        all.map(|shared| ServerHandle::of(&shared).publish(change))
-            .sum()
+        match &self.inner.options.change_bus {
+            Some(bus) => {
+                bus.publish(BusMessage::Changed(change.clone()));
+                0
+            }
+            None => self.inner.publish(change),
+        }
     }
 
     /// Begins a shutdown: new requests get status 503, streams of sessions are closed so that their clients resume them, and
@@ -190,6 +196,16 @@ impl Inner {
         &self.options
     }
 
+    /// Announces a change to the clients of this process.
+    pub(super) fn publish(&self, change: &Change) -> usize {
+        let listeners = self.listeners();
+        let sessions = self.sessions.all();
+        let sessions = sessions.iter().map(|session| Arc::clone(session.shared()));
+        let all = listeners.into_iter().chain(sessions);
+        all.map(|shared| ServerHandle::of(&shared).publish(change))
+            .sum()
+    }
+
     async fn respond<B>(
         self: &Arc<Self>,
         parts: Parts,
@@ -199,6 +215,9 @@ impl Inner {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        if let Some(bus) = &self.options.change_bus {
+            self.subscription.get_or_init(|| bus::listen(self, &**bus));
+        }
         checks::check_source(&parts, &self.options)?;
         if let Some(response) = cors::preflight(&parts) {
             return Ok(response);
@@ -312,19 +331,22 @@ impl Inner {
         Ok(())
     }
 
-    /// Ends a session and forgets what is kept of it.
+    /// Ends a session everywhere and forgets what is kept of it.
     pub(super) async fn end_session(&self, session: &Session) {
         session.end();
-        // What cannot be removed goes by the limits of the log and the lifetime of the record.
+        // What cannot be removed goes by the limits of the log.
         if let Some(log) = &self.options.event_log
             && let Err(error) = log.remove_session(session.id()).await
         {
             observe::store_failed("removing a session from the event log", &error);
         }
-        if let Some(store) = &self.options.session_store
-            && let Err(error) = store.remove(session.id()).await
-        {
-            observe::store_failed("removing a session", &error);
+        if let Some(store) = &self.options.session_store {
+            resume::remove(&**store, session).await;
+        }
+        // Told last: no process finds the record any more.
+        if let Some(bus) = &self.options.change_bus {
+            let session = session.id().to_string();
+            bus.publish(BusMessage::SessionEnded { session });
         }
     }
 }
@@ -341,7 +363,11 @@ async fn sweep(inner: Weak<Inner>) {
             return;
         };
         for session in inner.sessions.take_idle(idle) {
-            inner.end_session(&session).await;
+            match &inner.options.change_bus {
+                // Another process may serve it; what is kept of it goes by its lifetime.
+                Some(_) => session.end(),
+                None => inner.end_session(&session).await,
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A session belongs to the principal that began it, is counted, and ends when it was idle for too long. Streams have numbers
 //! that name their events.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ struct State {
     /// Connections and requests that use the session.
     users: usize,
     last_used: Instant,
+    last_saved: Instant,
     has_ended: bool,
 }
 
@@ -48,6 +49,7 @@ impl Session {
                 standalone: None,
                 users: 0,
                 last_used: Instant::now(),
+                last_saved: Instant::now(),
                 has_ended: false,
             }),
             saving: tokio::sync::Mutex::default(),
@@ -81,6 +83,21 @@ impl Session {
     pub(super) fn must_save(&self) -> bool {
         self.saving.try_lock().is_err()
             || self.shared.lock().endpoint.snapshot_due() == SnapshotDue::Now
+    }
+
+    /// Notes that the session is saved.
+    pub(super) fn saved(&self) {
+        self.lock().last_saved = Instant::now();
+    }
+
+    /// Returns true if the session was not saved for this long.
+    pub(super) fn is_stale(&self, after: Duration) -> bool {
+        self.lock().last_saved.elapsed() >= after
+    }
+
+    /// Returns true after the end of the session.
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().has_ended
     }
 
     /// Adds a stream that no connection holds yet.
@@ -165,10 +182,15 @@ impl Drop for InUse {
     }
 }
 
+/// How many ids of sessions are remembered that another process has ended.
+const ENDED: usize = 256;
+
 /// Sessions by their ids.
 #[derive(Default)]
 pub(super) struct Sessions {
     all: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+    /// Ids of sessions that another process has ended, the latest ones: one that is being resumed here is not.
+    ended: Mutex<VecDeque<String>>,
 }
 
 impl Sessions {
@@ -196,6 +218,26 @@ impl Sessions {
         let all = self.lock();
         let session = all.get(id)?;
         (session.principal() == principal).then(|| Arc::clone(session))
+    }
+
+    /// Returns the session of this id, whoever it belongs to.
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().get(id).cloned()
+    }
+
+    /// Removes a session that another process has ended.
+    pub(super) fn remove_ended(&self, id: String) -> Option<Arc<Session>> {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.truncate(ENDED - 1);
+        ended.push_front(id.clone());
+        drop(ended);
+        self.remove(&id)
+    }
+
+    /// Returns true if another process has ended the session.
+    pub(super) fn was_ended(&self, id: &str) -> bool {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.iter().any(|known| known == id)
     }
 
     pub(super) fn remove(&self, id: &str) -> Option<Arc<Session>> {

@@ -1,0 +1,39 @@
+//! Sessions that several processes serve at once: which of them a message of the client is for.
+//!
+//! Reads the head of a message. Changes nothing.
+
+use mcp_exact_wire::{Look, LookKind, RequestId, from_str};
+
+use super::ServerEndpoint;
+use crate::builtin_notifications::{CANCELLED, PROGRESS};
+use crate::message::own_id;
+
+impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    /// Returns true unless a message is about something that another process has in flight: the response to a request that this
+    /// endpoint has not sent, or the cancellation or progress of a request that it does not know. Such a message is for the
+    /// process that waits for it. Batches always belong to the endpoint that has received them.
+    pub fn concerns(&self, message: &[u8]) -> bool {
+        let text = std::str::from_utf8(message).ok();
+        let Some(look) = text.and_then(|text| Look::at(text).ok()) else {
+            return true;
+        };
+        let is_pending = |id: Option<RequestId>| {
+            let id = id.as_ref().and_then(own_id);
+            id.is_some_and(|id| self.core.pending.by_wire_id(id).is_some())
+        };
+        let param = |path: &[&str]| {
+            let mut names = path.iter();
+            let params = mcp_exact_wire::from_str::<mcp_exact_wire::Json>(look.params?).ok()?;
+            let found = names.try_fold(params.view(), |value, name| value.object()?.find(name));
+            found?.decode_as::<RequestId>().ok()
+        };
+        match (look.kind, look.method.as_deref()) {
+            (LookKind::Response, _) => is_pending(look.id.and_then(|id| from_str(id).ok())),
+            (LookKind::Notification, Some(PROGRESS)) => is_pending(param(&["progressToken"])),
+            (LookKind::Notification, Some(CANCELLED)) => {
+                param(&["requestId"]).is_none_or(|id| self.core.in_flight.find(None, &id).is_some())
+            }
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Sessions that several processes serve: what a process tells the others over the change bus, and what it does with what they
+//! tell.
+//!
+//! A change goes to the clients of all processes. A response, cancellation or progress of a client may reach another process
+//! than the one that waits for it, and is passed on. The end of a session ends it everywhere.
+
+use std::sync::Arc;
+
+use mcp_exact_session::{Closed, FrameContext, Principal, StreamKind};
+use tokio::sync::mpsc;
+
+use super::response::Refusal;
+use super::resume;
+use super::service::Inner;
+use super::session::Session;
+use crate::endpoint::{RequestContext, is_for_request_in_flight};
+use crate::observe;
+use crate::store::{BusMessage, BusSubscription, ChangeBus};
+use crate::transport::Received;
+
+/// Messages of the bus that wait at most.
+const QUEUE: usize = 10_000;
+
+/// Listens to the bus, as long as the service exists. Must be called within a tokio runtime.
+pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription {
+    let (sender, mut messages) = mpsc::channel(QUEUE);
+    let service = Arc::downgrade(inner);
+    tokio::spawn(async move {
+        while let Some(message) = messages.recv().await {
+            let Some(inner) = service.upgrade() else {
+                return;
+            };
+            take(&inner, message).await;
+        }
+    });
+    bus.subscribe(Arc::new(move |message: &BusMessage| {
+        if sender.try_send(message.clone()).is_err() {
+            observe::bus_overflowed();
+        }
+    }))
+}
+
+async fn take(inner: &Arc<Inner>, message: BusMessage) {
+    match message {
+        BusMessage::Changed(change) => {
+            inner.publish(&change);
+        }
+        BusMessage::Frame { session, frame } => {
+            if let Some(session) = inner.sessions.get(&session) {
+                deliver(&session, &frame);
+            }
+        }
+        BusMessage::SessionEnded { session } => {
+            if let Some(session) = inner.sessions.remove_ended(session) {
+                session.end();
+                // A request of this process may have saved it after the other one has removed it.
+                if let Some(store) = &inner.options().session_store {
+                    resume::remove(&**store, &session).await;
+                }
+            }
+        }
+    }
+}
+
+/// Gives a session a message that another process has received, if it waits for it. That process has checked who sends it.
+fn deliver(session: &Session, frame: &[u8]) {
+    let shared = session.shared();
+    let opened = {
+        let endpoint = &mut shared.lock().endpoint;
+        match endpoint.concerns(frame) {
+            true => endpoint.open(StreamKind::Post).ok(),
+            false => None,
+        }
+    };
+    let Some(stream) = opened else {
+        return;
+    };
+    let mut context = FrameContext::new(RequestContext::default());
+    context.principal = session.principal().cloned();
+    let _ = shared.receive(stream, Received::Frame(frame), context);
+    shared.call(|state, now| state.endpoint.closed(stream, Closed::Clean, now));
+}
+
+/// Passes a message of a client on if another process waits for it. Returns false if it is to be handled here.
+pub(super) async fn forward(
+    inner: &Arc<Inner>,
+    bus: &dyn ChangeBus,
+    id: &str,
+    principal: Option<&Principal>,
+    message: &[u8],
+) -> Result<bool, Refusal> {
+    if !is_for_request_in_flight(message) {
+        return Ok(false);
+    }
+    match inner.sessions.find(id, principal) {
+        Some(session) => {
+            if session.shared().lock().endpoint.concerns(message) {
+                return Ok(false);
+            }
+        }
+        None => {
+            resume::load(inner, id, principal).await?;
+        }
+    }
+    bus.publish(BusMessage::Frame {
+        session: id.to_owned(),
+        frame: message.to_vec(),
+    });
+    Ok(true)
+}

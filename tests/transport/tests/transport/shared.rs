@@ -1,0 +1,168 @@
+//! Sessions that two processes serve: both share a session store and a change bus.
+//!
+//! The same conversation is held with two services of one process, and with two processes.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_session::Change;
+use mcp_exact_tests_transport::http::{INITIALIZE, Reply, TestServer, call};
+use mcp_exact_tests_transport::shared::{DirectoryStore, Hub};
+use mcp_exact_transport::http::server::HttpServerOptions;
+use mcp_exact_transport::store::{MemoryChangeBus, MemorySessionStore};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Sends a request and returns the connection.
+async fn open(to: SocketAddr, method: &str, session: &str, body: &str) -> TcpStream {
+    let session = match session {
+        "" => String::new(),
+        id => format!("Mcp-Session-Id: {id}\r\n"),
+    };
+    let length = body.len();
+    let request = format!(
+        "{method} / HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{session}Content-Length: {length}\r\n\r\n{body}"
+    );
+    let mut stream = TcpStream::connect(to).await.expect("connected");
+    stream.write_all(request.as_bytes()).await.expect("written");
+    stream
+}
+
+async fn send(to: SocketAddr, method: &str, session: &str, body: &str) -> Reply {
+    let mut stream = open(to, method, session, body).await;
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes));
+    read.await.expect("in time").expect("read");
+    Reply::parse(&bytes)
+}
+
+/// Reads until the text that was wanted has come, or to the end.
+async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    while !text.contains(wanted) {
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await;
+        let count = read.expect("in time").expect("read");
+        if count == 0 {
+            break;
+        }
+        text.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    text
+}
+
+/// Begins a session on one process and uses it on the other one.
+async fn converse(first: SocketAddr, second: SocketAddr, publish: impl AsyncFn()) {
+    let begun = send(first, "POST", "", INITIALIZE).await;
+    let id = begun.header("mcp-session-id").expect("an id").to_owned();
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    assert_eq!(send(first, "POST", &id, note).await.status, 202);
+
+    // A change that the second process announces reaches the client of the first one.
+    let mut events = open(first, "GET", &id, "").await;
+    read_until(&mut events, "id: ").await;
+    publish().await;
+    let changed = read_until(&mut events, "list_changed").await;
+    assert!(changed.contains("list_changed"), "{changed}");
+
+    // The answer to a question of the first process is posted to the second one.
+    let mut asking = open(first, "POST", &id, &call(2, "ask", "")).await;
+    let asked = read_until(&mut asking, "\"roots/list\"").await;
+    let request = asked.lines().find_map(|line| line.strip_prefix("data: {"));
+    let request = format!("{{{}", request.expect("a request"));
+    let request: serde_json::Value = request.parse().expect("JSON");
+    let answer = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"roots":[{{"uri":"file:///shared"}}]}}}}"#,
+        request["id"]
+    );
+    // Nobody else's: an unknown session is refused.
+    assert_eq!(send(second, "POST", "unknown", &answer).await.status, 404);
+    assert_eq!(send(second, "POST", &id, &answer).await.status, 202);
+    let answered = read_until(&mut asking, "file:///shared").await;
+    assert!(answered.contains("file:///shared"), "{answered}");
+
+    // So is a cancellation: "the receiver SHOULD stop processing the cancelled request" and "not send a response".
+    let mut waiting = open(first, "POST", &id, &call(3, "never", "")).await;
+    read_until(&mut waiting, "id: ").await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#;
+    assert_eq!(send(second, "POST", &id, cancel).await.status, 202);
+    let rest = read_until(&mut waiting, "\"result\"").await;
+    assert!(!rest.contains("\"result\""), "{rest}");
+
+    // Both processes serve requests of the session.
+    for process in [first, second] {
+        let echoed = send(process, "POST", &id, &call(4, "echo", "again")).await;
+        assert!(echoed.body.contains("again"), "{echoed:?}");
+    }
+
+    // The end of the session, on the second process, is its end on the first one.
+    assert_eq!(send(second, "DELETE", &id, "").await.status, 204);
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while send(first, "POST", &id, &call(5, "echo", "")).await.status != 404 {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the session lives on"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(
+        send(second, "POST", &id, &call(6, "echo", "")).await.status,
+        404
+    );
+}
+
+#[tokio::test]
+async fn two_services_share_sessions() {
+    let store = Arc::new(MemorySessionStore::default());
+    let bus = Arc::new(MemoryChangeBus::default());
+    let options = || HttpServerOptions {
+        session_store: Some(Arc::clone(&store) as _),
+        change_bus: Some(Arc::clone(&bus) as _),
+        stream_after: Duration::from_millis(10),
+        ..HttpServerOptions::default()
+    };
+    let first = TestServer::start(options()).await;
+    let second = TestServer::start(options()).await;
+    let publish = async || {
+        // Every process listens to the bus from its first request on.
+        second.service.publish(&Change::Tools);
+    };
+    converse(first.address, second.address, publish).await;
+}
+
+#[tokio::test]
+async fn two_processes_share_sessions() {
+    let directory = tempfile::tempdir().expect("a directory");
+    DirectoryStore::new(directory.path());
+    let hub = Hub::start().await;
+    let start = || {
+        tokio::process::Command::new(env!("CARGO_BIN_EXE_shared_server"))
+            .arg(directory.path())
+            .arg(hub.address.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("started")
+    };
+    let (mut first, mut second) = (start(), start());
+    let mut addresses = Vec::new();
+    for process in [&mut first, &mut second] {
+        let output = process.stdout.take().expect("an output");
+        let mut lines = BufReader::new(output).lines();
+        let line = lines.next_line().await.expect("read").expect("a line");
+        addresses.push(line.parse().expect("an address"));
+    }
+    let input = tokio::sync::Mutex::new(second.stdin.take().expect("an input"));
+    let publish = async || {
+        let mut input = input.lock().await;
+        input.write_all(b"publish\n").await.expect("written");
+        input.flush().await.expect("written");
+    };
+    converse(addresses[0], addresses[1], publish).await;
+}
