@@ -71,6 +71,10 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
             0
         };
         let (opening, closing) = (marks.opening & !inside, marks.closing & !inside);
+        if opening | closing == 0 {
+            at += BLOCK;
+            continue;
+        }
         let closed = closing.count_ones() as usize;
         if closed >= depth
             && let Some(end) = outermost(opening, closing, depth)

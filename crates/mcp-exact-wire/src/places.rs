@@ -3,26 +3,26 @@
 //! Takes a reader at an object and the names of some members; gives the object and where their values are, so that nobody walks
 //! through it again. Decides nothing.
 
-use std::ops::Range;
-
 use crate::JsonObject;
 use crate::error::Read;
 use crate::reader::Reader;
 use crate::view::JsonRef;
 
 /// Places of the values of some members of one untyped object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places<const N: usize>([Option<Range<usize>>; N]);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Places<const N: usize>([(usize, usize); N]);
 
 impl<const N: usize> Places<N> {
+    /// Nothing begins where an object begins.
     pub(crate) const fn none() -> Self {
-        Self([const { None }; N])
+        Self([(0, 0); N])
     }
 
     /// Returns the value of the member with this index among the names. `object` is the one that was decoded with the places.
     pub fn value<'a>(&self, object: &'a JsonObject, index: usize) -> Option<JsonRef<'a>> {
-        let place = self.0.get(index)?.clone()?;
-        object.text().get(place).map(JsonRef::from_checked)
+        let (start, end) = *self.0.get(index)?;
+        let text = object.text().get(start..end).filter(|_| start > 0);
+        text.map(JsonRef::from_checked)
     }
 
     /// Returns the values of all of the members. `object` is the one that was decoded with the places.
@@ -63,7 +63,7 @@ pub(crate) fn found<const N: usize>(
         let value = r.peek_at() - start;
         depth = depth.max(r.scan_depth()?);
         if let Some(index) = names.iter().position(|known| *known == name) {
-            places.0[index] = Some(value..r.at() - start);
+            places.0[index] = (value, r.at() - start);
         }
     }
     Ok((places, depth + 1))
