@@ -459,6 +459,76 @@ mod tests {
         assert!(RULES.is_sorted_by(|one, other| key(one) < key(other)));
     }
 
+    /// A gateway or a vendor may add methods, but none that a revision defines for the other direction.
+    #[test]
+    fn added_methods_are_not_those_of_the_other_side() {
+        let (older, newer) = (
+            &mcp_exact_revisions::V2025_11_25,
+            &mcp_exact_revisions::V2026_07_28,
+        );
+        let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let client_sends = ["tools/list", "notifications/roots/list_changed"];
+        let server_sends = ["roots/list", "notifications/message"];
+        let all = [&client_sends[..], &server_sends[..], &["vendor/x"]].concat();
+        let mut extension = Extension::new("x/y");
+        extension.notifications = text(&["y/server"]);
+        extension.client_notifications = text(&["y/client"]);
+        let extensions = Extensions {
+            requests: text(&all),
+            notifications: text(&all),
+            negotiated: vec![extension],
+            ..Extensions::default()
+        };
+        let declared: JsonObject = r#"{"extensions":{"x/y":{}}}"#.parse().expect("an object");
+        let rules = |spec, local| Rules {
+            spec,
+            local,
+            own: &declared,
+            peer: &declared,
+            extensions: &extensions,
+        };
+        for spec in [older, newer] {
+            let (client, server) = (rules(spec, Side::Client), rules(spec, Side::Server));
+            assert_eq!(
+                server.received_request("vendor/x", None),
+                Ok(Handler::Program)
+            );
+            assert_eq!(
+                server.received_notification("vendor/x"),
+                Ok(Handler::Program)
+            );
+            assert!(client.sending_request("vendor/x", None).is_ok());
+            assert!(
+                client
+                    .sending_notification("vendor/x", None, Target::Peer)
+                    .is_ok()
+            );
+            assert_eq!(
+                server.sending_request("vendor/x", None).is_ok(),
+                spec.has_server_requests()
+            );
+            for method in server_sends {
+                assert!(server.received_request(method, None).is_err(), "{method}");
+                assert!(server.received_notification(method).is_err(), "{method}");
+                assert!(client.sending_request(method, None).is_err(), "{method}");
+                let sent = client.sending_notification(method, None, Target::Peer);
+                assert!(sent.is_err(), "{method}");
+            }
+            // Roots do not change any more from 2026-07-28 on.
+            let defines = |method: &&&str| spec == older || **method == "tools/list";
+            for method in client_sends.iter().filter(defines) {
+                assert!(client.received_notification(method).is_err(), "{method}");
+                let sent = server.sending_notification(method, None, Target::Peer);
+                assert!(sent.is_err(), "{method}");
+            }
+            let negotiated = spec.lifecycle() == Lifecycle::Discover;
+            let taken = server.received_notification("y/client");
+            assert_eq!(taken.is_ok(), negotiated);
+            assert_eq!(client.received_notification("y/server").is_ok(), negotiated);
+            assert!(server.received_notification("y/server").is_err());
+        }
+    }
+
     /// The table has a row for every method of every revision, and none for anything else.
     #[test]
     fn rows_cover_exactly_the_revisions() {
