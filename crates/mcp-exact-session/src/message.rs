@@ -271,7 +271,7 @@ fn usual(frame: &[u8], limits: &Limits) -> Option<Message<Raw>> {
     let call = |params: Option<JsonObject>| {
         Some(Call {
             method: outline.method?.to_owned(),
-            places: params.is_some().then_some(outline.places.clone()),
+            places: params.is_some().then_some(outline.places),
             params,
             extra: Extra::new(),
         })

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use mcp_exact_wire::{Json, RequestId};
 
 use super::batches::BatchId;
+use super::ordered::Ordered;
 use crate::stream::{RequestKey, StreamId};
 
 /// Bounded memory of numbers.
@@ -59,8 +60,7 @@ pub(crate) struct InFlightRequest<T> {
 /// All requests of the peer that are in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightRequests<T> {
-    /// Boxed: a node of the map holds eleven values, and one is made for the first request.
-    by_key: BTreeMap<RequestKey, Box<InFlightRequest<T>>>,
+    by_key: Ordered<RequestKey, Box<InFlightRequest<T>>>,
     by_id: BTreeMap<(Option<StreamId>, RequestId), RequestKey>,
     cancelled: Tombstones,
     bytes: usize,
@@ -70,7 +70,7 @@ impl<T> InFlightRequests<T> {
     /// No requests yet; `remembered` cancelled ones are recognised later.
     pub(crate) fn new(remembered: usize) -> Self {
         Self {
-            by_key: BTreeMap::new(),
+            by_key: Ordered::default(),
             by_id: BTreeMap::new(),
             cancelled: Tombstones::new(remembered),
             bytes: 0,
@@ -100,27 +100,27 @@ impl<T> InFlightRequests<T> {
     }
 
     pub(crate) fn get(&self, key: RequestKey) -> Option<&InFlightRequest<T>> {
-        self.by_key.get(&key).map(|request| &**request)
+        self.by_key.get(key).map(|request| &**request)
     }
 
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut InFlightRequest<T>> {
-        self.by_key.get_mut(&key).map(|request| &mut **request)
+        self.by_key.get_mut(key).map(|request| &mut **request)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestKey, &InFlightRequest<T>)> {
-        self.by_key.iter().map(|(key, request)| (*key, &**request))
+        self.by_key.iter().map(|(key, request)| (key, &**request))
     }
 
     /// Counts more memory for a request, until [`shrink`](Self::shrink).
     pub(crate) fn grow(&mut self, key: RequestKey, bytes: usize) {
-        if let Some(request) = self.by_key.get_mut(&key) {
+        if let Some(request) = self.by_key.get_mut(key) {
             request.size += bytes;
             self.bytes += bytes;
         }
     }
 
     pub(crate) fn shrink(&mut self, key: RequestKey, bytes: usize) {
-        if let Some(request) = self.by_key.get_mut(&key) {
+        if let Some(request) = self.by_key.get_mut(key) {
             request.size -= bytes;
             self.bytes -= bytes;
         }
@@ -128,7 +128,7 @@ impl<T> InFlightRequests<T> {
 
     /// Ends a request that is answered.
     pub(crate) fn take(&mut self, key: RequestKey) -> Option<InFlightRequest<T>> {
-        let request = self.by_key.remove(&key)?;
+        let request = self.by_key.remove(key)?;
         self.bytes -= request.size;
         self.by_id.remove(&(request.scope, request.id.clone()));
         Some(*request)
@@ -156,7 +156,7 @@ impl<T> InFlightRequests<T> {
         matches: impl Fn(&InFlightRequest<T>) -> bool,
     ) -> Vec<RequestKey> {
         let found = self.by_key.iter().filter(|(_, request)| matches(request));
-        found.map(|(key, _)| *key).collect()
+        found.map(|(key, _)| key).collect()
     }
 }
 

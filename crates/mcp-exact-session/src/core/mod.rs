@@ -7,6 +7,7 @@ pub(crate) mod batches;
 mod dispatch;
 pub(crate) mod events;
 pub(crate) mod in_flight;
+mod ordered;
 pub(crate) mod pending;
 pub(crate) mod rate;
 pub(crate) mod streams;

@@ -3,8 +3,7 @@
 //! One record a request, under its key. A record has a wire id while an answer is awaited, and none while the request waits for
 //! something else, such as input for a retry. Knows no revision, no method and no role.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use super::ordered::Ordered;
 use crate::Time;
 use crate::limits::RequestTimeout;
 use crate::stream::{RequestKey, StreamId};
@@ -60,10 +59,9 @@ pub(crate) enum ProgressTarget {
 #[derive(Debug)]
 pub(crate) struct PendingRequests<P> {
     last_id: u64,
-    /// Boxed: a node of the map holds eleven values, and one is made for the first request.
-    by_key: BTreeMap<RequestKey, Box<PendingRequest<P>>>,
-    by_wire_id: BTreeMap<u64, RequestKey>,
-    deadlines: BTreeSet<(Time, RequestKey)>,
+    by_key: Ordered<RequestKey, Box<PendingRequest<P>>>,
+    by_wire_id: Ordered<u64, RequestKey>,
+    deadlines: Ordered<(Time, RequestKey), ()>,
 }
 
 impl<P> PendingRequests<P> {
@@ -71,9 +69,9 @@ impl<P> PendingRequests<P> {
     pub(crate) fn after(last_id: u64) -> Self {
         Self {
             last_id,
-            by_key: BTreeMap::new(),
-            by_wire_id: BTreeMap::new(),
-            deadlines: BTreeSet::new(),
+            by_key: Ordered::default(),
+            by_wire_id: Ordered::default(),
+            deadlines: Ordered::default(),
         }
     }
 
@@ -97,7 +95,7 @@ impl<P> PendingRequests<P> {
         self.last_id = id;
         let cap = now.plus(new.timeout.total);
         let deadline = now.plus(new.timeout.idle).min(cap);
-        self.deadlines.insert((deadline, new.key));
+        self.deadlines.insert((deadline, new.key), ());
         self.by_wire_id.insert(id, new.key);
         let request = PendingRequest {
             key: new.key,
@@ -114,36 +112,36 @@ impl<P> PendingRequests<P> {
     }
 
     pub(crate) fn get(&self, key: RequestKey) -> Option<&PendingRequest<P>> {
-        self.by_key.get(&key).map(|request| &**request)
+        self.by_key.get(key).map(|request| &**request)
     }
 
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut PendingRequest<P>> {
-        self.by_key.get_mut(&key).map(|request| &mut **request)
+        self.by_key.get_mut(key).map(|request| &mut **request)
     }
 
     pub(crate) fn by_wire_id(&self, id: u64) -> Option<&PendingRequest<P>> {
-        self.get(*self.by_wire_id.get(&id)?)
+        self.get(*self.by_wire_id.get(id)?)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PendingRequest<P>> {
-        self.by_key.values().map(|request| &**request)
+        self.by_key.iter().map(|(_, request)| &**request)
     }
 
     /// Ends a request.
     pub(crate) fn take(&mut self, key: RequestKey) -> Option<PendingRequest<P>> {
-        let request = self.by_key.remove(&key)?;
+        let request = self.by_key.remove(key)?;
         if let Some(id) = request.wire_id {
-            self.by_wire_id.remove(&id);
+            self.by_wire_id.remove(id);
         }
         if let Some(deadline) = request.deadline {
-            self.deadlines.remove(&(deadline, key));
+            self.deadlines.remove((deadline, key));
         }
         Some(*request)
     }
 
     /// Ends the request that an answer belongs to.
     pub(crate) fn take_answered(&mut self, id: u64) -> Option<PendingRequest<P>> {
-        let key = *self.by_wire_id.get(&id)?;
+        let key = *self.by_wire_id.get(id)?;
         self.take(key)
     }
 
@@ -164,7 +162,7 @@ impl<P> PendingRequests<P> {
 
     /// Returns true if a request of this id has ended: an answer to it is late, not wrong.
     pub(crate) fn has_ended(&self, id: u64) -> bool {
-        (1..=self.last_id).contains(&id) && !self.by_wire_id.contains_key(&id)
+        (1..=self.last_id).contains(&id) && self.by_wire_id.get(id).is_none()
     }
 
     /// Finds the request of a progress token and restarts its idle timeout.
@@ -173,8 +171,8 @@ impl<P> PendingRequests<P> {
             return ProgressTarget::Unknown;
         };
         let ended = self.has_ended(id);
-        let key = self.by_wire_id.get(&id);
-        let Some(request) = key.and_then(|key| self.by_key.get_mut(key)) else {
+        let key = self.by_wire_id.get(id);
+        let Some(request) = key.and_then(|key| self.by_key.get_mut(*key)) else {
             return match ended {
                 true => ProgressTarget::Ended,
                 false => ProgressTarget::Unknown,
@@ -192,28 +190,28 @@ impl<P> PendingRequests<P> {
         if let (true, Some(deadline)) = (request.timeout.reset_on_progress, request.deadline) {
             let later = now.plus(request.timeout.idle).min(request.cap);
             request.deadline = Some(later);
-            self.deadlines.remove(&(deadline, key));
-            self.deadlines.insert((later, key));
+            self.deadlines.remove((deadline, key));
+            self.deadlines.insert((later, key), ());
         }
         ProgressTarget::Request(key)
     }
 
     /// Lifts the deadline of a request that lasts as long as both peers want.
     pub(crate) fn lift_deadline(&mut self, key: RequestKey) -> Option<&mut PendingRequest<P>> {
-        let request = self.by_key.get_mut(&key)?;
+        let request = self.by_key.get_mut(key)?;
         if let Some(deadline) = request.deadline.take() {
-            self.deadlines.remove(&(deadline, key));
+            self.deadlines.remove((deadline, key));
         }
         Some(request)
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.deadlines.first().map(|(time, _)| *time)
+        self.deadlines.first().map(|(time, _)| time)
     }
 
     /// Ends a request whose deadline has passed.
     pub(crate) fn take_expired(&mut self, now: Time) -> Option<PendingRequest<P>> {
-        let (deadline, key) = *self.deadlines.first()?;
+        let (deadline, key) = self.deadlines.first()?;
         match deadline <= now {
             true => self.take(key),
             false => None,
@@ -222,7 +220,7 @@ impl<P> PendingRequests<P> {
 
     /// Ends the oldest request.
     pub(crate) fn take_any(&mut self) -> Option<PendingRequest<P>> {
-        let key = *self.by_key.keys().next()?;
+        let key = self.by_key.first()?;
         self.take(key)
     }
 }

@@ -3,8 +3,9 @@
 //! A slow reader of one stream delays no other stream and grows nothing beyond the limit of its own. Takes frames from the
 //! roles; gives them to the transport, by stream or in the order in which they were queued. Decides nothing about messages.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
+use super::ordered::Ordered;
 use crate::limits::{Limit, Limits};
 use crate::stream::{HttpHints, RequestKey, StreamId, StreamKind, Transmit};
 
@@ -97,7 +98,7 @@ pub(crate) struct Streams {
     last_id: u64,
     table: BTreeMap<StreamId, Stream>,
     /// Attached streams with output, by the place of their oldest output.
-    ready: BTreeSet<(u64, StreamId)>,
+    ready: Ordered<(u64, StreamId), ()>,
     place: u64,
     entries: usize,
     bytes: usize,
@@ -319,7 +320,7 @@ impl Streams {
         {
             stream.detached = true;
             if let Some((place, _)) = stream.queue.front() {
-                self.ready.remove(&(*place, id));
+                self.ready.remove((*place, id));
             }
         }
     }
@@ -332,7 +333,7 @@ impl Streams {
         if std::mem::take(&mut stream.detached)
             && let Some((place, _)) = stream.queue.front()
         {
-            self.ready.insert((*place, id));
+            self.ready.insert((*place, id), ());
         }
         true
     }
@@ -374,9 +375,12 @@ impl Streams {
         stream.queue = kept.into();
         let next = stream.queue.front().map(|(place, _)| *place);
         let attached = !stream.detached;
-        front.map(|place| self.ready.remove(&(place, id)));
-        next.filter(|_| attached)
-            .map(|place| self.ready.insert((place, id)));
+        if let Some(place) = front {
+            self.ready.remove((place, id));
+        }
+        if let Some(place) = next.filter(|_| attached) {
+            self.ready.insert((place, id), ());
+        }
         let mut requests = Vec::new();
         for (_, output) in left {
             self.uncount(id, &output);
@@ -408,7 +412,7 @@ impl Streams {
 
     /// Takes the oldest output of all attached streams.
     pub(crate) fn pop(&mut self) -> Option<(Transmit, Vec<u8>)> {
-        let (_, id) = *self.ready.first()?;
+        let (_, id) = self.ready.first()?;
         self.pop_on(id)
     }
 
@@ -417,9 +421,9 @@ impl Streams {
         let stream = self.table.get_mut(&id)?;
         let (place, output) = stream.queue.pop_front()?;
         if !stream.detached {
-            self.ready.remove(&(place, id));
+            self.ready.remove((place, id));
             if let Some((next, _)) = stream.queue.front() {
-                self.ready.insert((*next, id));
+                self.ready.insert((*next, id), ());
             }
         }
         let sequence = stream.sequence;
@@ -472,7 +476,7 @@ impl Streams {
 
     /// Attached streams with output, the one with the oldest output first.
     pub(crate) fn writable(&self) -> impl Iterator<Item = StreamId> {
-        self.ready.iter().map(|(_, id)| *id)
+        self.ready.iter().map(|((_, id), ())| id)
     }
 
     /// Limit that the queue of a stream, or all queues together, have reached. Deferred requests do not count: they leave
@@ -521,7 +525,7 @@ impl Streams {
             return;
         };
         if stream.queue.is_empty() && !stream.detached {
-            self.ready.insert((self.place, id));
+            self.ready.insert((self.place, id), ());
         }
         let bytes = output.bytes();
         stream.bytes += bytes;
@@ -546,7 +550,7 @@ impl Streams {
             return;
         };
         if let Some((place, _)) = stream.queue.front() {
-            self.ready.remove(&(*place, id));
+            self.ready.remove((*place, id));
         }
         for (_, output) in std::mem::take(&mut stream.queue) {
             self.uncount(id, &output);

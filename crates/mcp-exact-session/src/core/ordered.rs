@@ -1,0 +1,87 @@
+//! Map whose keys mostly come in order: a sorted vector that keeps its capacity.
+//!
+//! For few and small values with keys of the endpoint's own choice. An endpoint that has one request at a time allocates nothing for
+//! it, unlike with a tree, which makes and frees a node each time.
+
+/// Values by key, in order of the keys.
+#[derive(Debug)]
+pub(crate) struct Ordered<K, V>(Vec<(K, V)>);
+
+impl<K, V> Default for Ordered<K, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Ord + Copy, V> Ordered<K, V> {
+    fn place(&self, key: K) -> Result<usize, usize> {
+        // Most keys that are looked for are the first or the last one.
+        match self.0.as_slice() {
+            [] => Err(0),
+            [.., (last, _)] if *last < key => Err(self.0.len()),
+            [(first, _), ..] if *first == key => Ok(0),
+            all => all.binary_search_by(|(known, _)| known.cmp(&key)),
+        }
+    }
+
+    /// Sets the value of a key.
+    pub(crate) fn insert(&mut self, key: K, value: V) {
+        match self.place(key) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (key, value)),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
+        let at = self.place(key).ok()?;
+        Some(self.0.remove(at).1)
+    }
+
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
+        let at = self.place(key).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let at = self.place(key).ok()?;
+        Some(&mut self.0[at].1)
+    }
+
+    pub(crate) fn first(&self) -> Option<K> {
+        self.0.first().map(|(key, _)| *key)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.0.iter().map(|(key, value)| (*key, value))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_in_order_however_they_come() {
+        let mut map = Ordered::default();
+        let mut tree = std::collections::BTreeMap::new();
+        for step in 0..500_u32 {
+            let key = step.wrapping_mul(2_654_435_761) % 40;
+            match step % 3 {
+                0 => assert_eq!(map.remove(key), tree.remove(&key)),
+                _ => {
+                    map.insert(key, step);
+                    tree.insert(key, step);
+                }
+            }
+            assert_eq!(map.get(key), tree.get(&key));
+            assert_eq!(map.get_mut(key), tree.get_mut(&key));
+            assert_eq!(map.first(), tree.keys().next().copied());
+            assert!(map.iter().eq(tree.iter().map(|(key, value)| (*key, value))));
+            assert_eq!(map.len(), tree.len());
+        }
+    }
+}
