@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use mcp_exact_session::frame::{Line, Lines, end_line};
 use mcp_exact_tests_session::*;
+use mcp_exact_tests_support::Rng;
 
 /// Bytes that are read at a time, at most.
 pub(crate) const READ: usize = 64 << 10;
@@ -16,7 +17,7 @@ pub(crate) struct Pipe {
     bytes: VecDeque<u8>,
     capacity: usize,
     /// Whether nothing more is written into it.
-    pub(crate) is_ended: bool,
+    is_ended: bool,
 }
 
 impl Pipe {
@@ -29,20 +30,115 @@ impl Pipe {
     }
 
     /// Writes as much as there is room for, and returns how much.
-    fn write(&mut self, bytes: &[u8]) -> usize {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.capacity - self.bytes.len());
         self.bytes.extend(&bytes[..count]);
         count
     }
 
-    fn read(&mut self, most: usize) -> Vec<u8> {
+    pub(crate) fn read(&mut self, most: usize) -> Vec<u8> {
         let count = self.bytes.len().min(most);
         self.bytes.drain(..count).collect()
     }
 }
 
+/// Client and server, and what moves bytes between them.
+pub(crate) trait Link {
+    fn client(&mut self) -> &mut ClientEndpoint;
+    fn server(&mut self) -> &mut ServerEndpoint<()>;
+
+    /// Bytes that processes and connections may hold beside the endpoints.
+    fn bytes(&self) -> usize;
+
+    /// Returns true if nobody has stopped reading or writing.
+    fn all_move(&self) -> bool;
+
+    /// Lets somebody stop or go on.
+    fn disturb(&mut self, rng: &mut Rng, now: Time);
+
+    /// Moves some bytes, at most `most`, at one place; returns true if anything has moved.
+    fn pump(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool;
+
+    /// Moves bytes everywhere; returns true if anything has moved.
+    fn pump_all(&mut self, most: usize, now: Time) -> bool;
+}
+
+/// Two processes with two pipes between them.
+pub(crate) struct Pipes {
+    client: ClientEndpoint,
+    server: ServerEndpoint<()>,
+    drivers: [Driver; 2],
+    /// To the server, and to the client.
+    pipes: [Pipe; 2],
+    /// Bytes of the largest message that may be on its way.
+    largest: usize,
+    capacity: usize,
+}
+
+impl Pipes {
+    pub(crate) fn new(client: ClientConfig, server: ServerConfig, capacity: usize) -> Self {
+        let message = client.limits.message_bytes;
+        Self {
+            client: mcp_exact_tests_session::client(client),
+            server: mcp_exact_tests_session::server(server),
+            drivers: [Driver::new(message), Driver::new(message)],
+            pipes: [Pipe::new(capacity), Pipe::new(capacity)],
+            largest: message + message / 4 + 1024,
+            capacity,
+        }
+    }
+
+    /// Moves bytes at one of the four ends of the pipes.
+    fn pump_end(&mut self, end: usize, most: usize, now: Time) -> bool {
+        let ([client, server], [up, down]) = (&mut self.drivers, &mut self.pipes);
+        match end {
+            0 => client.write(&mut self.client, up, most),
+            1 => server.read(&mut self.server, up, most, now),
+            2 => server.write(&mut self.server, down, most),
+            _ => client.read(&mut self.client, down, most, now),
+        }
+    }
+}
+
+impl Link for Pipes {
+    fn client(&mut self) -> &mut ClientEndpoint {
+        &mut self.client
+    }
+
+    fn server(&mut self) -> &mut ServerEndpoint<()> {
+        &mut self.server
+    }
+
+    /// The pipes, and for each process a frame that leaves and lines that come, with the capacity that growing them leaves.
+    fn bytes(&self) -> usize {
+        2 * self.capacity + 6 * (self.largest + READ)
+    }
+
+    fn all_move(&self) -> bool {
+        let mut drivers = self.drivers.iter();
+        drivers.all(|driver| driver.reads && driver.writes)
+    }
+
+    fn disturb(&mut self, rng: &mut Rng, _: Time) {
+        let driver = &mut self.drivers[rng.below(2)];
+        match rng.below(4) {
+            0 => driver.reads = false,
+            1 => driver.writes = false,
+            _ => (driver.reads, driver.writes) = (true, true),
+        }
+    }
+
+    fn pump(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool {
+        self.pump_end(rng.below(4), most, now)
+    }
+
+    fn pump_all(&mut self, most: usize, now: Time) -> bool {
+        (0..4).fold(false, |moved, end| moved | self.pump_end(end, most, now))
+    }
+}
+
 /// What client and server have in common for a driver.
-pub(crate) trait Peer {
+trait Peer {
     fn transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit>;
     fn reads(&self) -> bool;
     fn take(&mut self, line: &Line<'_>, now: Time);
@@ -98,18 +194,18 @@ impl Peer for ServerEndpoint<()> {
 
 /// The reading and writing of one process.
 #[derive(Debug)]
-pub(crate) struct Driver {
+struct Driver {
     lines: Lines,
     out: Vec<u8>,
     written: usize,
     /// Whether the endpoint was told that its input has ended.
     ended: bool,
-    pub(crate) reads: bool,
-    pub(crate) writes: bool,
+    reads: bool,
+    writes: bool,
 }
 
 impl Driver {
-    pub(crate) fn new(message_bytes: usize) -> Self {
+    fn new(message_bytes: usize) -> Self {
         Self {
             lines: Lines::new(message_bytes),
             out: Vec::new(),
@@ -121,7 +217,7 @@ impl Driver {
     }
 
     /// Writes what there is room for, at most `most` bytes; returns true if anything has moved.
-    pub(crate) fn write(&mut self, peer: &mut impl Peer, pipe: &mut Pipe, most: usize) -> bool {
+    fn write(&mut self, peer: &mut impl Peer, pipe: &mut Pipe, most: usize) -> bool {
         let (mut left, mut moved) = (most, false);
         while self.writes && left > 0 && !pipe.is_ended {
             if self.written < self.out.len() {
@@ -147,13 +243,7 @@ impl Driver {
     }
 
     /// Reads what the endpoint wants, at most `most` bytes; returns true if anything has moved.
-    pub(crate) fn read(
-        &mut self,
-        peer: &mut impl Peer,
-        pipe: &mut Pipe,
-        most: usize,
-        now: Time,
-    ) -> bool {
+    fn read(&mut self, peer: &mut impl Peer, pipe: &mut Pipe, most: usize, now: Time) -> bool {
         if !self.reads {
             return false;
         }

@@ -1,4 +1,4 @@
-//! Two endpoints over pipes of any size: never a deadlock, memory below what the limits promise, every request ends once, and
+//! Two endpoints over pipes of any size, and over the connections of Streamable HTTP: never a deadlock, memory below what the limits promise, every request ends once, and
 //! nothing is held afterwards.
 //!
 //! Seeded, so that a failure comes again. `MCP_EXACT_SEEDS` sets the number of runs, which nightly tests raise. A program of its
@@ -11,10 +11,13 @@
 
 mod driver;
 mod heap;
+mod http;
 mod network;
 
 use std::collections::BTreeMap;
 
+use driver::{Link, Pipes};
+use http::Http;
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 use network::{Network, Report, Setup};
@@ -40,9 +43,8 @@ fn scaled(scale: usize) -> Limits {
     }
 }
 
-fn setup(seed: u64) -> Setup {
+fn setup(seed: u64, revisions: &[&'static str]) -> Setup {
     let mut rng = Rng::new(seed ^ 0x5eed);
-    let revisions = all();
     let scale = match rng.below(40) {
         0 => 1,
         1..=8 => 16,
@@ -73,23 +75,24 @@ fn add(sum: &mut BTreeMap<&'static str, usize>, counts: &BTreeMap<&'static str, 
     }
 }
 
-/// "two endpoints, any mix of sizes up to the limits, pipes of 1 byte to 1 MiB, and peers that stop reading or writing at any
-/// point": never a deadlock, and no more memory than [`Limits`] documents.
-#[test]
-fn endpoints_over_pipes_never_deadlock() {
+/// Runs every seed on the links that `connect` makes of two configurations and the capacity of a pipe; checks that nothing was
+/// spared the endpoints.
+fn check_links<L: Link>(
+    seeds: u64,
+    revisions: &[&'static str],
+    connect: impl Fn(ClientConfig, ServerConfig, usize) -> L,
+) {
     let _alone = heap::count_alone();
-    let seeds = std::env::var("MCP_EXACT_SEEDS").ok();
-    let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().expect("a number of runs"));
     let mut sum = Report::default();
     let mut exhausted = 0;
     for seed in 0..seeds {
-        let setup = setup(seed);
+        let setup = setup(seed, revisions);
         println!(
             "{seed}: {} pipe {} stops {}",
             setup.revision, setup.pipe, setup.stops
         );
         let stops = setup.stops;
-        let report = Network::new(setup).run();
+        let report = Network::new(setup, &connect).run();
         assert!(stops || !report.exhausted, "both peers have read");
         add(&mut sum.client, &report.client);
         add(&mut sum.server, &report.server);
@@ -112,12 +115,35 @@ fn endpoints_over_pipes_never_deadlock() {
     }
 }
 
+fn seeds() -> u64 {
+    let seeds = std::env::var("MCP_EXACT_SEEDS").ok();
+    seeds.map_or(SEEDS, |seeds| seeds.parse().expect("a number of runs"))
+}
+
+/// "two endpoints, any mix of sizes up to the limits, pipes of 1 byte to 1 MiB, and peers that stop reading or writing at any
+/// point": never a deadlock, and no more memory than [`Limits`] documents.
+#[test]
+fn endpoints_over_pipes_never_deadlock() {
+    check_links(seeds(), &all(), Pipes::new);
+}
+
+/// The same over Streamable HTTP, where each request has a connection that may stand still or break while the others go on.
+#[test]
+fn endpoints_over_http_never_deadlock() {
+    let revisions: Vec<_> = all().into_iter().filter(|id| *id != "2024-11-05").collect();
+    check_links(seeds(), &revisions, |client, server, pipe| {
+        let mut http = Http::new(client, server, pipe);
+        http.open_standalone();
+        http
+    });
+}
+
 /// The calls and answers of the default limits over pipes of 64 KiB that once made two endpoints wait for each other.
 #[test]
 fn large_calls_and_answers_pass() {
     let _alone = heap::count_alone();
     for (seed, revision) in all().into_iter().enumerate() {
-        let report = Network::new(Setup {
+        let setup = Setup {
             seed: seed as u64,
             revision,
             limits: Limits::default(),
@@ -125,8 +151,8 @@ fn large_calls_and_answers_pass() {
             steps: 300,
             burst: 2,
             stops: false,
-        })
-        .run();
+        };
+        let report = Network::new(setup, Pipes::new).run();
         assert!(!report.exhausted);
     }
 }

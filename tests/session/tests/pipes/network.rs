@@ -1,4 +1,4 @@
-//! Two endpoints with pipes between them, and programs that send messages of every size: what the property is checked on.
+//! Two endpoints with a link between them, and programs that send messages of every size: what the property is checked on.
 //!
 //! Takes random choices; counts what ends and what is held. Panics if a request ends twice, if an endpoint holds more than its
 //! limits promise, and if nothing moves although somebody waits.
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-use crate::driver::{Driver, Pipe, READ};
+use crate::driver::{Link, READ};
 use crate::heap;
 
 /// Memory that neither a limit nor a message counts: tables, queues, configurations, capacities that are not used.
@@ -75,16 +75,12 @@ pub(crate) struct Report {
     pub(crate) allocated: usize,
 }
 
-/// Client, server, their programs and the pipes between them.
-pub(crate) struct Network {
+/// Client and server on a link, and their programs.
+pub(crate) struct Network<L> {
     setup: Setup,
     rng: Rng,
-    client: ClientEndpoint,
-    server: ServerEndpoint<()>,
+    link: L,
     now: Time,
-    drivers: [Driver; 2],
-    /// To the server, and to the client.
-    pipes: [Pipe; 2],
     calls: Ends,
     server_calls: Ends,
     /// Requests that the server's program has not answered, and those of the server that the client's has not.
@@ -97,23 +93,22 @@ pub(crate) struct Network {
     report: Report,
 }
 
-impl Network {
-    pub(crate) fn new(setup: Setup) -> Self {
+impl<L: Link> Network<L> {
+    /// Programs on the link that `connect` makes of two configurations and the capacity of a pipe.
+    pub(crate) fn new(
+        setup: Setup,
+        connect: impl FnOnce(ClientConfig, ServerConfig, usize) -> L,
+    ) -> Self {
         let base = heap::in_use();
-        let mut config = client_config(&[setup.revision]);
-        config.limits = setup.limits.clone();
-        let client = client(config);
-        let mut config = server_config(&[setup.revision]);
-        config.limits = setup.limits.clone();
-        let server = server(config);
-        let (message, pipe) = (setup.limits.message_bytes, setup.pipe);
+        let mut client = client_config(&[setup.revision]);
+        client.limits = setup.limits.clone();
+        let mut server = server_config(&[setup.revision]);
+        server.limits = setup.limits.clone();
+        let message = setup.limits.message_bytes;
         Self {
             rng: Rng::new(setup.seed),
-            client,
-            server,
+            link: connect(client, server, setup.pipe),
             now: Time::ZERO,
-            drivers: [Driver::new(message), Driver::new(message)],
-            pipes: [Pipe::new(pipe), Pipe::new(pipe)],
             calls: Ends::default(),
             server_calls: Ends::default(),
             waiting: Vec::new(),
@@ -134,11 +129,7 @@ impl Network {
             self.check();
         }
         self.settle();
-        if self
-            .drivers
-            .iter()
-            .all(|driver| driver.reads && driver.writes)
-        {
+        if self.link.all_move() {
             self.check_nothing_waits();
         }
         self.end_by_timeouts();
@@ -153,10 +144,12 @@ impl Network {
             7 => self.ask(),
             8 => self.answer(),
             9 => self.cancel(),
-            10 if self.setup.stops && self.rng.chance(10) => self.stop(),
-            choice => {
+            10 if self.setup.stops && self.rng.chance(10) => {
+                self.link.disturb(&mut self.rng, self.now);
+            }
+            _ => {
                 let most = 1 + self.rng.below(2 * READ);
-                self.pump(choice % 4, most);
+                self.link.pump(&mut self.rng, most, self.now);
             }
         }
         if self.rng.chance(70) {
@@ -192,7 +185,8 @@ impl Network {
             ..CallOptions::default()
         };
         let sent = self
-            .client
+            .link
+            .client()
             .request("tools/call", Some(params), options, self.now);
         match sent {
             Ok(key) => self.calls.begin(key, bytes),
@@ -209,7 +203,8 @@ impl Network {
         let options = CallOptions::default();
         let method = "sampling/createMessage";
         let sent = self
-            .server
+            .link
+            .server()
             .request(Scope::Peer, method, Some(params), options, self.now);
         if let Ok(key) = sent {
             self.server_calls.begin(key, bytes);
@@ -222,7 +217,10 @@ impl Network {
         }
         let key = self.waiting.swap_remove(self.rng.below(self.waiting.len()));
         let result = self.params(r#"{"content":[{"type":"text","text":""#, r#""}]}"#);
-        let replied = self.server.reply(key, RawResult::from(result), self.now);
+        let replied = self
+            .link
+            .server()
+            .reply(key, RawResult::from(result), self.now);
         assert!(
             matches!(replied, Ok(_) | Err(SendError::UnknownRequest)),
             "{replied:?}"
@@ -234,7 +232,8 @@ impl Network {
             let before = r#"{"role":"assistant","model":"m","content":{"type":"text","text":""#;
             let result = self.params(before, r#""}}"#);
             let _ = self
-                .client
+                .link
+                .client()
                 .answer(key, Ok(RawResult::from(result)), self.now);
         }
     }
@@ -246,10 +245,10 @@ impl Network {
             Some(key) => Scope::During(*key),
             None => Scope::Peer,
         };
-        let _ = self.server.log(scope, Level::Error, None, data);
+        let _ = self.link.server().log(scope, Level::Error, None, data);
         if let Some(key) = self.waiting.first() {
             let done = self.rng.fraction() * 100.0;
-            let _ = self.server.progress(*key, &Progress::new(done));
+            let _ = self.link.server().progress(*key, &Progress::new(done));
         }
     }
 
@@ -257,34 +256,13 @@ impl Network {
         let keys: Vec<RequestKey> = self.calls.open.keys().copied().collect();
         if !keys.is_empty() {
             let key = *self.rng.pick(&keys);
-            self.client.cancel(key, "enough", self.now);
-        }
-    }
-
-    fn stop(&mut self) {
-        let driver = self.rng.below(2);
-        let driver = &mut self.drivers[driver];
-        match self.rng.below(4) {
-            0 => driver.reads = false,
-            1 => driver.writes = false,
-            _ => (driver.reads, driver.writes) = (true, true),
-        }
-    }
-
-    /// Moves bytes at one of the four ends of the pipes.
-    fn pump(&mut self, end: usize, most: usize) -> bool {
-        let ([client, server], [up, down]) = (&mut self.drivers, &mut self.pipes);
-        match end {
-            0 => client.write(&mut self.client, up, most),
-            1 => server.read(&mut self.server, up, most, self.now),
-            2 => server.write(&mut self.server, down, most),
-            _ => client.read(&mut self.client, down, most, self.now),
+            self.link.client().cancel(key, "enough", self.now);
         }
     }
 
     fn take_events(&mut self) -> bool {
         let mut moved = false;
-        while let Some(event) = self.client.poll_event() {
+        while let Some(event) = self.link.client().poll_event() {
             moved = true;
             match event {
                 ClientEvent::Completed(key, outcome) => self.calls.end(key, &outcome),
@@ -296,7 +274,7 @@ impl Network {
                 _ => {}
             }
         }
-        while let Some(event) = self.server.poll_event() {
+        while let Some(event) = self.link.server().poll_event() {
             moved = true;
             match event {
                 ServerEvent::Request(request) => self.waiting.push(request.key),
@@ -315,10 +293,8 @@ impl Network {
     fn settle(&mut self) {
         loop {
             let mut moved = self.take_events();
-            for end in 0..4 {
-                moved |= self.pump(end, 2 * READ);
-                moved |= self.take_events();
-            }
+            moved |= self.link.pump_all(2 * READ, self.now);
+            moved |= self.take_events();
             moved |= !self.waiting.is_empty() || !self.asked.is_empty();
             self.reply();
             self.answer();
@@ -330,11 +306,11 @@ impl Network {
     }
 
     /// Nothing moves any more although both peers read and write: then nobody waits.
-    fn check_nothing_waits(&self) {
+    fn check_nothing_waits(&mut self) {
         if self.report.exhausted {
             return;
         }
-        let state = (self.client.usage(), self.server.usage());
+        let state = (self.link.client().usage(), self.link.server().usage());
         assert!(self.calls.open.is_empty(), "deadlock: {state:?}");
         assert!(self.server_calls.open.is_empty(), "deadlock: {state:?}");
         assert_eq!(state.1.in_flight, 0, "deadlock: {state:?}");
@@ -351,13 +327,16 @@ impl Network {
     /// What peers that have stopped leave behind ends by timeouts.
     fn end_by_timeouts(&mut self) {
         for _ in 0..10_000 {
-            let next = [self.client.poll_timeout(), self.server.poll_timeout()];
+            let next = [
+                self.link.client().poll_timeout(),
+                self.link.server().poll_timeout(),
+            ];
             let Some(next) = next.into_iter().flatten().min() else {
                 break;
             };
             self.now = next;
-            self.client.handle_timeout(next);
-            self.server.handle_timeout(next);
+            self.link.client().handle_timeout(next);
+            self.link.server().handle_timeout(next);
             self.settle();
         }
         let open = (self.calls.open.len(), self.server_calls.open.len());
@@ -366,14 +345,14 @@ impl Network {
 
     /// Ends the session; nothing is held afterwards.
     fn finish(mut self) -> Report {
-        self.client.shutdown(self.now);
-        self.server.shutdown(self.now);
+        self.link.client().shutdown(self.now);
+        self.link.server().shutdown(self.now);
         self.take_events();
         let mut out = Vec::new();
-        while self.client.poll_transmit(&mut out).is_some() {}
+        while self.link.client().poll_transmit(&mut out).is_some() {}
         out.clear();
-        while self.server.poll_transmit(&mut out).is_some() {}
-        for usage in [self.client.usage(), self.server.usage()] {
+        while self.link.server().poll_transmit(&mut out).is_some() {}
+        for usage in [self.link.client().usage(), self.link.server().usage()] {
             let held = Usage::default();
             let kept = (
                 usage.remembered_ids,
@@ -403,8 +382,9 @@ impl Network {
             + limits.message_bytes.max(self.largest)
             + answers;
         let mut explained = 0;
-        for usage in [self.client.usage(), self.server.usage()] {
-            let held = held(&usage);
+        let usages = [self.link.client().usage(), self.link.server().usage()];
+        for usage in &usages {
+            let held = held(usage);
             assert!(held <= bound, "{held} of {bound}: {usage:?}");
             self.report.peak = self.report.peak.max(held * 100 / bound);
             let is_full =
@@ -414,16 +394,12 @@ impl Network {
         }
         // Parameters that are kept for another try, and are the local program's.
         explained += self.calls.bytes + self.server_calls.bytes;
-        // The pipes, and for each process a frame that leaves and lines that come, with the capacity that growing them leaves.
-        let frame = self.largest.max(limits.message_bytes) + READ;
-        explained += 2 * self.setup.pipe + self.text.len() + 6 * frame + TABLES;
+        explained += self.link.bytes() + self.text.len() + TABLES;
         let allocated = heap::in_use().saturating_sub(self.base);
         let share = allocated * 100 / explained;
         assert!(
             allocated <= explained,
-            "{allocated} bytes are allocated, {explained} are explained: {:?} {:?}",
-            self.client.usage(),
-            self.server.usage()
+            "{allocated} bytes are allocated, {explained} are explained: {usages:?}"
         );
         self.report.allocated = self.report.allocated.max(share);
     }

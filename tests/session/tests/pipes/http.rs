@@ -1,0 +1,357 @@
+//! Two endpoints over Streamable HTTP: a POST for each message of the client, each with a connection of its own, and a GET stream.
+//!
+//! Takes and gives the bytes of bodies and events in pieces of any size. A connection that nobody reads or writes stands still
+//! while the others go on; one that is cut is lost to both endpoints.
+
+use std::collections::BTreeMap;
+
+use mcp_exact_session::frame::{KEPT, Line, Lines, Oversized, end_line};
+use mcp_exact_session::http::post_headers;
+use mcp_exact_tests_session::*;
+use mcp_exact_tests_support::Rng;
+
+use crate::driver::{Link, Pipe, READ};
+
+/// Response to a request of the client, as far as it has come.
+#[derive(Debug, Default)]
+struct Response {
+    /// What is being written into the pipe.
+    out: Vec<u8>,
+    written: usize,
+    /// Status of a response whose body is no stream of events.
+    status: u16,
+    is_finished: bool,
+}
+
+/// Connection of one HTTP request.
+#[derive(Debug)]
+struct Exchange {
+    headers: HttpRequest,
+    body: Vec<u8>,
+    /// Bytes of the body that have come to the server.
+    sent: usize,
+    /// Stream of the server, once the whole request has come.
+    stream: Option<StreamId>,
+    is_standalone: bool,
+    response: Response,
+    down: Pipe,
+    lines: Lines,
+    refusal: Vec<u8>,
+    /// Whether nobody writes or reads here.
+    stalls: bool,
+}
+
+/// Client and server with the connections between them.
+pub(crate) struct Http {
+    client: ClientEndpoint,
+    server: ServerEndpoint<()>,
+    exchanges: BTreeMap<StreamId, Exchange>,
+    message_bytes: usize,
+    pipe: usize,
+    /// Whether a connection was cut: what was on it ends by timeouts.
+    was_cut: bool,
+}
+
+impl Http {
+    pub(crate) fn new(client: ClientConfig, server: ServerConfig, pipe: usize) -> Self {
+        let binding = Binding::StreamableHttp;
+        let message_bytes = client.limits.message_bytes;
+        let client = client.build().expect("a configuration");
+        let server = server.build().expect("a configuration");
+        Self {
+            client: ClientEndpoint::new(client, binding, None, Time::ZERO),
+            server: ServerEndpoint::new(server, binding, Time::ZERO),
+            exchanges: BTreeMap::new(),
+            message_bytes,
+            pipe,
+            was_cut: false,
+        }
+    }
+
+    /// Opens the stream of what belongs to no request.
+    pub(crate) fn open_standalone(&mut self) {
+        let stream = self.client.open_standalone();
+        let mut exchange = self.exchange(HttpRequest::default(), Vec::new());
+        exchange.is_standalone = true;
+        self.exchanges.insert(stream, exchange);
+    }
+
+    fn exchange(&self, headers: HttpRequest, body: Vec<u8>) -> Exchange {
+        Exchange {
+            headers,
+            body,
+            sent: 0,
+            stream: None,
+            is_standalone: false,
+            response: Response::default(),
+            down: Pipe::new(self.pipe),
+            lines: Lines::new(self.message_bytes),
+            refusal: Vec::new(),
+            stalls: false,
+        }
+    }
+
+    fn cut(&mut self, stream: StreamId, now: Time) {
+        let Some(exchange) = self.exchanges.remove(&stream) else {
+            return;
+        };
+        self.was_cut = true;
+        if let Some(stream) = exchange.stream {
+            self.server.closed(stream, Closed::Lost, now);
+        }
+        self.client.closed(stream, Closed::Lost, now);
+    }
+
+    /// Takes one message of the client: a new POST. Returns true if there was one.
+    fn post(&mut self, now: Time) -> bool {
+        let mut body = Vec::new();
+        match self.client.poll_transmit(&mut body) {
+            None => return false,
+            Some(Transmit::Frame { stream, http, .. }) => {
+                let headers = post_headers(&http);
+                let exchange = self.exchange(HttpRequest { headers }, body);
+                self.exchanges.insert(stream, exchange);
+            }
+            // The client gives the request up: the connection closes, and the server learns of it.
+            Some(Transmit::Close { stream }) => {
+                if let Some(stream) = self.exchanges.remove(&stream).and_then(|e| e.stream) {
+                    self.server.closed(stream, Closed::Lost, now);
+                }
+            }
+            Some(Transmit::EndSession) => self.server.end_session(now),
+            Some(other) => panic!("{other:?}"),
+        }
+        true
+    }
+
+    fn pump_one(&mut self, stream: StreamId, most: usize, now: Time) -> bool {
+        let Some(mut exchange) = self.exchanges.remove(&stream) else {
+            return false;
+        };
+        if exchange.stalls {
+            self.exchanges.insert(stream, exchange);
+            return false;
+        }
+        let mut moved = self.send_request(&mut exchange, most, now);
+        moved |= self.write_response(&mut exchange, most);
+        let (read, ended) = self.read_response(stream, &mut exchange, most, now);
+        if !ended {
+            self.exchanges.insert(stream, exchange);
+        }
+        moved | read | ended
+    }
+
+    /// Brings the request to the server; the endpoint takes it when it is whole and wanted.
+    fn send_request(&mut self, exchange: &mut Exchange, most: usize, now: Time) -> bool {
+        if exchange.stream.is_some() || exchange.response.is_finished {
+            return false;
+        }
+        let left = exchange.body.len() - exchange.sent;
+        if left > 0 {
+            exchange.sent += left.min(most);
+            return true;
+        }
+        if !self.server.wants_input() && !self.server.is_closed() {
+            return false;
+        }
+        let kind = match exchange.is_standalone {
+            true => StreamKind::Standalone,
+            false => StreamKind::Post,
+        };
+        let Ok(stream) = self.server.open(kind) else {
+            refuse(exchange, 503);
+            return true;
+        };
+        exchange.stream = Some(stream);
+        if exchange.is_standalone {
+            return true;
+        }
+        let mut with = FrameContext::new(());
+        with.http = Some(exchange.headers.clone());
+        let body = std::mem::take(&mut exchange.body);
+        let received = match body.len() > self.message_bytes {
+            true => {
+                let end = body.len().min(KEPT);
+                let (head, tail) = (&body[..end], &body[body.len() - end..]);
+                let kept = Oversized { head, tail };
+                self.server.receive_oversized(stream, &kept, with, now)
+            }
+            false => self.server.receive(stream, &body, with, now),
+        };
+        received.expect("it wants input");
+        true
+    }
+
+    fn write_response(&mut self, exchange: &mut Exchange, most: usize) -> bool {
+        let Some(stream) = exchange.stream else {
+            return false;
+        };
+        let (mut left, mut moved) = (most, false);
+        while left > 0 {
+            let response = &mut exchange.response;
+            if response.written < response.out.len() {
+                let rest = &response.out[response.written..];
+                let count = exchange.down.write(&rest[..rest.len().min(left)]);
+                response.written += count;
+                left -= count;
+                if count == 0 {
+                    break;
+                }
+            } else if response.is_finished {
+                break;
+            } else {
+                response.out = Vec::new();
+                response.written = 0;
+                match self.server.poll_transmit_on(stream) {
+                    None => break,
+                    Some((Transmit::Frame { last, http, .. }, bytes)) => {
+                        response.status = http.status.unwrap_or(200);
+                        response.out = bytes;
+                        end_line(&mut response.out);
+                        response.is_finished = last;
+                    }
+                    Some((Transmit::Status { status, .. }, _)) => {
+                        response.status = status;
+                        response.is_finished = true;
+                    }
+                    Some((Transmit::Close { .. }, _)) => response.is_finished = true,
+                    Some((other, _)) => panic!("{other:?}"),
+                }
+            }
+            moved = true;
+        }
+        moved
+    }
+
+    /// Reads what the client wants; returns whether anything has moved, and whether the response has ended.
+    fn read_response(
+        &mut self,
+        stream: StreamId,
+        exchange: &mut Exchange,
+        most: usize,
+        now: Time,
+    ) -> (bool, bool) {
+        let refused = exchange.response.status >= 400;
+        let mut moved = false;
+        if !refused {
+            moved = self.take_lines(stream, exchange, now);
+        }
+        if !self.client.wants_input() && !self.client.is_closed() {
+            return (moved, false);
+        }
+        let bytes = exchange.down.read(most.min(READ));
+        if refused {
+            exchange.refusal.extend(&bytes);
+        } else if !bytes.is_empty() {
+            exchange.lines.push(&bytes);
+            self.take_lines(stream, exchange, now);
+        }
+        let response = &exchange.response;
+        let is_sent = response.is_finished && response.written == response.out.len();
+        if !bytes.is_empty() || !is_sent {
+            return (moved || !bytes.is_empty(), false);
+        }
+        if self.client.is_closed() {
+            return (moved, true);
+        }
+        if refused {
+            let failure = TransportFailure::Status {
+                code: response.status,
+                body: std::mem::take(&mut exchange.refusal),
+            };
+            self.client.failed(stream, failure, now);
+            return (true, true);
+        }
+        // A line that waits for the client comes before the end.
+        let waits = self.client.wants_input();
+        if waits {
+            self.client.closed(stream, Closed::Clean, now);
+        }
+        (moved, waits)
+    }
+
+    fn take_lines(&mut self, stream: StreamId, exchange: &mut Exchange, now: Time) -> bool {
+        let mut moved = false;
+        while self.client.wants_input() {
+            let Some(line) = exchange.lines.next_line() else {
+                break;
+            };
+            // An answer ends its stream: what follows has nowhere to go.
+            let _ = match line {
+                Line::Frame(frame) => self.client.receive(stream, frame, now),
+                Line::Oversized(message) => self.client.receive_oversized(stream, &message, now),
+            };
+            moved = true;
+        }
+        moved
+    }
+}
+
+impl Link for Http {
+    fn client(&mut self) -> &mut ClientEndpoint {
+        &mut self.client
+    }
+
+    fn server(&mut self) -> &mut ServerEndpoint<()> {
+        &mut self.server
+    }
+
+    fn bytes(&self) -> usize {
+        let of = |exchange: &Exchange| {
+            let whole = exchange.body.capacity() + exchange.response.out.capacity();
+            // Lines that have come take as much again while their buffer grows.
+            whole + self.pipe + 2 * (self.message_bytes + READ) + (16 << 10)
+        };
+        self.exchanges.values().map(of).sum()
+    }
+
+    fn all_move(&self) -> bool {
+        !self.was_cut && !self.exchanges.values().any(|exchange| exchange.stalls)
+    }
+
+    /// Lets a connection stand still, go on, or break.
+    fn disturb(&mut self, rng: &mut Rng, now: Time) {
+        let streams: Vec<StreamId> = self.exchanges.keys().copied().collect();
+        if streams.is_empty() {
+            return;
+        }
+        let stream = *rng.pick(&streams);
+        match rng.below(3) {
+            0 => self.cut(stream, now),
+            choice => {
+                if let Some(exchange) = self.exchanges.get_mut(&stream) {
+                    exchange.stalls = choice == 1;
+                }
+            }
+        }
+    }
+
+    fn pump(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool {
+        let streams: Vec<StreamId> = self.exchanges.keys().copied().collect();
+        match streams.is_empty() || rng.chance(30) {
+            true => self.post(now),
+            false => {
+                let stream = *rng.pick(&streams);
+                self.pump_one(stream, most, now)
+            }
+        }
+    }
+
+    fn pump_all(&mut self, most: usize, now: Time) -> bool {
+        let mut moved = false;
+        while self.post(now) {
+            moved = true;
+        }
+        let streams: Vec<StreamId> = self.exchanges.keys().copied().collect();
+        for stream in streams {
+            moved |= self.pump_one(stream, most, now);
+        }
+        moved
+    }
+}
+
+/// Ends an exchange without the server's endpoint.
+fn refuse(exchange: &mut Exchange, status: u16) {
+    exchange.response.status = status;
+    exchange.response.is_finished = true;
+}
