@@ -128,7 +128,8 @@ fn faults(rows: &[Row], known: &BTreeSet<String>) -> Vec<String> {
     faults
 }
 
-/// The tests that rows can name: `session::module::name` of this package, `unit::module::tests::name` of the crate.
+/// The tests that rows can name: `session::module::name` of this package, `unit::module::tests::name` of the crate, and
+/// `transport::module::name` of the package that tests transports.
 fn known_tests() -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     gather(
@@ -139,6 +140,11 @@ fn known_tests() -> BTreeSet<String> {
     gather(
         &root().join("crates/mcp-exact-session/src"),
         "unit",
+        &mut known,
+    );
+    gather(
+        &root().join("tests/transport/tests/transport"),
+        "transport",
         &mut known,
     );
     known
@@ -182,9 +188,9 @@ fn tests_in(source: &str) -> Vec<String> {
         {
             modules.push((indent, module.to_owned()));
         }
-        if line == "#[test]" {
+        if line == "#[test]" || line.starts_with("#[tokio::test") {
             is_test = true;
-        } else if let Some(rest) = line.strip_prefix("fn ") {
+        } else if let Some(rest) = line.trim_start_matches("async ").strip_prefix("fn ") {
             let name = rest.split('(').next().unwrap_or_default();
             if std::mem::take(&mut is_test) {
                 let path = modules.iter().map(|(_, module)| &**module);
