@@ -103,6 +103,36 @@ impl<C> fmt::Debug for IncomingRequest<C> {
 }
 
 impl<C> IncomingRequest<C> {
+    /// Makes a request that no endpoint waits for, from what a program has kept of an earlier one: for work that outlives its
+    /// connection, such as a task that is resumed in another process. Returns `None` if the client's revision is unknown.
+    ///
+    /// Its key belongs to no endpoint: a reply is refused with [`SendError::UnknownRequest`].
+    pub fn detached(
+        method: impl Into<String>,
+        params: Option<JsonObject>,
+        client: SessionInfo,
+        context: FrameContext<C>,
+    ) -> Option<Self> {
+        let spec = mcp_exact_revisions::find(client.revision.as_str())?;
+        Some(Self {
+            key: RequestKey(u64::MAX),
+            retries: 0,
+            responses: InputResponses::default(),
+            state: None,
+            stream: StreamId::DUPLEX,
+            client: Arc::new(ClientContext {
+                spec,
+                info: client,
+                level: None,
+            }),
+            origin: Arc::new(Origin {
+                id: RequestId::from(0),
+                call: Call::new(method, params),
+                context: Arc::new(context),
+            }),
+        })
+    }
+
     /// Returns the revision that the request speaks.
     pub fn revision(&self) -> Revision {
         self.client.spec.revision()
@@ -249,6 +279,8 @@ pub enum ServerEvent<C> {
         key: RequestKey,
         /// What the client wants to know, as far as this server honours it.
         filter: Filter,
+        /// Who was authenticated.
+        principal: Option<Principal>,
     },
     /// A notification of the client.
     Notification(ClientNotification<C>),

@@ -49,7 +49,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if let Some(request) = self.core.in_flight.get_mut(key) {
             request.role.subscription = Some(filter.clone());
         }
-        self.core.event(ServerEvent::Subscribed { key, filter });
+        let principal = cx.principal.clone();
+        self.core.event(ServerEvent::Subscribed {
+            key,
+            filter,
+            principal,
+        });
     }
 
     /// The part of a filter that the server honours.

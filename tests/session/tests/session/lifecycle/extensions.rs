@@ -144,6 +144,7 @@ fn ext_tasks_tell_their_subscribers() {
         ServerEvent::Subscribed {
             key: listener,
             filter,
+            ..
         },
     ] = &events[..]
     else {
