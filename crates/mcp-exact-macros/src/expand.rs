@@ -255,7 +255,12 @@ fn definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     let texts = options.texts.iter().filter(|(name, _)| name != "name");
     let texts = texts.map(|(name, text)| quote!(.#name(#text)));
     let flags = options.flags.iter().filter(|(name, _)| name != "blocking");
-    let flags = flags.filter_map(|(name, flag)| match (name == "cooperative", flag.value) {
+    let bare = |name: &Ident| {
+        ["cooperative", "task", "task_required"]
+            .iter()
+            .any(|bare| name == bare)
+    };
+    let flags = flags.filter_map(|(name, flag)| match (bare(name), flag.value) {
         (true, true) => Some(quote!(.#name())),
         (true, false) => None,
         (false, _) => Some(quote!(.#name(#flag))),

@@ -20,7 +20,7 @@ use quote::quote;
 /// A method is registered by one of these attributes:
 ///
 /// - `#[tool]` with `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `scope`,
-///   `version`, `cooperative` and `blocking`;
+///   `version`, `cooperative`, `task`, `task_required` and `blocking`;
 /// - `#[resource("uri or template")]` with `name`, `title`, `description`, `mime_type`, `scope` and `blocking`;
 /// - `#[prompt]` with `name`, `title`, `description`, `scope` and `blocking`;
 /// - `#[complete(prompt = "name", argument = "name")]` or `#[complete(template = "template", argument = "name")]`.

@@ -112,6 +112,8 @@ impl Kind {
                 "scope",
                 "version",
                 "cooperative",
+                "task",
+                "task_required",
                 "blocking",
             ],
             Self::Resource => &[
@@ -206,6 +208,8 @@ impl MethodOptions {
                     | "idempotent"
                     | "open_world"
                     | "cooperative"
+                    | "task"
+                    | "task_required"
                     | "blocking"
             );
             match is_flag {

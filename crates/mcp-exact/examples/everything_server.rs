@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{
     AskError, AskErrorKind, Completions, Content, Contents, Cx, Elicited, Error, IntoServer,
-    Partial, Prompt, PromptResult, Result, Role, Sample, Server, State, Tool, server,
+    Partial, PeerError, Prompt, PromptResult, Result, Role, Sample, Server, State, Tool, server,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,12 @@ struct Colour {
 #[derive(Deserialize, JsonSchema)]
 struct Confirm {
     ok: bool,
+}
+
+/// Form that asks for a confirmation, in the words of the suite's tasks.
+#[derive(Deserialize, JsonSchema)]
+struct Consent {
+    confirm: bool,
 }
 
 /// Form that asks what a prompt is about.
@@ -167,7 +173,7 @@ struct Everything;
     version = "1.0.0",
     title = "Everything",
     instructions = "Call any tool: each one shows a feature of the protocol.",
-    parts(questions, rounds, data)
+    parts(questions, rounds, long, data)
 )]
 impl Everything {
     /// Returns a text.
@@ -454,6 +460,74 @@ impl Everything {
             "Use this context: {}",
             topic.as_deref().unwrap_or("none")
         )))
+    }
+}
+
+/// Tools that run as tasks (extension `io.modelcontextprotocol/tasks`), and one that does not.
+#[server(part = long)]
+impl Everything {
+    /// Greets.
+    #[tool(read_only)]
+    async fn greet(name: String) -> String {
+        format!("Hello, {name}!")
+    }
+
+    /// Takes its time.
+    #[tool(read_only, task)]
+    async fn slow_compute(seconds: u32, label: Option<String>) -> String {
+        sleep(Duration::from_secs(seconds.into())).await;
+        format!("Computed {}.", label.as_deref().unwrap_or("nothing"))
+    }
+
+    /// Fails, and has to be a task.
+    #[tool(read_only, task, task_required)]
+    async fn failing_job() -> Result<String> {
+        sleep(10 * PAUSE).await;
+        Err(Error::msg("the job failed, as it always does"))
+    }
+
+    /// Ends with an error of the protocol.
+    #[tool(read_only, task)]
+    async fn protocol_error_job() -> Result<String, PeerError> {
+        sleep(PAUSE).await;
+        Err(PeerError::internal("the job broke down, as it always does"))
+    }
+
+    /// Asks for a confirmation before it goes on.
+    #[tool(task)]
+    async fn confirm_delete(filename: String, cx: &Cx) -> Result<String> {
+        let answer = cx.elicit::<Consent>(format!("Delete {filename}?")).await?;
+        Ok(match answer.accepted_with(|form| form.confirm) {
+            true => format!("Deleted {filename}."),
+            false => format!("Kept {filename}."),
+        })
+    }
+
+    /// Asks two things at once.
+    #[tool(task)]
+    async fn multi_input(cx: &Cx) -> Result<String> {
+        let (name, sure) = tokio::join!(
+            cx.elicit::<Name>("What is your name?"),
+            cx.elicit::<Consent>("Are you sure?"),
+        );
+        let name = name?.accepted().map(|form| form.name).unwrap_or_default();
+        Ok(format!(
+            "{name}: {}",
+            sure?.accepted_with(|form| form.confirm)
+        ))
+    }
+
+    /// Asks for a name, then goes on as a task.
+    #[tool(task_required)]
+    async fn test_tool_with_task(cx: &Cx) -> Result<String> {
+        let answer = cx
+            .elicit::<Name>("What is your name?")
+            .key("user_name")
+            .await?;
+        let name = answer.accepted().map(|form| form.name).unwrap_or_default();
+        cx.become_task().await?;
+        sleep(PAUSE).await;
+        Ok(format!("Hello, {name}!"))
     }
 }
 

@@ -185,6 +185,8 @@ pub struct Tool {
     output: Option<JsonObject>,
     hints: Vec<(&'static str, bool)>,
     pub(crate) cooperative: bool,
+    pub(crate) task: bool,
+    pub(crate) task_required: bool,
     pub(crate) version: String,
 }
 
@@ -240,6 +242,23 @@ impl Tool {
     #[must_use]
     pub fn cooperative(mut self) -> Self {
         self.cooperative = true;
+        self
+    }
+
+    /// Makes a task of each call whose client has declared the extension `io.modelcontextprotocol/tasks`: the call is answered
+    /// at once, and its result fetched later. Other clients, of all revisions, wait for the result. A handler that decides
+    /// itself calls [`Cx::become_task`](crate::Cx::become_task).
+    #[must_use]
+    pub fn task(mut self) -> Self {
+        self.task = true;
+        self
+    }
+
+    /// Refuses calls of clients that cannot have tasks, for tools that nobody can wait for: with error -32021 from 2026-07-28
+    /// on, with -32601 before. The handler is the one that makes the task, unless [`task`](Self::task) is set too.
+    #[must_use]
+    pub fn task_required(mut self) -> Self {
+        self.task_required = true;
         self
     }
 

@@ -55,6 +55,27 @@ pub trait IntoServer: Sized + Send + Sync + 'static {
     fn into_server(self) -> Result<Server, BuildError> {
         self.into_builder().build()
     }
+
+    /// Builds the server, and serves the client on standard input and output ([`Server::serve_stdio`]).
+    ///
+    /// # Errors
+    /// [`BuildError`] or the error of the transport.
+    #[cfg(feature = "stdio")]
+    fn serve_stdio(self) -> impl Future<Output = crate::Result> + Send {
+        async move { Ok(self.into_server()?.serve_stdio().await?) }
+    }
+
+    /// Builds the server, and serves clients over HTTP on an address such as `127.0.0.1:8080` ([`Server::serve_http`]).
+    ///
+    /// # Errors
+    /// [`BuildError`] or the error of the transport.
+    #[cfg(feature = "http-server")]
+    fn serve_http<A: tokio::net::ToSocketAddrs + Send>(
+        self,
+        address: A,
+    ) -> impl Future<Output = crate::Result> + Send {
+        async move { Ok(self.into_server()?.serve_http(address).await?) }
+    }
 }
 
 /// Checks that a type can be the result of a handler: `#[server]` calls it, so that the error points at the type.

@@ -51,6 +51,7 @@ mod reply;
 mod schema;
 mod seal;
 mod server;
+mod task;
 mod template;
 pub mod testing;
 mod validate;
@@ -87,4 +88,7 @@ pub use mcp_exact_macros::{complete, prompt, resource, server, tool};
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};
 pub use seal::{KeyRing, NoRandomness};
 pub use server::{Caller, Listed, Partial, Prompts, Resources, Server, ServerBuilder, Tools};
+pub use task::{
+    DirectoryTaskStore, MemoryTaskStore, TaskError, TaskRecord, TaskStore, TaskStoreError, Tasks,
+};
 pub use template::{TemplateError, TemplateValue, UriTemplate};

@@ -26,8 +26,8 @@ pub use session::{
     revisions,
 };
 pub(crate) use session::{
-    Change, ConfigError, InputRequest, InputResponses, Offer, RequestKey, ServerConfig,
-    ServerSettings,
+    Change, ConfigError, ErrorObject, InputRequest, InputResponses, Offer, RequestKey,
+    ServerConfig, ServerSettings, SessionInfo,
 };
 pub(crate) use transport::PendingRequest;
 
@@ -52,6 +52,33 @@ pub(crate) fn missing_capability(capability: &str) -> PeerError {
     PeerError::missing_capability(capability)
 }
 
+/// Returns the error of a call that needs a task, from a client that cannot have one.
+pub(crate) fn missing_tasks(tool: &str, lifecycle: Lifecycle) -> PeerError {
+    match lifecycle {
+        Lifecycle::Discover => PeerError::missing_extension(crate::task::EXTENSION),
+        Lifecycle::Initialize => PeerError::new(
+            session::code::METHOD_NOT_FOUND,
+            format!(
+                "the tool {tool:?} runs as a task only; call it with revision 2026-07-28 and the extension {:?}",
+                crate::task::EXTENSION
+            ),
+        ),
+    }
+}
+
+/// Returns the extension that adds tasks (`io.modelcontextprotocol/tasks`).
+pub(crate) fn tasks_extension() -> session::Extension {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    session::Extension {
+        requests: names(&["tasks/get", "tasks/update", "tasks/cancel"]),
+        named_by: Some("taskId".to_owned()),
+        notifications: names(&["notifications/tasks"]),
+        result_types: names(&["task"]),
+        filters: names(&["taskIds"]),
+        ..session::Extension::new(crate::task::EXTENSION)
+    }
+}
+
 /// Returns the milliseconds since the Unix epoch, by a clock that never goes back: the deadline that one process has recorded
 /// is read by another one.
 pub(crate) fn now_millis() -> u64 {
@@ -69,6 +96,31 @@ pub struct Request {
 }
 
 impl Request {
+    /// Makes the request of a task that is resumed: nobody waits for its reply. Returns `None` if the revision is unknown.
+    pub(crate) fn detached(
+        method: &str,
+        params: JsonObject,
+        client: SessionInfo,
+        principal: Option<Principal>,
+    ) -> Option<Self> {
+        let context = session::FrameContext {
+            principal,
+            ..session::FrameContext::default()
+        };
+        let incoming = session::IncomingRequest::detached(method, Some(params), client, context)?;
+        Some(Self { incoming })
+    }
+
+    /// Returns whether the client has declared an extension (from 2026-07-28 on).
+    pub(crate) fn has_extension(&self, id: &str) -> bool {
+        let extensions = self.client_capabilities().view().find("extensions");
+        let extension = extensions
+            .and_then(|extensions| extensions.object())
+            .and_then(|extensions| extensions.find(id));
+        self.lifecycle() == Lifecycle::Discover
+            && extension.is_some_and(|extension| extension.object().is_some())
+    }
+
     pub(crate) fn method(&self) -> &str {
         self.incoming.method()
     }
@@ -198,7 +250,8 @@ impl Settings {
 /// What a request may send to its client.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
-    handle: ServerHandle,
+    /// `None` for a request whose connection is gone: nothing can be sent.
+    handle: Option<ServerHandle>,
     key: RequestKey,
     /// The latest progress, while the client reads too slowly to be sent each one.
     delayed: Arc<Mutex<Option<Progress>>>,
@@ -207,15 +260,28 @@ pub(crate) struct Link {
 impl Link {
     fn new(handle: &ServerHandle, key: RequestKey) -> Self {
         Self {
-            handle: handle.clone(),
+            handle: Some(handle.clone()),
             key,
             delayed: Arc::default(),
         }
     }
 
+    /// Makes the link of a request whose connection is gone.
+    pub(crate) fn detached(request: &Request) -> Self {
+        Self {
+            handle: None,
+            key: request.incoming.key,
+            delayed: Arc::default(),
+        }
+    }
+
+    fn handle(&self) -> Result<&ServerHandle, SendError> {
+        self.handle.as_ref().ok_or(SendError::UnknownRequest)
+    }
+
     /// Sends progress. When the client reads slowly the latest one is sent later.
     pub(crate) fn progress(&self, progress: Progress) -> Result<(), SendError> {
-        let sent = self.handle.progress(self.key, &progress)?;
+        let sent = self.handle()?.progress(self.key, &progress)?;
         if sent == session::Sent::Dropped && locked(&self.delayed).replace(progress).is_none() {
             tokio::spawn(self.clone().send_delayed());
         }
@@ -228,7 +294,8 @@ impl Link {
             let Some(latest) = locked(&self.delayed).clone() else {
                 return;
             };
-            match self.handle.progress(self.key, &latest) {
+            let sent = self.handle();
+            match sent.and_then(|handle| handle.progress(self.key, &latest)) {
                 Ok(session::Sent::Dropped) => {}
                 // It was sent, or is superseded, or the request has ended.
                 _ => {
@@ -246,12 +313,12 @@ impl Link {
         data: Json,
     ) -> Result<(), SendError> {
         let scope = session::Scope::During(self.key);
-        self.handle.log(scope, level, logger, data).map(drop)
+        self.handle()?.log(scope, level, logger, data).map(drop)
     }
 
     pub(crate) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
         let scope = session::Scope::During(self.key);
-        self.handle.notify(scope, method, params).map(drop)
+        self.handle()?.notify(scope, method, params).map(drop)
     }
 
     /// Sends a question of the request as a request of the server (up to 2025-11-25). Dropping it withdraws the question.
@@ -272,18 +339,21 @@ impl Link {
             ..session::CallOptions::default()
         };
         let scope = session::Scope::During(self.key);
-        self.handle
+        self.handle()?
             .request(scope, &ask.method, ask.params, options, None)
     }
 
     /// Answers the request. When the answer is refused, the request is answered with the reason instead.
     fn reply(&self, reply: Reply) {
-        let Err(error) = self.handle.reply(self.key, reply) else {
+        let Some(handle) = &self.handle else {
+            return;
+        };
+        let Err(error) = handle.reply(self.key, reply) else {
             return;
         };
         tracing::debug!(%error, "a reply was refused");
         let error = PeerError::internal(error.to_string());
-        if let Err(error) = self.handle.reply(self.key, error) {
+        if let Err(error) = handle.reply(self.key, error) {
             tracing::debug!(%error, "a request could not be answered");
         }
     }
@@ -347,8 +417,15 @@ struct Listener {
     handle: ServerHandle,
     /// Whether the client has a session.
     is_session: bool,
-    /// Subscriptions (from 2026-07-28 on).
-    subscriptions: Vec<RequestKey>,
+    subscriptions: Vec<Subscription>,
+}
+
+/// Subscription of a client (from 2026-07-28 on).
+struct Subscription {
+    key: RequestKey,
+    principal: Option<Principal>,
+    /// Ids of the tasks that it wants to know about.
+    tasks: Vec<String>,
 }
 
 impl Listeners {
@@ -374,6 +451,32 @@ impl Listeners {
     /// Returns the number of endpoints.
     pub(crate) fn len(&self) -> usize {
         locked(&self.0).len()
+    }
+
+    /// Tells the subscribers of a task about it, as far as it is theirs. `of` is one subscription alone.
+    pub(crate) fn publish_task(
+        &self,
+        id: &str,
+        principal: Option<&Principal>,
+        task: &JsonObject,
+        of: Option<RequestKey>,
+    ) {
+        let mut told = Vec::new();
+        for listener in locked(&self.0).iter() {
+            let wanted = listener.subscriptions.iter().filter(|one| {
+                one.principal.as_ref() == principal
+                    && of.is_none_or(|of| of == one.key)
+                    && one.tasks.iter().any(|task| task == id)
+            });
+            told.extend(wanted.map(|one| (listener.handle.clone(), one.key)));
+        }
+        for (handle, key) in told {
+            let scope = session::Scope::During(key);
+            let params = Some(task.clone());
+            if let Err(error) = handle.notify(scope, "notifications/tasks", params) {
+                tracing::debug!(%error, "the status of a task was not sent");
+            }
+        }
     }
 
     /// Announces a change to every client that wants to know.
@@ -449,15 +552,33 @@ impl ServerHandler for Dispatcher {
                     running.cancel();
                 } else {
                     listeners.change(handle, |listener| {
-                        listener.subscriptions.retain(|one| *one != key)
+                        listener.subscriptions.retain(|one| one.key != key)
                     });
                 }
             }
             ServerEvent::Negotiated(_) => {
                 listeners.change(handle, |listener| listener.is_session = true)
             }
-            ServerEvent::Subscribed { key, .. } => {
-                listeners.change(handle, |listener| listener.subscriptions.push(key));
+            ServerEvent::Subscribed {
+                key,
+                filter,
+                principal,
+            } => {
+                let tasks = filter.more.get("taskIds");
+                let tasks = tasks.and_then(|ids| ids.decode_as::<Vec<String>>().ok());
+                let tasks = tasks.unwrap_or_default();
+                let (server, ids) = (self.server.clone(), tasks.clone());
+                let subscription = Subscription {
+                    key,
+                    principal: principal.clone(),
+                    tasks,
+                };
+                listeners.change(handle, |listener| listener.subscriptions.push(subscription));
+                if !ids.is_empty() {
+                    tokio::spawn(async move {
+                        server.tell_of_tasks(ids, principal.as_ref(), key).await;
+                    });
+                }
             }
             ServerEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the client broke a rule")

@@ -63,6 +63,8 @@ struct Question {
     ask: Option<InputRequest>,
     /// Whether somebody waits for the answer.
     wanted: bool,
+    /// Whom to wake when the answer comes while the handler runs: in a task.
+    waker: Option<Waker>,
 }
 
 /// One run of a handler.
@@ -140,6 +142,7 @@ impl Run {
                 settled: false,
                 ask: None,
                 wanted: false,
+                waker: None,
             }
         });
         Ok(Self {
@@ -191,6 +194,7 @@ impl Run {
                     settled: false,
                     ask: None,
                     wanted: false,
+                    waker: None,
                 });
                 self.questions.len() - 1
             }
@@ -292,18 +296,55 @@ impl Run {
         }
         let asks = wanted()
             .filter_map(|question| Some((question.recorded.name.clone(), question.ask.clone()?)));
+        Ok(Some(Suspension {
+            asks: asks.collect(),
+            record: self.record(),
+        }))
+    }
+
+    /// Returns what another run of the handler needs to get as far as this one.
+    pub(crate) fn record(&self) -> Record {
         let kept = self.questions.iter().filter(|question| {
             question.old || question.wanted || question.recorded.answer.is_some()
         });
-        let record = Record {
+        Record {
             version: self.version.clone(),
             questions: kept.map(|question| question.recorded.clone()).collect(),
             once: self.once.clone(),
+        }
+    }
+
+    /// Sets whom to wake when the answer to a question comes while the handler runs.
+    pub(crate) fn set_waker(&mut self, id: QuestionId, waker: &Waker) {
+        self.questions[id.0].waker = Some(waker.clone());
+    }
+
+    /// Returns when the answer to a question comes too late, in milliseconds of the server's clock.
+    pub(crate) fn deadline(&self, id: QuestionId) -> Option<u64> {
+        self.questions[id.0].recorded.deadline
+    }
+
+    /// Notes that the answer to a question did not come in time.
+    pub(crate) fn expire(&mut self, id: QuestionId) {
+        let question = &mut self.questions[id.0];
+        question.recorded.answer = Some(Json::from(false));
+        question.wanted = false;
+        question.settled = true;
+    }
+
+    /// Hands the answer to a question that is waited for to the running handler; returns whether there is one.
+    pub(crate) fn deliver(&mut self, key: &str, answer: JsonObject) -> bool {
+        let waits = |question: &&mut Question| question.wanted && question.recorded.name == key;
+        let Some(question) = self.questions.iter_mut().find(waits) else {
+            return false;
         };
-        Ok(Some(Suspension {
-            asks: asks.collect(),
-            record,
-        }))
+        question.recorded.answer = Some(answer.into());
+        // It came in time: a later run must not find it late.
+        question.recorded.deadline = None;
+        question.wanted = false;
+        let wakers = question.waker.take().into_iter().chain(self.runner.clone());
+        wakers.for_each(Waker::wake);
+        true
     }
 
     /// Returns the recorded result of a `once`.

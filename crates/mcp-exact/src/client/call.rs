@@ -165,6 +165,21 @@ impl<R: DeserializeOwned + 'static> IntoFuture for CallTool<R> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { ToolOutput::new(self.request?.await?).decode() })
+        Box::pin(async move {
+            let request = self.request?;
+            let client = Client::of_link(&request.link);
+            let limit = request.options.total;
+            let call = async {
+                let result = client.end_of_call(request.await?).await?;
+                ToolOutput::new(result).decode()
+            };
+            // The limit of the request ends with its answer, which may be a task.
+            match limit {
+                None => call.await,
+                Some(limit) => tokio::time::timeout(limit, call)
+                    .await
+                    .unwrap_or(Err(ClientError::TimedOut)),
+            }
+        })
     }
 }

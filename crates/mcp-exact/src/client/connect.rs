@@ -90,13 +90,19 @@ impl Connect {
     }
 
     pub(super) fn over(transport: impl Transport) -> Self {
+        Self::over_lazily(move || transport)
+    }
+
+    pub(super) fn over_lazily<T: Transport>(
+        transport: impl FnOnce() -> T + Send + 'static,
+    ) -> Self {
         Self::new(Ok(Box::new(move |_| {
             Box::new(move |config, cached, handler| {
                 Ok(transport::connect(
                     config,
                     cached,
                     handler,
-                    transport,
+                    transport(),
                     ConnectionOptions::default(),
                 ))
             })
@@ -163,6 +169,14 @@ impl Connect {
     pub fn methods(mut self, methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.settings
             .add_methods(methods.into_iter().map(Into::into));
+        self
+    }
+
+    /// Lets the server answer calls with tasks (extension `io.modelcontextprotocol/tasks`, from 2026-07-28 on).
+    /// [`Client::call`] and [`Client::call_tool`] then wait for the result of the task, answer what it asks, and cancel it
+    /// when they are dropped. [`Client::request`] gives the task itself, and takes its methods, such as `tasks/get`.
+    pub fn tasks(mut self) -> Self {
+        self.settings.add_tasks();
         self
     }
 

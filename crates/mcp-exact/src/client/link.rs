@@ -18,7 +18,8 @@ use super::ClientError;
 use super::answer::Handlers;
 use super::connect::{ClientChange, LogMessage};
 use crate::link::{
-    CachedNegotiation, Identity, JsonObject, Level, Limits, RequestKey, Revision, SendError,
+    CachedNegotiation, Identity, JsonObject, Level, Limits, PeerError, RequestKey, Revision,
+    SendError,
 };
 
 pub(super) use session::SessionInfo;
@@ -50,6 +51,14 @@ impl Settings {
 
     pub(super) fn add_methods(&mut self, methods: impl Iterator<Item = String>) {
         self.0.extensions.requests.extend(methods);
+    }
+
+    pub(super) fn add_tasks(&mut self) {
+        let negotiated = &mut self.0.extensions.negotiated;
+        let extension = crate::link::tasks_extension();
+        if !negotiated.contains(&extension) {
+            negotiated.push(extension);
+        }
     }
 
     pub(super) fn set_limits(&mut self, limits: Limits) {
@@ -205,6 +214,16 @@ impl ClientLink {
                 }
             }
         }
+    }
+
+    /// Answers a question that a task of the server asks.
+    pub(super) async fn answer(
+        &self,
+        method: &str,
+        params: Option<&JsonObject>,
+    ) -> Result<JsonObject, PeerError> {
+        let revision = self.session().revision;
+        self.events.handlers.answer(method, params, revision).await
     }
 
     pub(super) fn keep_lists(&self, subscription: PendingRequest) {

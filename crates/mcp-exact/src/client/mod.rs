@@ -9,6 +9,7 @@ mod link;
 mod list;
 mod output;
 mod subscribe;
+mod task;
 
 use std::fmt;
 use std::sync::Arc;
@@ -84,6 +85,9 @@ pub enum ClientError {
     /// The tool failed (`isError`).
     #[error("the tool failed: {}", .0.text())]
     Tool(Box<ToolOutput>),
+    /// The task that the server made of the call was cancelled.
+    #[error("the server cancelled the task of the call; call the tool again")]
+    TaskCancelled,
     /// The request cannot be sent to this server.
     #[error(transparent)]
     Send(#[from] SendError),
@@ -105,6 +109,13 @@ impl Client {
     /// Begins a connection to a server in the same process: awaits to a [`Client`].
     pub fn in_memory(server: &Server) -> Connect {
         Connect::in_memory(server)
+    }
+
+    /// Begins a connection over a transport that is made when the connection is awaited.
+    pub(crate) fn over_lazily<T: Transport>(
+        transport: impl FnOnce() -> T + Send + 'static,
+    ) -> Connect {
+        Connect::over_lazily(transport)
     }
 
     /// Begins a connection over a transport, such as a Unix socket: awaits to a [`Client`].
@@ -198,7 +209,7 @@ impl Client {
     ) -> Result<ToolOutput, ClientError> {
         let params = call::tool_params(tool, object_of(arguments)?);
         let result = self.request("tools/call", Some(params)).await?;
-        Ok(ToolOutput::new(result))
+        Ok(ToolOutput::new(self.end_of_call(result).await?))
     }
 
     /// Lists the tools, page by page.

@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::time::Sleep;
+
 use super::Cx;
 use crate::link::{
     InputRequest, JsonObject, Lifecycle, Outcome, PeerError, PendingRequest, Revision, now_millis,
@@ -91,7 +93,7 @@ enum State {
     },
     /// Waits for the answer to a request of the server.
     Waiting(PendingRequest),
-    /// Waits for the retry of the request.
+    /// Waits for the retry of the request, or for an answer to its task.
     Recorded(QuestionId),
     Failed(AskErrorKind),
     Done,
@@ -105,6 +107,8 @@ pub(super) struct Question {
     cx: Cx,
     method: &'static str,
     state: State,
+    /// Ends the wait in a task.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Question {
@@ -124,6 +128,7 @@ impl Question {
             cx: cx.clone(),
             method,
             state,
+            timer: None,
         }
     }
 
@@ -169,6 +174,19 @@ impl Question {
         }
     }
 
+    /// Returns whether the limit of a question is over; wakes its task at that time. A question that ends its request needs no
+    /// timer: nothing waits for the answer.
+    fn is_late(&mut self, deadline: Option<u64>, now: u64, cx: &mut Context<'_>) -> bool {
+        let Some(deadline) = deadline else {
+            return false;
+        };
+        let left = Duration::from_millis(deadline.saturating_sub(now));
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(left)));
+        timer.as_mut().poll(cx).is_ready()
+    }
+
     fn poll_kind(&mut self, cx: &mut Context<'_>) -> Poll<Result<JsonObject, AskErrorKind>> {
         loop {
             if self.cx.has_ended() {
@@ -192,11 +210,20 @@ impl Question {
                     return Poll::Ready(self.answered(outcome));
                 }
                 State::Recorded(id) => {
+                    let id = *id;
                     let now = now_millis();
-                    let answer = self.cx.run().take(*id, now);
-                    let Some(answer) = answer else {
-                        return Poll::Pending;
+                    let mut run = self.cx.run();
+                    let Some(answer) = run.take(id, now) else {
+                        run.set_waker(id, cx.waker());
+                        let deadline = run.deadline(id);
+                        drop(run);
+                        if self.cx.task().is_none() || !self.is_late(deadline, now, cx) {
+                            return Poll::Pending;
+                        }
+                        self.cx.run().expire(id);
+                        continue;
                     };
+                    drop(run);
                     self.state = State::Done;
                     return Poll::Ready(match answer {
                         Answer::Result(result) => self.answered(Outcome::Result(result.into())),

@@ -13,7 +13,8 @@ mod token;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Poll, Waker};
 
 pub use ask::{AskError, AskErrorKind};
 pub use elicit::{Elicit, ElicitUrl, Elicited};
@@ -30,6 +31,7 @@ use crate::link::{
     Revision, SendError, TypedRequest,
 };
 use crate::replay::Run;
+use crate::task::{LiveTask, TaskError};
 
 /// Number that progress is measured by: every primitive number.
 pub trait Amount {
@@ -107,6 +109,21 @@ struct Inner {
     waiting: AtomicUsize,
     /// Whether the handler's request is one that can ask.
     may_ask: bool,
+    task: Mutex<TaskState>,
+}
+
+/// Whether a call is, or becomes, a task.
+#[derive(Default)]
+enum TaskState {
+    /// Neither the request nor its client can have one.
+    #[default]
+    Impossible,
+    Possible,
+    /// The handler waits until the call is a task.
+    Wanted(Waker),
+    Refused(TaskError),
+    /// It is one; gone when the task has ended.
+    Task(Weak<LiveTask>),
 }
 
 impl fmt::Debug for Cx {
@@ -134,7 +151,56 @@ impl Cx {
             ended: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             may_ask,
+            task: Mutex::default(),
         }))
+    }
+
+    fn task_state(&self) -> MutexGuard<'_, TaskState> {
+        self.0.task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Allows the request to become a task.
+    pub(crate) fn allow_task(&self) {
+        *self.task_state() = TaskState::Possible;
+    }
+
+    /// Returns whether the request can become a task and is none yet.
+    pub(crate) fn may_become_task(&self) -> bool {
+        matches!(*self.task_state(), TaskState::Possible)
+    }
+
+    /// Returns whether the handler waits until the call is a task.
+    pub(crate) fn wants_task(&self) -> bool {
+        matches!(*self.task_state(), TaskState::Wanted(_))
+    }
+
+    fn settle_task(&self, state: TaskState) {
+        let before = std::mem::replace(&mut *self.task_state(), state);
+        if let TaskState::Wanted(waker) = before {
+            waker.wake();
+        }
+    }
+
+    /// Says that the call is a task from now on.
+    pub(crate) fn set_task(&self, task: &Arc<LiveTask>) {
+        self.settle_task(TaskState::Task(Arc::downgrade(task)));
+    }
+
+    /// Says that the call cannot become a task.
+    pub(crate) fn refuse_task(&self, error: TaskError) {
+        self.settle_task(TaskState::Refused(error));
+    }
+
+    /// Returns the task that the call has become.
+    pub(crate) fn task(&self) -> Option<Arc<LiveTask>> {
+        match &*self.task_state() {
+            TaskState::Task(task) => task.upgrade(),
+            _ => None,
+        }
+    }
+
+    fn is_task(&self) -> bool {
+        matches!(*self.task_state(), TaskState::Task(_))
     }
 
     pub(crate) fn run(&self) -> MutexGuard<'_, Run> {
@@ -164,6 +230,11 @@ impl Cx {
 
     fn wait_no_more(&self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Tells the handler that its client does not want the result any more.
+    pub(crate) fn cancel(&self) {
+        self.0.token.cancel();
     }
 
     pub(crate) fn end(&self) {
@@ -232,7 +303,7 @@ impl Cx {
     /// Sends how far the request has come, `done` of `total` (`basic/utilities/progress`).
     ///
     /// Nothing is sent when the client did not ask for progress, when the value does not increase, or in a replay. When the
-    /// client reads slowly, only the latest value is sent.
+    /// client reads slowly, only the latest value is sent. In a task it becomes the status message.
     ///
     /// # Errors
     /// [`RequestEnded`].
@@ -249,6 +320,12 @@ impl Cx {
         if self.is_replaying() {
             return Ok(());
         }
+        if self.is_task() {
+            if let Some(task) = self.task() {
+                task.set_message(in_words(&progress));
+            }
+            return Ok(());
+        }
         match self.0.link.progress(progress) {
             Ok(()) => Ok(()),
             Err(SendError::UnknownRequest | SendError::Closed) => Err(RequestEnded),
@@ -261,7 +338,7 @@ impl Cx {
 
     /// Sends a log message about the request (`server/utilities/logging`). `data` is any JSON value.
     ///
-    /// Nothing is sent below the level that the client has chosen, or in a replay.
+    /// Nothing is sent below the level that the client has chosen, in a replay, or when the call has become a task.
     ///
     /// # Errors
     /// [`RequestEnded`].
@@ -272,7 +349,7 @@ impl Cx {
         data: impl Into<Json>,
     ) -> Result<(), RequestEnded> {
         self.check_open()?;
-        if self.is_replaying() {
+        if self.is_replaying() || self.is_task() {
             return Ok(());
         }
         match self.0.link.log(level, logger, data.into()) {
@@ -329,10 +406,48 @@ impl Cx {
         }
     }
 
+    /// Answers the call with a task (extension `io.modelcontextprotocol/tasks`), and goes on as this task: the client fetches
+    /// the result later. Returns whether the call is a task now.
+    ///
+    /// Returns `false` at once, and the call goes on as an ordinary one, when the client has not declared the extension, speaks
+    /// a revision without it, or called something else than a tool. What is asked before this method ends the request as
+    /// ever; what is asked after it is asked by the task. With [`Tool::task`](crate::Tool::task) calls are tasks from their
+    /// beginning on.
+    ///
+    /// A server that is started again with the same store runs the handlers of unfinished tasks again, by the rules for
+    /// questions above: recorded answers and results of [`once`](Self::once) are taken, everything else is repeated.
+    ///
+    /// # Errors
+    /// [`TaskError`]; the call goes on as an ordinary one.
+    pub async fn become_task(&self) -> Result<bool, TaskError> {
+        std::future::poll_fn(|context| {
+            let mut state = self.task_state();
+            match &*state {
+                TaskState::Impossible => Poll::Ready(Ok(false)),
+                TaskState::Task(_) => Poll::Ready(Ok(true)),
+                TaskState::Refused(error) => Poll::Ready(Err(error.clone())),
+                TaskState::Possible | TaskState::Wanted(_) => {
+                    *state = TaskState::Wanted(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
     fn check_open(&self) -> Result<(), RequestEnded> {
         match self.has_ended() {
             true => Err(RequestEnded),
             false => Ok(()),
         }
+    }
+}
+
+/// Returns progress as a status message for people.
+fn in_words(progress: &Progress) -> String {
+    match (&progress.message, progress.total) {
+        (Some(message), _) => message.clone(),
+        (None, Some(total)) => format!("{} of {total}", progress.done),
+        (None, None) => progress.done.to_string(),
     }
 }

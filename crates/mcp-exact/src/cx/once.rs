@@ -53,7 +53,7 @@ impl Cx {
     /// an older state again; that needs a store of the program with a key of its own.
     ///
     /// The key has to be unique in the handler; a second call with the same key returns the first result. Up to 2025-11-25
-    /// handlers run once, and so does the effect.
+    /// handlers run once, and so does the effect. In a task the result is in the store when this method returns.
     ///
     /// # Errors
     /// The error of the effect, or [`OnceError`].
@@ -82,6 +82,10 @@ impl Cx {
         })?;
         std::mem::forget(running);
         self.run().once_ended(Some((key, json)));
+        if let Some(task) = self.task() {
+            let saved = task.save().await;
+            saved.map_err(crate::task::TaskError::from)?;
+        }
         Ok(value)
     }
 }

@@ -20,10 +20,11 @@ use crate::handler::Handler;
 use crate::layer::{self, ToolService, Wrap};
 use crate::link::{
     CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, Revision, ServerConfig,
-    Settings,
+    Settings, tasks_extension,
 };
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::seal::KeyRing;
+use crate::task::{Registry, Tasks};
 
 type Registration = Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Problem> + Send>;
 
@@ -41,6 +42,7 @@ pub struct ServerBuilder {
     keys: Option<KeyRing>,
     declared: Vec<&'static str>,
     logging: bool,
+    tasks: Option<Tasks>,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -66,6 +68,7 @@ impl ServerBuilder {
             keys: None,
             declared: Vec::new(),
             logging: true,
+            tasks: None,
         }
     }
 
@@ -298,6 +301,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets how tasks are kept (extension `io.modelcontextprotocol/tasks`), and declares the extension. Without it, a server with
+    /// tools that are [tasks](Tool::task) keeps them in memory.
+    pub fn tasks(mut self, tasks: Tasks) -> Self {
+        self.tasks = Some(tasks);
+        self
+    }
+
     /// Sets the limits of each connection.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.config.limits = limits;
@@ -365,6 +375,14 @@ impl ServerBuilder {
         problems.extend(catalogue.lost_completions());
         BuildError::check(problems)?;
         self.config.capabilities = self.capabilities(&catalogue);
+        let mut tools = catalogue.tools.iter();
+        if tools.any(|entry| entry.tool.task || entry.tool.task_required) {
+            self.tasks.get_or_insert_default();
+        }
+        if self.tasks.is_some() {
+            let negotiated = &mut self.config.extensions.negotiated;
+            negotiated.push(tasks_extension());
+        }
         if !self.icons.is_empty() {
             self.config
                 .identity
@@ -395,6 +413,7 @@ impl ServerBuilder {
             timeout: self.timeout,
             version,
             listeners: Listeners::default(),
+            tasks: self.tasks.map(Registry::new),
         })))
     }
 

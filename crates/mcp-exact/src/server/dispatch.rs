@@ -10,7 +10,7 @@ use super::Server;
 use super::catalogue::{Catalogue, MethodEntry, PromptEntry, ToolEntry, from_strings};
 use super::complete::Wanted;
 use super::page::{Entry, page};
-use super::runner::{End, caught, run};
+use super::runner::{End, Running, Step, caught, run};
 use super::visibility::Listed;
 use crate::cx::{AskError, Cx, Token};
 use crate::error::{BadArguments, Error, protocol_error};
@@ -22,10 +22,11 @@ use crate::link::{
 use crate::outgoing;
 use crate::replay::{Record, Run};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
+use crate::task;
 
 /// Everything that one request needs while it is served.
-struct Serving {
-    request: Arc<Request>,
+pub(super) struct Serving {
+    pub(super) request: Arc<Request>,
     link: Link,
     token: Token,
     catalogue: Arc<Catalogue>,
@@ -71,6 +72,9 @@ impl Server {
         };
         let reply = match request.method() {
             "tools/call" => self.call_tool(serving).await,
+            "tasks/get" | "tasks/update" | "tasks/cancel" if self.0.tasks.is_some() => {
+                self.answer_task(&serving).await
+            }
             "resources/read" => self.read_resource(serving).await,
             "prompts/get" => self.read_prompt(serving).await,
             "completion/complete" => self.complete(serving).await,
@@ -171,39 +175,52 @@ impl Server {
                 .filter(seen)
                 .ok_or_else(unknown)?,
         );
-        let arguments = match params
-            .and_then(|params| params.get("arguments"))
-            .map(JsonObject::try_from)
-        {
-            None => JsonObject::new(),
-            Some(Ok(arguments)) => arguments,
-            Some(Err(_)) => {
-                return Err(PeerError::invalid_params("`arguments` has to be an object"));
-            }
-        };
+        let arguments = arguments(params)?;
         serving
             .request
             .check_mirrored(&entry.mirrored, &arguments)?;
-        let revision = serving.request.revision();
+        let may_be_task = self.0.tasks.is_some() && serving.request.has_extension(task::EXTENSION);
+        if entry.tool.task_required && !may_be_task {
+            return Err(link::missing_tasks(&name, serving.request.lifecycle()));
+        }
         let cx = self.cx(serving, &entry.tool.version)?;
+        if may_be_task {
+            cx.allow_task();
+        }
         let call = self.new_call(arguments, None, &cx);
-        let end = match entry.checks.input(call.arguments()) {
-            Ok(()) => run(entry.handler.call(call), &cx, self.0.timeout).await,
-            Err(error) => End::Finished(Err(error)),
-        };
-        finish(end, &cx, |result| {
-            let result = result.and_then(|result| checked(&entry, result));
-            let result = match result {
-                Ok(result) => result,
-                Err(error) => tool_error(&error, &cx)?,
-            };
-            let plain = result.is_plain();
-            let object = result.object();
-            match plain {
-                true => Ok(object),
-                false => outgoing::result("tools/call", object, revision, None),
+        if let Err(error) = entry.checks.input(call.arguments()) {
+            let end = End::Finished(Err(error));
+            return finish(end, &cx, |result| tool_object(&entry, &cx, result));
+        }
+        let running = Running::new(entry.handler.call(call), &cx, self.0.timeout);
+        self.run_tool(&entry, running, cx).await
+    }
+
+    /// Runs the handler of a tool until its request is answered: by its result, by a question, or by a task.
+    async fn run_tool(
+        &self,
+        entry: &Arc<ToolEntry>,
+        running: Running<ToolResult>,
+        cx: Cx,
+    ) -> Result<Reply, PeerError> {
+        let mut running = Some(running);
+        if entry.tool.task && cx.may_become_task() {
+            let task = self.begin_task(entry, &mut running, &cx).await;
+            return task.map_err(|error| PeerError::internal(error.to_string()));
+        }
+        while let Some(handler) = &mut running {
+            match handler.in_request().await {
+                Step::Ended(end) => {
+                    return finish(end, &cx, |result| tool_object(entry, &cx, result));
+                }
+                Step::Asks => {}
+                Step::WantsTask => match self.begin_task(entry, &mut running, &cx).await {
+                    Ok(created) => return Ok(created),
+                    Err(error) => cx.refuse_task(error),
+                },
             }
-        })
+        }
+        Err(PeerError::internal("the handler was lost"))
     }
 
     /// Calls the handler of a vendor's method. Its result is sent as it is.
@@ -311,7 +328,7 @@ impl Server {
         })
     }
 
-    fn new_call(&self, arguments: JsonObject, uri: Option<String>, cx: &Cx) -> Call {
+    pub(super) fn new_call(&self, arguments: JsonObject, uri: Option<String>, cx: &Cx) -> Call {
         Call::new(arguments, uri, self.0.states.clone(), cx.clone())
     }
 
@@ -322,7 +339,7 @@ impl Server {
             request.method(),
             "tools/call" | "resources/read" | "prompts/get"
         );
-        let version = format!("{}/{version}", self.0.version);
+        let version = version_of(self, version);
         let mut run = match request
             .state()
             .filter(|_| request.lifecycle() == Lifecycle::Discover)
@@ -364,11 +381,20 @@ fn finish<O>(
 ) -> Result<Reply, PeerError> {
     cx.end();
     match end {
-        End::Finished(result) => object(result).map(Reply::Result),
         End::Suspended(suspension) => Ok(Reply::InputRequired {
             asks: suspension.asks,
             state: suspension.record.text(),
         }),
+        end => ended(end, cx).and_then(object).map(Reply::Result),
+    }
+}
+
+/// Returns what a handler has given in the end, or the error that its failure deserves.
+pub(super) fn ended<O>(end: End<O>, cx: &Cx) -> Result<Result<O, Error>, PeerError> {
+    match end {
+        End::Finished(result) => Ok(result),
+        End::TimedOut => Ok(Err(Error::from(HandlerTimedOut))),
+        End::Suspended(_) => Err(PeerError::internal("nobody can be asked here")),
         End::Diverged(error) => {
             tracing::error!(%error, method = cx.request().method(), "a handler diverged");
             Err(PeerError::internal(error.to_string()))
@@ -379,7 +405,40 @@ fn finish<O>(
                 "the handler failed; see the log of the server",
             ))
         }
-        End::TimedOut => object(Err(Error::from(HandlerTimedOut))).map(Reply::Result),
+    }
+}
+
+/// Returns the result of a tool in the revision of its request, or the protocol error that ends the request.
+pub(super) fn tool_object(
+    entry: &ToolEntry,
+    cx: &Cx,
+    result: Result<ToolResult, Error>,
+) -> Result<JsonObject, PeerError> {
+    let result = result.and_then(|result| checked(entry, result));
+    let result = match result {
+        Ok(result) => result,
+        Err(error) => tool_error(&error, cx)?,
+    };
+    let plain = result.is_plain();
+    let object = result.object();
+    match plain {
+        true => Ok(object),
+        false => outgoing::result("tools/call", object, cx.revision(), None),
+    }
+}
+
+/// Returns the version of a handler that states and tasks are bound to.
+pub(super) fn version_of(server: &Server, version: &str) -> String {
+    format!("{}/{version}", server.0.version)
+}
+
+/// Returns the arguments of a call.
+pub(super) fn arguments(params: Option<&JsonObject>) -> Result<JsonObject, PeerError> {
+    let given = params.and_then(|params| params.get("arguments"));
+    match given.map(JsonObject::try_from) {
+        None => Ok(JsonObject::new()),
+        Some(Ok(arguments)) => Ok(arguments),
+        Some(Err(_)) => Err(PeerError::invalid_params("`arguments` has to be an object")),
     }
 }
 
@@ -465,7 +524,7 @@ fn uri_of(listed: Listed<'_>) -> &str {
     }
 }
 
-fn member(params: Option<&JsonObject>, name: &str) -> Result<String, PeerError> {
+pub(super) fn member(params: Option<&JsonObject>, name: &str) -> Result<String, PeerError> {
     let value = params.and_then(|params| text(params, name));
     value.ok_or_else(|| PeerError::invalid_params(format!("`{name}` has to be a string")))
 }

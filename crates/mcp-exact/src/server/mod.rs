@@ -10,6 +10,7 @@ mod page;
 mod runner;
 mod runtime;
 mod serve;
+mod tasks;
 mod visibility;
 
 use std::fmt;
@@ -24,6 +25,7 @@ pub use visibility::{Caller, Listed};
 
 use crate::extract::States;
 use crate::link::{Change, JsonObject, Listeners, Revision, Settings};
+use crate::task::Registry;
 use catalogue::Catalogue;
 use visibility::Visibility;
 
@@ -58,6 +60,7 @@ struct Inner {
     timeout: Option<Duration>,
     version: String,
     listeners: Listeners,
+    tasks: Option<Registry>,
 }
 
 impl fmt::Debug for Server {

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::handler::BoxFuture;
 use crate::link::Lifecycle;
 use crate::replay::{ReplayError, Suspension};
+use crate::task::{LiveTask, TaskError};
 
 /// How a run of a handler ended.
 pub(super) enum End<O> {
@@ -26,38 +27,116 @@ pub(super) enum End<O> {
     TimedOut,
 }
 
-/// Runs a handler. `limit` is how long it may work.
+/// How far a handler has come.
+pub(super) enum Step<O> {
+    Ended(End<O>),
+    /// It waits until its call is a task.
+    WantsTask,
+    /// The questions that it waits for, in a task, are others than before.
+    Asks,
+}
+
+/// Runs a handler for its request. `limit` is how long it may work.
 pub(super) async fn run<O>(
-    mut handler: BoxFuture<Result<O, Error>>,
+    handler: BoxFuture<Result<O, Error>>,
     cx: &Cx,
     limit: Option<Duration>,
 ) -> End<O> {
-    let suspends = cx.lifecycle() == Lifecycle::Discover && cx.may_ask();
-    let mut budget = limit.map(Budget::new);
-    std::future::poll_fn(move |task| {
-        if suspends {
-            cx.run().set_runner(task.waker());
+    let mut running = Running::new(handler, cx, limit);
+    loop {
+        match running.in_request().await {
+            Step::Ended(end) => return end,
+            // Only calls of tools become tasks.
+            Step::WantsTask | Step::Asks => cx.refuse_task(TaskError::NotConfigured),
         }
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(task)));
-        match polled {
-            Ok(Poll::Ready(result)) => return Poll::Ready(End::Finished(result)),
-            Ok(Poll::Pending) => {}
-            Err(panic) => return Poll::Ready(End::Panicked(message_of(&*panic))),
+    }
+}
+
+/// A handler that runs: first for its request, then perhaps as a task.
+pub(super) struct Running<O> {
+    handler: BoxFuture<Result<O, Error>>,
+    cx: Cx,
+    budget: Option<Budget>,
+}
+
+impl<O> Running<O> {
+    pub(super) fn new(
+        handler: BoxFuture<Result<O, Error>>,
+        cx: &Cx,
+        limit: Option<Duration>,
+    ) -> Self {
+        Self {
+            handler,
+            cx: cx.clone(),
+            budget: limit.map(Budget::new),
         }
-        if suspends {
-            match cx.run().suspend() {
-                Ok(None) => {}
-                Ok(Some(suspension)) => return Poll::Ready(End::Suspended(suspension)),
-                Err(error) => return Poll::Ready(End::Diverged(error)),
+    }
+
+    /// Runs the handler until it ends, asks, or wants to be a task.
+    pub(super) async fn in_request(&mut self) -> Step<O> {
+        let suspends = self.cx.lifecycle() == Lifecycle::Discover && self.cx.may_ask();
+        std::future::poll_fn(|task| {
+            if let Some(end) = self.poll(suspends, task) {
+                return Poll::Ready(Step::Ended(end));
             }
+            if suspends && self.cx.wants_task() {
+                return Poll::Ready(Step::WantsTask);
+            }
+            if suspends {
+                match self.cx.run().suspend() {
+                    Ok(None) => {}
+                    Ok(Some(suspension)) => {
+                        return Poll::Ready(Step::Ended(End::Suspended(suspension)));
+                    }
+                    Err(error) => return Poll::Ready(Step::Ended(End::Diverged(error))),
+                }
+            }
+            match self.is_spent(self.cx.is_waiting(), task) {
+                true => Poll::Ready(Step::Ended(End::TimedOut)),
+                false => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Runs the handler until it ends, or asks something else than before: it waits for answers where it is.
+    pub(super) async fn in_task(&mut self, live: &LiveTask) -> Step<O> {
+        std::future::poll_fn(|task| {
+            if let Some(end) = self.poll(true, task) {
+                return Poll::Ready(Step::Ended(end));
+            }
+            let asks = match self.cx.run().suspend() {
+                Ok(suspension) => suspension.map(|suspension| suspension.asks),
+                Err(error) => return Poll::Ready(Step::Ended(End::Diverged(error))),
+            };
+            if live.set_asks(asks.unwrap_or_default()) {
+                return Poll::Ready(Step::Asks);
+            }
+            match self.is_spent(live.is_waiting(), task) {
+                true => Poll::Ready(Step::Ended(End::TimedOut)),
+                false => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    fn poll(&mut self, asks: bool, task: &mut Context<'_>) -> Option<End<O>> {
+        if asks {
+            self.cx.run().set_runner(task.waker());
         }
-        let mut spent = |budget: &mut Budget| budget.is_spent(cx.is_waiting(), task);
-        if budget.as_mut().is_some_and(&mut spent) {
-            return Poll::Ready(End::TimedOut);
+        let polled =
+            std::panic::catch_unwind(AssertUnwindSafe(|| self.handler.as_mut().poll(task)));
+        match polled {
+            Ok(Poll::Ready(result)) => Some(End::Finished(result)),
+            Ok(Poll::Pending) => None,
+            Err(panic) => Some(End::Panicked(message_of(&*panic))),
         }
-        Poll::Pending
-    })
-    .await
+    }
+
+    fn is_spent(&mut self, waiting: bool, task: &mut Context<'_>) -> bool {
+        let budget = self.budget.as_mut();
+        budget.is_some_and(|budget| budget.is_spent(waiting, task))
+    }
 }
 
 /// Catches a panic of everything that answers a request beside its handler: extractors, rules, layers, the part of a closure

@@ -18,6 +18,15 @@ impl Server {
         (self.0.settings.shared(), Dispatcher::new(self))
     }
 
+    /// Runs what begins with serving: the tasks that an earlier process has left unfinished.
+    async fn begin(&self) {
+        match self.resume_tasks().await {
+            Ok(0) => {}
+            Ok(tasks) => tracing::info!(tasks, "tasks of an earlier process are resumed"),
+            Err(error) => tracing::error!(%error, "tasks of an earlier process are not resumed"),
+        }
+    }
+
     /// Serves one client over a transport, until its input ends or the connection breaks. Calls in flight are answered first,
     /// as long as [`ConnectionOptions`] wait.
     ///
@@ -36,6 +45,7 @@ impl Server {
     /// [`ServeError`].
     #[cfg(feature = "stdio")]
     pub async fn serve_stdio(&self) -> Result<(), ServeError> {
+        self.begin().await;
         let (settings, handler) = self.endpoint();
         transport::serve_stdio(settings, handler).await
     }
@@ -50,6 +60,25 @@ impl Server {
         transport::http::server::HttpService::new(settings, handler, options)
     }
 
+    /// Returns the service for Streamable HTTP with the default options, to be mounted at a path of an application:
+    ///
+    /// ```
+    /// # use mcp_exact::Server;
+    /// # let server = Server::builder("demo", "1.0.0").build()?;
+    /// # fn mount(_: &str, _: mcp_exact::transport::http::server::HttpService) {}
+    /// let service = server.http_at("/mcp");
+    /// // In axum: Router::new().nest_service("/mcp", service)
+    /// # mount("/mcp", service);
+    /// # Ok::<(), mcp_exact::BuildError>(())
+    /// ```
+    #[cfg(feature = "http-server")]
+    pub fn http_at(&self, path: impl Into<String>) -> transport::http::server::HttpService {
+        self.http(transport::http::server::HttpServerOptions {
+            path_prefix: path.into(),
+            ..transport::http::server::HttpServerOptions::default()
+        })
+    }
+
     /// Serves clients over HTTP on an address such as `127.0.0.1:8080`, until SIGTERM or Ctrl-C. Only clients that name a
     /// loopback address as `Host` are served; [`http`](Self::http) takes other options.
     ///
@@ -60,6 +89,7 @@ impl Server {
         &self,
         address: impl tokio::net::ToSocketAddrs,
     ) -> Result<(), ServeError> {
+        self.begin().await;
         let service = self.http(transport::http::server::HttpServerOptions::default());
         let listener = transport::http::server::HttpListener::bind(address).await?;
         Ok(listener.serve(service, shutdown()).await?)

@@ -1,0 +1,139 @@
+//! Calls that the server answers with a task (extension `io.modelcontextprotocol/tasks`, from 2026-07-28 on).
+//!
+//! Asks for the status as often as the server suggests, answers what the task asks, and gives the result that the call would
+//! have had. A task whose call is dropped is cancelled.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::link::ClientLink;
+use super::{Client, ClientError};
+use crate::link::{ErrorObject, Json, JsonObject, PeerError};
+
+/// Shortest and longest time between two requests for the status, whatever the server suggests.
+const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
+
+/// Cancels a task that nobody waits for any more.
+struct CancelOnDrop {
+    client: Client,
+    id: Option<String>,
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        let (client, Some(id)) = (self.client.clone(), self.id.take()) else {
+            return;
+        };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { cancel(&client, &id).await });
+        }
+    }
+}
+
+async fn cancel(client: &Client, id: &str) {
+    let params = JsonObject::from_iter([("taskId", Json::string(id))]);
+    if let Err(error) = client.request("tasks/cancel", Some(params)).await {
+        tracing::debug!(%error, "a task could not be cancelled");
+    }
+}
+
+impl Client {
+    pub(super) fn of_link(link: &Arc<ClientLink>) -> Self {
+        Self(Arc::clone(link))
+    }
+
+    /// Returns the result of a call: the one that came, or the one of the task that came instead.
+    pub(super) async fn end_of_call(&self, result: JsonObject) -> Result<JsonObject, ClientError> {
+        if text(&result, "resultType").as_deref() != Some("task") {
+            return Ok(result);
+        }
+        let id = text(&result, "taskId");
+        let id = id.ok_or_else(|| ClientError::Result("the task has no `taskId`".to_owned()))?;
+        let mut guard = CancelOnDrop {
+            client: self.clone(),
+            id: Some(id.clone()),
+        };
+        let ended = self.wait_for_task(&id, result).await;
+        // A task that has failed on the way, such as one whose question was not answered, is cancelled by the guard.
+        if !matches!(ended, Err(ClientError::Server(_) | ClientError::Result(_))) {
+            guard.id = None;
+        }
+        ended
+    }
+
+    async fn wait_for_task(
+        &self,
+        id: &str,
+        created: JsonObject,
+    ) -> Result<JsonObject, ClientError> {
+        let mut task = created;
+        let mut answered = HashSet::new();
+        loop {
+            match text(&task, "status").as_deref() {
+                Some("completed") => {
+                    let result = object(&task, "result");
+                    return result
+                        .ok_or_else(|| ClientError::Result("the task has no `result`".to_owned()));
+                }
+                Some("failed") => {
+                    let error = task.get("error");
+                    let error = error.and_then(|error| error.decode_as::<ErrorObject>().ok());
+                    let error = error.map_or_else(
+                        || PeerError::internal("the task failed without an error"),
+                        PeerError::from,
+                    );
+                    return Err(ClientError::Server(error));
+                }
+                Some("cancelled") => return Err(ClientError::TaskCancelled),
+                Some("input_required") => self.answer_task(id, &task, &mut answered).await?,
+                _ => {}
+            }
+            let interval = task.get("pollIntervalMs");
+            let interval = interval.and_then(|interval| interval.parse::<u64>().ok());
+            let interval = Duration::from_millis(interval.unwrap_or(500));
+            tokio::time::sleep(interval.clamp(INTERVALS.0, INTERVALS.1)).await;
+            let params = JsonObject::from_iter([("taskId", Json::string(id))]);
+            task = self.request("tasks/get", Some(params)).await?;
+        }
+    }
+
+    /// Answers what a task asks, each question once ("Clients SHOULD deduplicate `inputRequests` keys across consecutive polls").
+    async fn answer_task(
+        &self,
+        id: &str,
+        task: &JsonObject,
+        answered: &mut HashSet<String>,
+    ) -> Result<(), ClientError> {
+        let asks = object(task, "inputRequests").unwrap_or_default();
+        let mut responses = JsonObject::new();
+        for (key, ask) in asks.view().iter() {
+            if answered.contains(&*key) {
+                continue;
+            }
+            let ask = ask.object().map(|ask| ask.to_object()).unwrap_or_default();
+            let method = text(&ask, "method").unwrap_or_default();
+            let params = object(&ask, "params");
+            let answer = self.link().answer(&method, params.as_ref()).await;
+            responses.insert(&key, answer.map_err(ClientError::Server)?);
+            answered.insert(key.into_owned());
+        }
+        if responses.is_empty() {
+            return Ok(());
+        }
+        let params = JsonObject::from_iter([
+            ("taskId", Json::string(id)),
+            ("inputResponses", responses.into()),
+        ]);
+        self.request("tasks/update", Some(params)).await.map(drop)
+    }
+}
+
+fn text(object: &JsonObject, name: &str) -> Option<String> {
+    let value = object.view().find(name)?;
+    value.as_str().map(std::borrow::Cow::into_owned)
+}
+
+fn object(object: &JsonObject, name: &str) -> Option<JsonObject> {
+    JsonObject::try_from(object.get(name)?).ok()
+}

@@ -1,0 +1,321 @@
+//! Tasks: calls of tools that become tasks, their methods, and what is done with them after a restart.
+//!
+//! Takes a running handler and gives the result that creates its task; answers `tasks/get`, `tasks/update` and
+//! `tasks/cancel` of the extension `io.modelcontextprotocol/tasks`.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::catalogue::ToolEntry;
+use super::dispatch::{Serving, member, tool_object, version_of};
+use super::runner::{End, Running, Step};
+use super::{Server, dispatch};
+use crate::cx::{Cx, Token};
+use crate::link::{JsonObject, Link, PeerError, Principal, Reply, Request, RequestKey};
+use crate::replay::Run;
+use crate::reply::ToolResult;
+use crate::task::{LiveTask, Origin, Registry, TaskEnd, TaskError, TaskRecord, TaskStoreError};
+
+/// A task by its id.
+enum Known {
+    /// Its handler runs in this process.
+    Live(Arc<LiveTask>),
+    /// It has ended.
+    Finished(Box<TaskRecord>),
+}
+
+impl Server {
+    /// Runs the handlers of all tasks that an earlier process has left unfinished in the store; returns how many.
+    ///
+    /// [`serve_stdio`](Self::serve_stdio) and [`serve_http`](Self::serve_http) do it by themselves; programs with other
+    /// transports call it when they begin. A task that a client asks for is resumed at that time at the latest.
+    ///
+    /// # Errors
+    /// [`TaskStoreError`] when the store cannot be read.
+    pub async fn resume_tasks(&self) -> Result<usize, TaskStoreError> {
+        let Some(registry) = &self.0.tasks else {
+            return Ok(0);
+        };
+        let mut resumed = 0;
+        for record in registry.store().unfinished().await? {
+            if registry.get(record.id()).is_none() {
+                self.resume(registry, record).await;
+                resumed += 1;
+            }
+        }
+        Ok(resumed)
+    }
+
+    /// Makes a task of a call whose handler runs, and goes on with it.
+    ///
+    /// # Errors
+    /// Why there is no task; the handler goes on as part of its request.
+    pub(super) async fn begin_task(
+        &self,
+        entry: &Arc<ToolEntry>,
+        running: &mut Option<Running<ToolResult>>,
+        cx: &Cx,
+    ) -> Result<Reply, TaskError> {
+        let registry = self.0.tasks.as_ref().ok_or(TaskError::NotConfigured)?;
+        registry.check_limit()?;
+        let id = new_id().ok_or_else(|| TaskError::Store("no random numbers".to_owned()))?;
+        let origin = Origin::new(entry.tool.name(), cx.request());
+        let record = cx.run().record();
+        let record = TaskRecord::new(id, registry.lifetime(), origin, record);
+        // "A server MUST NOT return `CreateTaskResult` until the task is durably created" (section "Task Creation").
+        registry.store().save(record.clone()).await?;
+        let Some(running) = running.take() else {
+            return Err(TaskError::NotConfigured);
+        };
+        let live = LiveTask::new(record, cx, registry.store());
+        let created = live.created(registry.poll_interval());
+        self.spawn_task(registry, live, Arc::clone(entry), running);
+        Ok(Reply::Result(created))
+    }
+
+    fn spawn_task(
+        &self,
+        registry: &Registry,
+        live: Arc<LiveTask>,
+        entry: Arc<ToolEntry>,
+        running: Running<ToolResult>,
+    ) {
+        if registry.insert(Arc::clone(&live)).is_ok() {
+            tokio::spawn(self.clone().run_task(live, entry, running));
+        }
+    }
+
+    /// Runs the handler of a task to its end.
+    async fn run_task(
+        self,
+        live: Arc<LiveTask>,
+        entry: Arc<ToolEntry>,
+        mut running: Running<ToolResult>,
+    ) {
+        let cx = live.cx().clone();
+        let end = loop {
+            let step = tokio::select! {
+                biased;
+                // A cooperative handler ends by itself when it is cancelled.
+                () = cx.cancelled(), if !entry.tool.cooperative => break TaskEnd::Cancelled,
+                () = expired(live.record().expires_at()) => {
+                    cx.cancel();
+                    break TaskEnd::failed(&PeerError::internal("the lifetime of the task is over"));
+                }
+                step = running.in_task(&live) => step,
+            };
+            match step {
+                Step::Ended(_) if cx.is_cancelled() => break TaskEnd::Cancelled,
+                Step::Ended(end) => break end_of(end, &entry, &cx),
+                Step::Asks => self.tell(&live).await,
+                Step::WantsTask => {}
+            }
+        };
+        drop(running);
+        cx.end();
+        live.finish(end);
+        self.tell(&live).await;
+        if let Some(registry) = &self.0.tasks {
+            registry.remove(live.id());
+        }
+    }
+
+    /// Saves what a task says now, and tells its subscribers.
+    async fn tell(&self, live: &Arc<LiveTask>) {
+        if let Err(error) = live.save().await {
+            tracing::error!(%error, task = live.id(), "the state of a task was not saved");
+        }
+        let Some(registry) = &self.0.tasks else {
+            return;
+        };
+        let task = live.detailed(registry.poll_interval());
+        let principal = live.cx().principal();
+        let listeners = self.listeners();
+        listeners.publish_task(live.id(), principal, &task, None);
+    }
+
+    /// Tells a new subscription of the tasks that it names: what has happened until now is not announced again.
+    pub(crate) async fn tell_of_tasks(
+        &self,
+        ids: Vec<String>,
+        principal: Option<&Principal>,
+        subscription: RequestKey,
+    ) {
+        let Some(registry) = &self.0.tasks else {
+            return;
+        };
+        for id in ids {
+            let Ok(known) = self.find_task(registry, &id, principal).await else {
+                continue;
+            };
+            let task = detailed(registry, &known);
+            let listeners = self.listeners();
+            listeners.publish_task(&id, principal, &task, Some(subscription));
+        }
+    }
+
+    /// Answers a request about a task.
+    pub(super) async fn answer_task(&self, serving: &Serving) -> Result<Reply, PeerError> {
+        let request = &serving.request;
+        let registry = self.0.tasks.as_ref();
+        let registry = registry.ok_or_else(|| PeerError::method_not_found(request.method()))?;
+        let id = member(request.params(), "taskId")?;
+        let known = self.find_task(registry, &id, request.principal()).await?;
+        match (request.method(), known) {
+            ("tasks/get", known) => return Ok(Reply::Result(detailed(registry, &known))),
+            ("tasks/update", known) => {
+                let responses = request.params().and_then(|all| all.get("inputResponses"));
+                let responses = responses.map(JsonObject::try_from);
+                let Some(Ok(responses)) = responses else {
+                    let words = "`inputResponses` has to be an object";
+                    return Err(PeerError::invalid_params(words));
+                };
+                if let Known::Live(live) = known
+                    && live.deliver(&responses)
+                {
+                    self.tell(&live).await;
+                }
+            }
+            (_, Known::Live(live)) => live.cx().cancel(),
+            // "tasks/cancel" of a task that has ended changes nothing.
+            (_, Known::Finished(_)) => {}
+        }
+        Ok(Reply::Result(JsonObject::new()))
+    }
+
+    /// Finds a task of a principal; resumes it when an earlier process has left it unfinished.
+    async fn find_task(
+        &self,
+        registry: &Registry,
+        id: &str,
+        principal: Option<&Principal>,
+    ) -> Result<Known, PeerError> {
+        let unknown = || {
+            let words =
+                "there is no such task: it never existed, has expired or is another caller's";
+            PeerError::invalid_params(words)
+        };
+        let is_own = |record: &TaskRecord| {
+            record.origin().principal.as_deref() == principal.map(|principal| &*principal.0)
+        };
+        if !is_id(id) {
+            return Err(unknown());
+        }
+        if let Some(live) = registry.get(id) {
+            return match is_own(&live.record()) {
+                true => Ok(Known::Live(live)),
+                false => Err(unknown()),
+            };
+        }
+        let record = registry.store().load(id).await;
+        let record = record.map_err(|error| PeerError::internal(error.to_string()))?;
+        let record = record.filter(is_own).ok_or_else(unknown)?;
+        match record.is_finished() {
+            true => Ok(Known::Finished(Box::new(record))),
+            false => Ok(self.resume(registry, record).await),
+        }
+    }
+
+    /// Runs the handler of an unfinished task again, with what the record knows.
+    async fn resume(&self, registry: &Registry, record: TaskRecord) -> Known {
+        // Another request may have resumed it, or it has ended since the record was read.
+        if let Some(live) = registry.get(record.id()) {
+            return Known::Live(live);
+        }
+        if let Ok(Some(newer)) = registry.store().load(record.id()).await
+            && newer.is_finished()
+        {
+            return Known::Finished(Box::new(newer));
+        }
+        match self.running_again(&record) {
+            Ok((entry, running, cx)) => {
+                let live = LiveTask::new(record, &cx, registry.store());
+                if let Err(known) = registry.insert(Arc::clone(&live)) {
+                    return Known::Live(known);
+                }
+                tokio::spawn(self.clone().run_task(Arc::clone(&live), entry, running));
+                Known::Live(live)
+            }
+            Err(error) => {
+                let mut record = record;
+                tracing::warn!(
+                    task = record.id(),
+                    error = error.message(),
+                    "a task cannot be resumed"
+                );
+                record.finish(TaskEnd::failed(&error));
+                if let Err(error) = registry.store().save(record.clone()).await {
+                    tracing::error!(%error, task = record.id(), "the end of a task was not saved");
+                }
+                Known::Finished(Box::new(record))
+            }
+        }
+    }
+
+    fn running_again(
+        &self,
+        record: &TaskRecord,
+    ) -> Result<(Arc<ToolEntry>, Running<ToolResult>, Cx), PeerError> {
+        let origin = record.origin();
+        let catalogue = self.catalogue();
+        let gone =
+            || PeerError::internal(format!("the server has no tool {:?} any more", origin.tool));
+        let entry = Arc::clone(catalogue.tool(&origin.tool).ok_or_else(gone)?);
+        let unknown = || PeerError::internal("the server does not know the revision of the task");
+        let client = origin.session_info().ok_or_else(unknown)?;
+        let principal = origin.principal.clone().map(Principal);
+        let request = Request::detached("tools/call", origin.params.clone(), client, principal);
+        let request = Arc::new(request.ok_or_else(unknown)?);
+        let version = version_of(self, &entry.tool.version);
+        let run = Run::resume(&version, record.record().clone(), |_| None);
+        let run = run.map_err(|error| PeerError::internal(error.to_string()))?;
+        let link = Link::detached(&request);
+        let cx = Cx::new(request, link, run, Token::default(), true);
+        let arguments = dispatch::arguments(Some(&origin.params))?;
+        let call = self.new_call(arguments, None, &cx);
+        let running = Running::new(entry.handler.call(call), &cx, self.0.timeout);
+        Ok((entry, running, cx))
+    }
+}
+
+fn detailed(registry: &Registry, known: &Known) -> JsonObject {
+    match known {
+        Known::Live(live) => live.detailed(registry.poll_interval()),
+        Known::Finished(record) => record.detailed(registry.poll_interval(), None),
+    }
+}
+
+/// "If the underlying request resulted in a JSON-RPC error, the task uses `failed` status […]. If the request completed with a
+/// result (even if `isError: true` for tool results), the task uses `completed`" (section "Task Execution Errors").
+fn end_of(end: End<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
+    match dispatch::ended(end, cx).and_then(|result| tool_object(entry, cx, result)) {
+        Ok(mut result) => {
+            result.insert("resultType", crate::link::Json::string("complete"));
+            TaskEnd::Completed(result)
+        }
+        Err(error) => TaskEnd::failed(&error),
+    }
+}
+
+async fn expired(at: Option<SystemTime>) {
+    let Some(at) = at else {
+        return std::future::pending().await;
+    };
+    let left = at.duration_since(SystemTime::now()).unwrap_or_default();
+    tokio::time::sleep(left).await;
+}
+
+/// Returns a random id: "Servers MUST generate them with sufficient entropy that a third party cannot enumerate or guess them"
+/// (section "Security Considerations").
+fn new_id() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+fn is_id(id: &str) -> bool {
+    id.len() == 32
+        && id
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

@@ -1,0 +1,157 @@
+//! Store of tasks in a folder: one file a task, which survives the process.
+//!
+//! A file is written beside its place, flushed to the disk and renamed: readers and restarts see whole records only.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{TaskRecord, TaskStore, TaskStoreError};
+
+type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
+
+/// Store of tasks in a folder, for servers on one machine. On Unix nobody but the owner can read what it writes.
+#[derive(Debug, Clone)]
+pub struct DirectoryTaskStore {
+    folder: Arc<Path>,
+    writes: Arc<AtomicU64>,
+}
+
+impl DirectoryTaskStore {
+    /// Opens the store, and creates the folder when it is not there. Removes the files of tasks that have expired.
+    ///
+    /// # Errors
+    /// The error of the file system.
+    pub fn open(folder: impl AsRef<Path>) -> io::Result<Self> {
+        let folder = folder.as_ref();
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder)?;
+        let store = Self {
+            folder: folder.into(),
+            writes: Arc::default(),
+        };
+        for path in store.files()? {
+            if read(&path)?.is_some_and(|record| record.is_expired()) {
+                fs::remove_file(&path)?;
+            }
+        }
+        Ok(store)
+    }
+
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "json")
+            {
+                files.push(path);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Returns the path of a task; `None` for an id that no task has, such as one with a separator.
+    fn path(&self, id: &str) -> Option<PathBuf> {
+        let plain = id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (plain && !id.is_empty()).then(|| self.folder.join(format!("{id}.json")))
+    }
+
+    fn write(&self, record: &TaskRecord) -> io::Result<()> {
+        let path = self.path(record.id());
+        let path = path.ok_or_else(|| io::Error::other("the id of the task is not hexadecimal"))?;
+        let number = self.writes.fetch_add(1, Ordering::Relaxed);
+        let beside = path.with_extension(format!("{}-{number}.new", std::process::id()));
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let written = options.open(&beside).and_then(|mut file| {
+            file.write_all(&serde_json::to_vec(record)?)?;
+            file.sync_all()?;
+            fs::rename(&beside, &path)?;
+            // The new name is durable once the folder is.
+            #[cfg(unix)]
+            File::open(&self.folder)?.sync_all()?;
+            Ok(())
+        });
+        if written.is_err() {
+            // There may be nothing to remove.
+            let _ = fs::remove_file(&beside);
+        }
+        written
+    }
+
+    fn read(&self, id: &str) -> io::Result<Option<TaskRecord>> {
+        let Some(path) = self.path(id) else {
+            return Ok(None);
+        };
+        match read(&path)? {
+            Some(record) if record.is_expired() => {
+                fs::remove_file(&path)?;
+                Ok(None)
+            }
+            found => Ok(found),
+        }
+    }
+
+    fn read_unfinished(&self) -> io::Result<Vec<TaskRecord>> {
+        let mut open = Vec::new();
+        for path in self.files()? {
+            let record = read(&path)?;
+            open.extend(record.filter(|one| !one.is_finished() && !one.is_expired()));
+        }
+        Ok(open)
+    }
+
+    /// Does work on the file system in a thread for it.
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
+    ) -> StoreFuture<'static, T> {
+        let store = self.clone();
+        Box::pin(async move {
+            let done = tokio::task::spawn_blocking(move || work(&store)).await;
+            let done = done.map_err(|error| TaskStoreError::Unavailable(error.into()))?;
+            done.map_err(|error| TaskStoreError::Unavailable(error.into()))
+        })
+    }
+}
+
+/// Reads a record; `None` when there is no file, or one that holds no record, which is told to `tracing`.
+fn read(path: &Path) -> io::Result<Option<TaskRecord>> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match serde_json::from_slice(&text) {
+        Ok(record) => Ok(Some(record)),
+        Err(error) => {
+            tracing::warn!(%error, path = %path.display(), "a file of the store holds no task");
+            Ok(None)
+        }
+    }
+}
+
+impl TaskStore for DirectoryTaskStore {
+    fn save(&self, record: TaskRecord) -> StoreFuture<'_, ()> {
+        self.run(move |store| store.write(&record))
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<TaskRecord>> {
+        let id = id.to_owned();
+        self.run(move |store| store.read(&id))
+    }
+
+    fn unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
+        self.run(Self::read_unfinished)
+    }
+}

@@ -1,0 +1,157 @@
+//! A task whose handler runs in this process.
+//!
+//! Joins the record, the questions that wait for answers, and the context of the handler. Saves the record whenever it says
+//! something new.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{TaskEnd, TaskRecord, TaskStore, TaskStoreError};
+use crate::cx::Cx;
+use crate::link::{InputRequest, Json, JsonObject};
+
+pub(crate) struct LiveTask {
+    id: String,
+    cx: Cx,
+    store: Arc<dyn TaskStore>,
+    state: Mutex<State>,
+    /// Held while a record is saved, so that an older one never replaces a newer one.
+    saving: tokio::sync::Mutex<()>,
+}
+
+struct State {
+    record: TaskRecord,
+    asks: Vec<(String, InputRequest)>,
+}
+
+impl LiveTask {
+    pub(crate) fn new(record: TaskRecord, cx: &Cx, store: &Arc<dyn TaskStore>) -> Arc<Self> {
+        let task = Arc::new(Self {
+            id: record.id().to_owned(),
+            cx: cx.clone(),
+            store: Arc::clone(store),
+            state: Mutex::new(State {
+                record,
+                asks: Vec::new(),
+            }),
+            saving: tokio::sync::Mutex::default(),
+        });
+        cx.set_task(&task);
+        task
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn cx(&self) -> &Cx {
+        &self.cx
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the record as it is now.
+    pub(crate) fn record(&self) -> TaskRecord {
+        self.state().record.clone()
+    }
+
+    /// Saves the record with the answers and the results of `once` that the handler has by now.
+    ///
+    /// It is saved in a task of its own: a handler that waits for this method is not polled while the task is told of something
+    /// else, and must not hold what that waits for.
+    pub(crate) async fn save(self: &Arc<Self>) -> Result<(), TaskStoreError> {
+        let task = Arc::clone(self);
+        let saved = tokio::spawn(async move {
+            let _saving = task.saving.lock().await;
+            let record = task.with_run();
+            task.store.save(record).await
+        });
+        let saved = saved.await;
+        saved.unwrap_or_else(|error| Err(TaskStoreError::Unavailable(error.into())))
+    }
+
+    /// Returns the record with what the handler has by now.
+    fn with_run(&self) -> TaskRecord {
+        let recorded = self.cx.run().record();
+        let mut state = self.state();
+        if !state.record.is_finished() {
+            state.record.set_record(recorded);
+        }
+        state.record.clone()
+    }
+
+    /// Sets what the handler waits for; returns whether that is something else than before.
+    pub(crate) fn set_asks(&self, asks: Vec<(String, InputRequest)>) -> bool {
+        let mut state = self.state();
+        let names = |asks: &[(String, InputRequest)]| -> Vec<String> {
+            asks.iter().map(|(name, _)| name.clone()).collect()
+        };
+        let changed = names(&state.asks) != names(&asks);
+        state.asks = asks;
+        changed
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.state().asks.is_empty()
+    }
+
+    /// Sets what the handler says about its progress.
+    pub(crate) fn set_message(&self, message: String) {
+        self.state().record.set_message(Some(message));
+    }
+
+    /// Hands answers to the handler; "a server SHOULD ignore any `inputResponses` […] mapped to a key that is not currently
+    /// outstanding" (section "Task Update Requests"). Returns whether there was one for it.
+    pub(crate) fn deliver(&self, responses: &JsonObject) -> bool {
+        let mut delivered = Vec::new();
+        let mut run = self.cx.run();
+        for (key, answer) in responses.iter() {
+            let answer = answer.parse::<Json>().map(JsonObject::try_from);
+            if let Ok(Ok(answer)) = answer
+                && run.deliver(&key, answer)
+            {
+                delivered.push(key.into_owned());
+            }
+        }
+        drop(run);
+        self.state()
+            .asks
+            .retain(|(key, _)| !delivered.contains(key));
+        !delivered.is_empty()
+    }
+
+    pub(crate) fn finish(&self, end: TaskEnd) {
+        let mut state = self.state();
+        state.asks.clear();
+        state.record.finish(end);
+    }
+
+    /// Returns the result that creates the task.
+    pub(crate) fn created(&self, poll_interval: Duration) -> JsonObject {
+        let mut created = self.state().record.task(poll_interval, None);
+        created.insert("resultType", Json::string("task"));
+        created
+    }
+
+    /// Returns what `tasks/get` answers.
+    pub(crate) fn detailed(&self, poll_interval: Duration) -> JsonObject {
+        let state = self.state();
+        let asks = (!state.asks.is_empty()).then(|| {
+            let asks = state.asks.iter();
+            asks.map(|(key, ask)| (key.clone(), ask_json(ask)))
+                .collect()
+        });
+        state.record.detailed(poll_interval, asks)
+    }
+}
+
+fn ask_json(ask: &InputRequest) -> Json {
+    let params = ask.params.clone().unwrap_or_default();
+    JsonObject::from_iter([
+        ("method", Json::string(&ask.method)),
+        ("params", params.into()),
+    ])
+    .into()
+}

@@ -1,0 +1,194 @@
+//! Tasks: calls of tools that are answered at once with a handle, and whose result is fetched later (extension
+//! `io.modelcontextprotocol/tasks` of 2026-07-28).
+//!
+//! [`Tasks`] is the configuration of a server, [`TaskStore`] keeps what outlives the process, and `live` is a task whose
+//! handler runs in this process. Methods and results are answered in `server/tasks.rs`.
+
+mod directory;
+mod live;
+mod record;
+mod store;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use directory::DirectoryTaskStore;
+pub(crate) use live::LiveTask;
+pub use record::TaskRecord;
+pub(crate) use record::{Origin, TaskEnd};
+pub use store::{MemoryTaskStore, TaskStore, TaskStoreError};
+
+/// Identifier of the extension.
+pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// How a server keeps tasks: [`ServerBuilder::tasks`](crate::ServerBuilder::tasks) takes it.
+///
+/// ```
+/// use mcp_exact::{DirectoryTaskStore, Server, Tasks, Tool};
+/// use std::time::Duration;
+/// # let folder = std::env::temp_dir().join(format!("tasks-{}", std::process::id()));
+///
+/// let store = DirectoryTaskStore::open(&folder)?;
+/// let server = Server::builder("reports", "1.0.0")
+///     .tasks(Tasks::new().store(store).lifetime(Duration::from_secs(24 * 3600)))
+///     .tool(Tool::new("report").task(), || async { "a long report" })
+///     .build()?;
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Tasks {
+    store: Arc<dyn TaskStore>,
+    lifetime: Option<Duration>,
+    poll_interval: Duration,
+    limit: usize,
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks")
+            .field("lifetime", &self.lifetime)
+            .field("poll_interval", &self.poll_interval)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tasks {
+    /// Creates a configuration that keeps tasks in memory, for one hour each.
+    pub fn new() -> Self {
+        Self {
+            store: Arc::new(MemoryTaskStore::default()),
+            lifetime: Some(Duration::from_secs(3600)),
+            poll_interval: Duration::from_millis(500),
+            limit: 1_000,
+        }
+    }
+
+    /// Sets where tasks are kept. With a store that outlives the process, such as [`DirectoryTaskStore`], results can be
+    /// fetched after a restart, and unfinished handlers run again with their recorded answers
+    /// ([`Server::resume_tasks`](crate::Server::resume_tasks)).
+    #[must_use]
+    pub fn store(mut self, store: impl TaskStore) -> Self {
+        self.store = Arc::new(store);
+        self
+    }
+
+    /// Sets how long a task exists, from its creation on: `ttlMs`. A handler that still runs then is dropped.
+    #[must_use]
+    pub fn lifetime(mut self, lifetime: Duration) -> Self {
+        self.lifetime = Some(lifetime);
+        self
+    }
+
+    /// Keeps tasks until the store drops them: `ttlMs` is null.
+    #[must_use]
+    pub fn unlimited_lifetime(mut self) -> Self {
+        self.lifetime = None;
+        self
+    }
+
+    /// Sets how often clients should ask for the status: `pollIntervalMs`, half a second without it.
+    #[must_use]
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll_interval = interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Sets how many handlers may run as tasks at the same time; 1,000 without it. Calls beyond it are refused.
+    #[must_use]
+    pub fn limit(mut self, tasks: usize) -> Self {
+        self.limit = tasks;
+        self
+    }
+}
+
+/// A call did not become a task.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// The server was built without tasks.
+    #[error(
+        "the server keeps no tasks; call `ServerBuilder::tasks` or mark the tool by `Tool::task`"
+    )]
+    NotConfigured,
+    /// As many tasks run as may.
+    #[error("{0} tasks are running already; try again later or raise `Tasks::limit`")]
+    TooMany(usize),
+    /// The store failed.
+    #[error("the task could not be stored: {0}")]
+    Store(String),
+}
+
+impl From<TaskStoreError> for TaskError {
+    fn from(error: TaskStoreError) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+/// Tasks of one server.
+pub(crate) struct Registry {
+    config: Tasks,
+    live: Mutex<HashMap<String, Arc<LiveTask>>>,
+}
+
+impl Registry {
+    pub(crate) fn new(config: Tasks) -> Self {
+        Self {
+            config,
+            live: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn TaskStore> {
+        &self.config.store
+    }
+
+    pub(crate) fn lifetime(&self) -> Option<Duration> {
+        self.config.lifetime
+    }
+
+    pub(crate) fn poll_interval(&self) -> Duration {
+        self.config.poll_interval
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveTask>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<LiveTask>> {
+        self.live().get(id).cloned()
+    }
+
+    /// Adds a task; returns the one that is there already under the same id instead.
+    pub(crate) fn insert(&self, task: Arc<LiveTask>) -> Result<(), Arc<LiveTask>> {
+        match self.live().entry(task.id().to_owned()) {
+            std::collections::hash_map::Entry::Occupied(known) => Err(Arc::clone(known.get())),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(task);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn remove(&self, id: &str) {
+        self.live().remove(id);
+    }
+
+    /// # Errors
+    /// [`TaskError::TooMany`].
+    pub(crate) fn check_limit(&self) -> Result<(), TaskError> {
+        match self.live().len() < self.config.limit {
+            true => Ok(()),
+            false => Err(TaskError::TooMany(self.config.limit)),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The record of a task: what a store keeps, from its creation to the end of its lifetime.
+//!
+//! Plain data with a serialised form. Holds what runs the handler again in another process: the call and its recorded answers.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::link::{Json, JsonObject, PeerError, Request, SessionInfo};
+use crate::replay::Record;
+
+/// What a [`TaskStore`](crate::TaskStore) keeps of a task. Its serialised form belongs to this crate: stores keep it as it is.
+///
+/// It holds the arguments of the call, the answers of the user and the result: stores protect it as such.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    id: String,
+    /// Milliseconds since the Unix epoch.
+    created: u64,
+    updated: u64,
+    /// Milliseconds from the creation on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lifetime: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    origin: Origin,
+    record: Record,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end: Option<TaskEnd>,
+}
+
+/// The call that a task belongs to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    pub(crate) tool: String,
+    pub(crate) params: JsonObject,
+    pub(crate) revision: String,
+    pub(crate) capabilities: JsonObject,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client: Option<JsonObject>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) principal: Option<String>,
+}
+
+impl Origin {
+    pub(crate) fn new(tool: &str, request: &Request) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            params: request.params().cloned().unwrap_or_default(),
+            revision: request.revision().as_str().to_owned(),
+            capabilities: request.client_capabilities().clone(),
+            client: request.client_info().cloned(),
+            principal: request.principal().map(|principal| principal.0.clone()),
+        }
+    }
+
+    /// Returns what the client had said of itself; `None` when its revision is unknown to this build.
+    pub(crate) fn session_info(&self) -> Option<SessionInfo> {
+        Some(SessionInfo {
+            revision: crate::link::revisions().find(|one| one.as_str() == self.revision)?,
+            capabilities: self.capabilities.clone(),
+            info: self.client.clone(),
+            instructions: None,
+        })
+    }
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TaskEnd {
+    /// The result of the call, also with `isError`.
+    Completed(JsonObject),
+    /// The error of the call.
+    Failed(JsonObject),
+    /// `tasks/cancel` ended it.
+    Cancelled,
+}
+
+impl TaskEnd {
+    pub(crate) fn failed(error: &PeerError) -> Self {
+        let object = Json::from_encode(error.object());
+        Self::Failed(JsonObject::try_from(object).unwrap_or_default())
+    }
+}
+
+impl TaskRecord {
+    pub(crate) fn new(
+        id: String,
+        lifetime: Option<Duration>,
+        origin: Origin,
+        record: Record,
+    ) -> Self {
+        let now = now_millis();
+        Self {
+            id,
+            created: now,
+            updated: now,
+            lifetime: lifetime.map(millis),
+            message: None,
+            origin,
+            record,
+            end: None,
+        }
+    }
+
+    /// Returns the id: 32 characters of `0-9a-f`, random.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns whether the task has ended, so that nothing of it changes any more.
+    pub fn is_finished(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Returns when the store may drop the record; `None` when it has to keep it.
+    pub fn expires_at(&self) -> Option<SystemTime> {
+        let end = self.created.checked_add(self.lifetime?)?;
+        UNIX_EPOCH.checked_add(Duration::from_millis(end))
+    }
+
+    /// Returns whether the lifetime is over.
+    pub fn is_expired(&self) -> bool {
+        self.expires_at()
+            .is_some_and(|end| end <= SystemTime::now())
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    pub(crate) fn set_record(&mut self, record: Record) {
+        self.record = record;
+        self.touch();
+    }
+
+    pub(crate) fn set_message(&mut self, message: Option<String>) {
+        self.message = message;
+        self.touch();
+    }
+
+    pub(crate) fn finish(&mut self, end: TaskEnd) {
+        // Answers and results of `once` are of no use any more.
+        self.record = Record::default();
+        self.end = Some(end);
+        self.touch();
+    }
+
+    fn touch(&mut self) {
+        self.updated = now_millis().max(self.updated);
+    }
+
+    /// Returns the members of `Task` and of the shape that belongs to the status. `asks` is what the task waits for.
+    pub(crate) fn task(&self, poll_interval: Duration, asks: Option<JsonObject>) -> JsonObject {
+        let status = match (&self.end, &asks) {
+            (Some(TaskEnd::Completed(_)), _) => "completed",
+            (Some(TaskEnd::Failed(_)), _) => "failed",
+            (Some(TaskEnd::Cancelled), _) => "cancelled",
+            (None, Some(_)) => "input_required",
+            (None, None) => "working",
+        };
+        let mut task = JsonObject::from_iter([
+            ("taskId", Json::string(&self.id)),
+            ("status", Json::string(status)),
+            ("createdAt", Json::string(&timestamp(self.created))),
+            ("lastUpdatedAt", Json::string(&timestamp(self.updated))),
+            ("ttlMs", self.lifetime.map_or(Json::null(), Json::from)),
+            ("pollIntervalMs", millis(poll_interval).into()),
+        ]);
+        let message = self.message.clone().or_else(|| self.failure());
+        if let Some(message) = message {
+            task.insert("statusMessage", Json::string(&message));
+        }
+        task
+    }
+
+    /// Returns what `tasks/get` and `notifications/tasks` tell: the task with its result, its error or what it waits for.
+    pub(crate) fn detailed(&self, poll_interval: Duration, asks: Option<JsonObject>) -> JsonObject {
+        let mut task = self.task(poll_interval, asks.clone());
+        match (&self.end, asks) {
+            (Some(TaskEnd::Completed(result)), _) => task.insert("result", result.clone()),
+            (Some(TaskEnd::Failed(error)), _) => task.insert("error", error.clone()),
+            (None, Some(asks)) => task.insert("inputRequests", asks),
+            _ => {}
+        }
+        task
+    }
+
+    fn failure(&self) -> Option<String> {
+        let Some(TaskEnd::Failed(error)) = &self.end else {
+            return None;
+        };
+        error.get("message")?.decode_as().ok()
+    }
+}
+
+/// Returns the milliseconds since the Unix epoch: other processes compare them with their own clocks.
+fn now_millis() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    millis(now.unwrap_or_default())
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns a time in the form of RFC 3339, in UTC.
+fn timestamp(millis: u64) -> String {
+    let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
+    // Days since 0000-03-01, so that a leap day is the last one of its year; 400 years have 146,097 days.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, later) = match month {
+        0..=9 => (month + 3, 0),
+        _ => (month - 9, 1),
+    };
+    let year = era * 400 + year + later;
+    let (hour, minute) = (rest / 3_600_000, rest / 60_000 % 60);
+    let (second, milli) = (rest / 1_000 % 60, rest % 1_000);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::timestamp;
+
+    /// The expected values are those of `date --utc --iso-8601=ns`.
+    #[test]
+    fn timestamps_are_rfc_3339() {
+        for (millis, expected) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+            (1_709_164_800_000, "2024-02-29T00:00:00.000Z"),
+            (1_735_689_599_001, "2024-12-31T23:59:59.001Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(timestamp(millis), expected);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Where tasks are kept, and the store in memory.
+//!
+//! Takes records; gives them by id. Knows nothing of what they mean.
+
+use std::collections::HashMap;
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::TaskRecord;
+
+/// Future of a store.
+type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
+
+/// A store of tasks failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskStoreError {
+    /// The store holds as many tasks as it may.
+    #[error("the store of tasks is full; wait until tasks expire or raise its limit")]
+    Full,
+    /// The store did not answer.
+    #[error("the store of tasks is not available: {0}")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Keeps the records of tasks.
+///
+/// A record is saved before the client hears of what it says: a store returns when the record is as durable as it promises to
+/// be. Records that have [expired](TaskRecord::is_expired) may be dropped at any time. One process at a time runs the tasks of
+/// a store; others may read it.
+pub trait TaskStore: Send + Sync + 'static {
+    /// Saves a record, in place of the one with the same id.
+    fn save(
+        &self,
+        record: TaskRecord,
+    ) -> Pin<Box<dyn Future<Output = Result<(), TaskStoreError>> + Send + '_>>;
+
+    /// Returns a record; `None` when there is none or it has expired.
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<TaskRecord>, TaskStoreError>> + Send + 'a>>;
+
+    /// Returns every record that is [not finished](TaskRecord::is_finished) and has not expired.
+    fn unfinished(
+        &self,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<TaskRecord>, TaskStoreError>> + Send + '_>>;
+}
+
+/// Store of tasks in memory: tasks end with the process.
+#[derive(Debug)]
+pub struct MemoryTaskStore {
+    limit: usize,
+    records: Mutex<HashMap<String, TaskRecord>>,
+}
+
+impl Default for MemoryTaskStore {
+    /// Creates a store of at most 10,000 tasks.
+    fn default() -> Self {
+        Self::bounded(10_000)
+    }
+}
+
+impl MemoryTaskStore {
+    /// Creates a store of at most `limit` tasks.
+    pub fn bounded(limit: usize) -> Self {
+        Self {
+            limit,
+            records: Mutex::default(),
+        }
+    }
+
+    fn records(&self) -> MutexGuard<'_, HashMap<String, TaskRecord>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert(&self, record: TaskRecord) -> Result<(), TaskStoreError> {
+        let mut records = self.records();
+        if !records.contains_key(record.id()) && records.len() >= self.limit {
+            records.retain(|_, known| !known.is_expired());
+            if records.len() >= self.limit {
+                return Err(TaskStoreError::Full);
+            }
+        }
+        records.insert(record.id().to_owned(), record);
+        Ok(())
+    }
+}
+
+impl TaskStore for MemoryTaskStore {
+    fn save(&self, record: TaskRecord) -> StoreFuture<'_, ()> {
+        Box::pin(ready(self.insert(record)))
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<TaskRecord>> {
+        let mut records = self.records();
+        if records.get(id).is_some_and(TaskRecord::is_expired) {
+            records.remove(id);
+        }
+        Box::pin(ready(Ok(records.get(id).cloned())))
+    }
+
+    fn unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
+        let records = self.records();
+        let open = records
+            .values()
+            .filter(|one| !one.is_finished() && !one.is_expired());
+        Box::pin(ready(Ok(open.cloned().collect())))
+    }
+}

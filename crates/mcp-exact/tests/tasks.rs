@@ -1,0 +1,770 @@
+//! Calls that become tasks (extension `io.modelcontextprotocol/tasks`): created, polled, cancelled, asked for input, kept over a
+//! restart. Sections are those of the extension's specification.
+#![cfg(all(feature = "http-server", feature = "http-client", feature = "macros"))]
+
+mod common;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mcp_exact::testing::every_revision;
+use mcp_exact::transport::LineTransport;
+use mcp_exact::transport::http::server::{Authenticate, HttpListener, HttpServerOptions};
+use mcp_exact::{
+    Client, ClientError, Connect, Cx, DirectoryTaskStore, Error, Form, Json, JsonObject, Principal,
+    Result, Revision, Server, ServerBuilder, TaskStore as _, Tasks, Tool, revisions, schemars,
+    serde,
+};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use common::object;
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct Confirm {
+    yes: bool,
+}
+
+fn newest() -> Revision {
+    revisions().next_back().expect("a revision")
+}
+
+/// A server whose tasks are asked for often, so that tests need not wait.
+fn builder() -> ServerBuilder {
+    Server::builder("test", "1.0.0").tasks(Tasks::new().poll_interval(Duration::from_millis(10)))
+}
+
+/// A client that can have tasks and says yes.
+fn connect(connect: Connect) -> Connect {
+    connect
+        .tasks()
+        .on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
+}
+
+async fn client(server: &Server) -> Client {
+    let connect = connect(Client::in_memory(server)).revision(newest());
+    connect.await.expect("a client")
+}
+
+/// Calls a tool, and returns the task that the call has become.
+async fn create(client: &Client, tool: &str) -> JsonObject {
+    let params = object(&format!(r#"{{"name":"{tool}","arguments":{{}}}}"#));
+    let created = client.request("tools/call", Some(params)).await;
+    let created = created.expect("a task");
+    assert_eq!(text(&created, "resultType"), "task");
+    created
+}
+
+fn params_of(task: &JsonObject) -> JsonObject {
+    JsonObject::from_iter([("taskId", task.get("taskId").expect("an id"))])
+}
+
+async fn get(client: &Client, task: &JsonObject) -> JsonObject {
+    let task = client.request("tasks/get", Some(params_of(task))).await;
+    task.expect("a task")
+}
+
+/// Asks for a task until it has a status.
+async fn until(client: &Client, task: &JsonObject, status: &str) -> JsonObject {
+    loop {
+        let now = get(client, task).await;
+        let found = text(&now, "status");
+        if found == status {
+            return now;
+        }
+        let over = ["completed", "failed", "cancelled"].contains(&&*found);
+        assert!(
+            !over,
+            "the task is {found} and will never be {status}: {now}"
+        );
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn text(object: &JsonObject, name: &str) -> String {
+    let value = object.get(name);
+    let value = value.unwrap_or_else(|| panic!("no {name:?} in {object}"));
+    value
+        .decode_as()
+        .unwrap_or_else(|_| panic!("{name:?} is no text in {object}"))
+}
+
+fn code(error: ClientError) -> Option<i64> {
+    match error {
+        ClientError::Server(error) => error.code(),
+        error => panic!("{error}"),
+    }
+}
+
+/// The same tool serves clients that know tasks and all that do not.
+#[tokio::test]
+async fn every_client_has_the_result() {
+    let server = builder()
+        .tool(Tool::new("slow").task(), |cx: Cx| async move {
+            let answer = cx.elicit::<Confirm>("Sure?");
+            // Up to 2025-03-26 nobody can be asked.
+            let sure = match answer.await {
+                Ok(answer) => answer.accepted_with(|form| form.yes),
+                Err(_) => true,
+            };
+            sleep(Duration::from_millis(20)).await;
+            sure.to_string()
+        })
+        .build()
+        .expect("a server");
+    every_revision(
+        || connect(Client::in_memory(&server)),
+        |client| async move {
+            let sure: bool = client.call("slow", &()).await.expect("a result");
+            assert!(sure);
+        },
+    )
+    .await;
+}
+
+/// "The `resultType` field MUST be set to "complete" on this object" and "a `Task` object with status `completed` and a `result`
+/// field" (section "Task Polling").
+#[tokio::test]
+async fn results_stand_in_the_task() {
+    let server = builder()
+        .tool(Tool::new("ok").task(), || async { "done" })
+        .tool(Tool::new("error").task(), || async {
+            Err::<String, _>(Error::msg("out of paper"))
+        })
+        .tool(Tool::new("panic").task(), || async {
+            assert!(std::env::args().count() == 0, "the printer burns");
+        })
+        .build()
+        .expect("a server");
+    let client = client(&server).await;
+    let created = create(&client, "ok").await;
+    for absent in ["result", "error", "inputRequests", "requestState"] {
+        assert!(created.get(absent).is_none(), "{created}");
+    }
+    let task = until(&client, &created, "completed").await;
+    assert_eq!(text(&task, "resultType"), "complete");
+    let result = task.get("result").expect("a result");
+    assert_eq!(
+        result.text(),
+        r#"{"content":[{"type":"text","text":"done"}],"resultType":"complete"}"#
+    );
+    // "This includes tool calls that returned results with `isError: true`" (section "Task Status").
+    let task = create(&client, "error").await;
+    let task = until(&client, &task, "completed").await;
+    let result = task.get("result").expect("a result").to_string();
+    assert!(
+        result.contains("out of paper") && result.contains("\"isError\":true"),
+        "{result}"
+    );
+    let task = create(&client, "panic").await;
+    let task = until(&client, &task, "failed").await;
+    let error = task.get("error").expect("an error").to_string();
+    assert!(
+        error.contains("-32603") && task.get("result").is_none(),
+        "{task}"
+    );
+    assert!(
+        text(&task, "statusMessage").contains("the handler failed"),
+        "{task}"
+    );
+}
+
+/// Progress is what the task says of itself: "`notifications/progress` […] MUST NOT be sent" (section "Task Status
+/// Notifications").
+#[tokio::test]
+async fn progress_becomes_the_status_message() {
+    let server = builder()
+        .tool(Tool::new("count").task(), |cx: Cx| async move {
+            cx.progress(3, 10)?;
+            cx.info("nobody reads this")?;
+            cx.elicit::<Confirm>("Go on?").await?;
+            Ok::<_, Error>("done")
+        })
+        .build()
+        .expect("a server");
+    let client = client(&server).await;
+    let task = create(&client, "count").await;
+    let task = until(&client, &task, "input_required").await;
+    assert_eq!(text(&task, "statusMessage"), "3 of 10");
+}
+
+/// "A server MAY accept a partial set of responses […]; in that case the task remains in `input_required`", and "SHOULD ignore
+/// any `inputResponses` […] not currently outstanding" (section "Task Update Requests").
+#[tokio::test]
+async fn answers_may_come_one_by_one() {
+    let server = builder()
+        .tool(Tool::new("both").task(), |cx: Cx| async move {
+            let (first, second) = tokio::join!(
+                cx.elicit::<Confirm>("First?"),
+                cx.elicit::<Confirm>("Second?").key("second"),
+            );
+            let third = cx
+                .elicit::<Confirm>("Third?")
+                .timeout(Duration::from_millis(20));
+            let third = third.await.map_err(|error| error.kind().to_string());
+            let (first, second) = (
+                first?.accepted_with(|f| f.yes),
+                second?.accepted_with(|f| f.yes),
+            );
+            Ok::<_, Error>(format!("{first} {second} {third:?}"))
+        })
+        .build()
+        .expect("a server");
+    let client = client(&server).await;
+    let task = create(&client, "both").await;
+    let asked = until(&client, &task, "input_required").await;
+    let asks = object(asked.get("inputRequests").expect("questions").text());
+    let keys: Vec<String> = asks.iter().map(|(key, _)| key.into_owned()).collect();
+    assert_eq!((keys.len(), &*keys[1]), (2, "second"), "{asks}");
+    let answer = |key: &str, yes: bool| {
+        let mut params = params_of(&task);
+        let answers = format!(
+            r#"{{"{key}":{{"action":"accept","content":{{"yes":{yes}}}}},"unknown":{{"action":"decline"}}}}"#
+        );
+        params.insert("inputResponses", object(&answers));
+        client.request("tasks/update", Some(params))
+    };
+    let ack = answer(&keys[0], true).await.expect("an answer");
+    assert!(
+        ack.get("taskId").is_none() && ack.get("status").is_none(),
+        "{ack}"
+    );
+    let left = get(&client, &task).await;
+    assert_eq!(text(&left, "status"), "input_required");
+    let asks = object(left.get("inputRequests").expect("a question").text());
+    assert_eq!(
+        asks.iter()
+            .map(|(key, _)| key.into_owned())
+            .collect::<Vec<_>>(),
+        ["second"]
+    );
+    // An answer to a question that is answered already changes nothing.
+    answer(&keys[0], false).await.expect("an answer");
+    answer("second", false).await.expect("an answer");
+    let end = until(&client, &task, "completed").await;
+    let result = end.get("result").expect("a result").to_string();
+    assert!(
+        result.contains(r#"true false Err(\"no answer came in time\")"#),
+        "{result}"
+    );
+}
+
+/// "On success, the server MUST acknowledge the request with an empty result" (section "Task Cancellation"), whatever has become
+/// of the task.
+#[tokio::test]
+async fn cancelled_tasks_end() {
+    let cleaned = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&cleaned);
+    let server = builder()
+        .tool(Tool::new("dropped").task(), std::future::pending::<()>)
+        .tool(
+            Tool::new("cooperative").task().cooperative(),
+            move |cx: Cx| {
+                let cleaned = Arc::clone(&counted);
+                async move {
+                    cx.cancelled().await;
+                    cleaned.fetch_add(1, Ordering::SeqCst);
+                }
+            },
+        )
+        .build()
+        .expect("a server");
+    let client = client(&server).await;
+    for tool in ["dropped", "cooperative"] {
+        let task = create(&client, tool).await;
+        for _ in 0..2 {
+            let ack = client.request("tasks/cancel", Some(params_of(&task))).await;
+            assert!(ack.expect("an answer").get("status").is_none());
+            until(&client, &task, "cancelled").await;
+        }
+    }
+    assert_eq!(cleaned.load(Ordering::SeqCst), 1);
+}
+
+/// A client that gives its call up does not leave a task behind.
+#[tokio::test]
+async fn dropped_calls_cancel_their_tasks() {
+    let (started, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let told = (Arc::clone(&started), Arc::clone(&ended));
+    let server = builder()
+        .tool(Tool::new("long").task().cooperative(), move |cx: Cx| {
+            let (started, ended) = told.clone();
+            async move {
+                started.notify_one();
+                cx.cancelled().await;
+                ended.notify_one();
+            }
+        })
+        .build()
+        .expect("a server");
+    let client = client(&server).await;
+    let calling = client.clone();
+    let call = tokio::spawn(async move { calling.call::<_, String>("long", &()).await });
+    started.notified().await;
+    // Long enough for the result that creates the task.
+    sleep(Duration::from_millis(100)).await;
+    call.abort();
+    ended.notified().await;
+}
+
+/// "the server MUST return an error with the code `-32021`", and servers "MUST return this error for non-declaring clients
+/// issuing `tasks/get`, `tasks/update`, and `tasks/cancel`" (sections "Capability Negotiation", "Protocol Errors").
+#[tokio::test]
+async fn undeclared_tasks_are_refused() {
+    let server = builder()
+        .tool(Tool::new("required").task().task_required(), || async {
+            "done"
+        })
+        .build()
+        .expect("a server");
+    let expected = |client: &Client| match client.revision() == newest() {
+        true => Some(-32021),
+        false => Some(-32601),
+    };
+    every_revision(
+        || Client::in_memory(&server).methods(["tasks/get", "tasks/cancel", "tasks/update"]),
+        move |client| async move {
+            let error = client.call_tool("required", &()).await;
+            assert_eq!(code(error.expect_err("no task")), expected(&client));
+            if client.revision() != newest() {
+                return;
+            }
+            for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
+                let params = object(r#"{"taskId":"0","inputResponses":{}}"#);
+                let error = client.request(method, Some(params)).await;
+                assert_eq!(code(error.expect_err("not declared")), Some(-32021));
+            }
+        },
+    )
+    .await;
+    let client = client(&server).await;
+    for id in ["0", "../etc/passwd", "00000000000000000000000000000000"] {
+        let params = JsonObject::from_iter([("taskId", mcp_exact::RawJson::string(id))]);
+        let error = client.request("tasks/get", Some(params)).await;
+        assert_eq!(code(error.expect_err("unknown")), Some(-32602));
+    }
+}
+
+/// A handler decides by itself; what it asks before is asked by its request ("SHOULD resolve all MRTR exchanges synchronously",
+/// section "Task Creation").
+#[tokio::test]
+async fn handlers_become_tasks() {
+    let server = builder()
+        .tool("later", |cx: Cx| async move {
+            let before = cx
+                .elicit::<Confirm>("Before?")
+                .await?
+                .accepted_with(|f| f.yes);
+            let is_task = cx.become_task().await?;
+            let after = cx
+                .elicit::<Confirm>("After?")
+                .await?
+                .accepted_with(|f| f.yes);
+            Ok::<_, Error>(format!("{before} {is_task} {after}"))
+        })
+        .prompt("prompt", |cx: Cx| async move {
+            format!("{:?}", cx.become_task().await)
+        })
+        .build()
+        .expect("a server");
+    let client = client(&server).await;
+    let result: String = client.call("later", &()).await.expect("a result");
+    assert_eq!(result, "true true true");
+    let prompt = client.prompt("prompt", []).await.expect("a prompt");
+    assert_eq!(prompt.text(), "Ok(false)");
+    let plain = Client::in_memory(&server)
+        .on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
+        .await
+        .expect("a client");
+    let result: String = plain.call("later", &()).await.expect("a result");
+    assert_eq!(result, "true false true");
+}
+
+/// "servers MAY mark a task as `failed` at any point after the TTL elapses, and subsequently delete it" (section "Task Polling").
+#[tokio::test]
+async fn tasks_expire() {
+    let tasks = Tasks::new().lifetime(Duration::from_millis(300)).limit(1);
+    let server = Server::builder("test", "1.0.0")
+        .tasks(tasks)
+        .tool(Tool::new("forever").task(), std::future::pending::<()>)
+        .build()
+        .expect("a server");
+    let client = client(&server).await;
+    let task = create(&client, "forever").await;
+    assert_eq!(task.get("ttlMs").expect("a lifetime").text(), "300");
+    let params = object(r#"{"name":"forever","arguments":{}}"#);
+    let error = client.request("tools/call", Some(params)).await;
+    let error = error.expect_err("one is running").to_string();
+    assert!(error.contains("1 tasks are running already"), "{error}");
+    loop {
+        match client.request("tasks/get", Some(params_of(&task))).await {
+            Ok(_) => sleep(Duration::from_millis(10)).await,
+            Err(error) => {
+                assert_eq!(code(error), Some(-32602));
+                break;
+            }
+        }
+    }
+    create(&client, "forever").await;
+}
+
+/// Each task belongs to the principal of its call: "Servers MUST perform authentication and authorization checks on each
+/// task-related request" (section "Security Considerations").
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_belong_to_their_principal() {
+    struct ByHeader;
+
+    impl Authenticate for ByHeader {
+        fn authenticate<'a>(
+            &'a self,
+            request: &'a http::request::Parts,
+        ) -> mcp_exact::transport::http::server::AuthFuture<'a> {
+            let name = request
+                .headers
+                .get("x-user")
+                .and_then(|name| name.to_str().ok());
+            let principal = name.map(|name| Principal(name.to_owned()));
+            Box::pin(std::future::ready(Ok(principal)))
+        }
+    }
+
+    let server = builder()
+        .tool(Tool::new("forever").task(), std::future::pending::<()>)
+        .build()
+        .expect("a server");
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    let options = HttpServerOptions {
+        authenticate: Some(Arc::new(ByHeader)),
+        ..HttpServerOptions::default()
+    };
+    let serving = tokio::spawn(listener.serve(server.http(options), std::future::pending()));
+    let user = |name: &'static str| {
+        let endpoint = mcp_exact::transport::http::client::HttpEndpoint::new(&url);
+        let value = http::HeaderValue::from_static(name);
+        let endpoint = endpoint
+            .expect("a URL")
+            .header("x-user".parse().expect("a name"), value);
+        connect(Client::http(endpoint))
+    };
+    let (ada, bob) = (
+        user("ada").await.expect("a client"),
+        user("bob").await.expect("a client"),
+    );
+    let task = create(&ada, "forever").await;
+    assert_eq!(text(&get(&ada, &task).await, "status"), "working");
+    for method in ["tasks/get", "tasks/cancel"] {
+        let error = bob.request(method, Some(params_of(&task))).await;
+        assert_eq!(code(error.expect_err("another one's")), Some(-32602));
+    }
+    assert_eq!(text(&get(&ada, &task).await, "status"), "working");
+    serving.abort();
+}
+
+/// A client that subscribes to its task is told of each change, and of what the task says at that moment (section "Task Status
+/// Notifications").
+#[tokio::test]
+async fn subscribers_are_told() {
+    let server = builder()
+        .tool(Tool::new("ask").task(), |cx: Cx| async move {
+            let sure = cx.elicit::<Confirm>("Sure?").await?;
+            Ok::<_, Error>(sure.accepted_with(|form| form.yes).to_string())
+        })
+        .build()
+        .expect("a server");
+    let (near, far) = tokio::io::duplex(64 << 10);
+    let (reader, writer) = tokio::io::split(far);
+    tokio::spawn(async move {
+        server
+            .serve(LineTransport::new(reader, writer, 64 << 10))
+            .await
+    });
+    let (reader, mut writer) = tokio::io::split(near);
+    let mut lines = tokio::io::BufReader::new(reader).lines();
+    let mut send = async |id: u32, method: &str, members: &str| {
+        let capabilities =
+            r#"{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+        let line = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method:?},\"params\":{{{members},\"_meta\":{{\
+             \"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
+             \"io.modelcontextprotocol/clientCapabilities\":{capabilities}}}}}}}\n"
+        );
+        writer
+            .write_all(line.as_bytes())
+            .await
+            .expect("the server reads");
+    };
+    let mut next = async || {
+        let line = lines.next_line().await.expect("a line").expect("a message");
+        object(&line)
+    };
+    send(1, "tools/call", r#""name":"ask","arguments":{}"#).await;
+    let created = object(next().await.get("result").expect("a result").text());
+    let id = text(&created, "taskId");
+    send(
+        2,
+        "subscriptions/listen",
+        &format!(r#""notifications":{{"taskIds":["{id}"]}}"#),
+    )
+    .await;
+    let acknowledged = next().await.to_string();
+    assert!(
+        acknowledged.contains(&id) && acknowledged.contains("acknowledged"),
+        "{acknowledged}"
+    );
+    let mut statuses = Vec::new();
+    let mut answered = false;
+    while statuses.last().is_none_or(|last| last != "completed") {
+        let message = next().await;
+        if message.get("method").is_none() {
+            continue;
+        }
+        assert_eq!(text(&message, "method"), "notifications/tasks");
+        let params = object(message.get("params").expect("params").text());
+        assert_eq!(text(&params, "taskId"), id);
+        let status = text(&params, "status");
+        if status == "input_required" && !answered {
+            answered = true;
+            let asks = object(params.get("inputRequests").expect("a question").text());
+            let key = asks.iter().next().expect("a question").0.into_owned();
+            let answer = format!(r#""{key}":{{"action":"accept","content":{{"yes":true}}}}"#);
+            let members = format!(r#""taskId":"{id}","inputResponses":{{{answer}}}"#);
+            send(3, "tasks/update", &members).await;
+        }
+        if status == "completed" {
+            assert!(
+                params
+                    .get("result")
+                    .expect("a result")
+                    .text()
+                    .contains("true")
+            );
+        }
+        statuses.push(status);
+    }
+    assert!(
+        statuses.contains(&"input_required".to_owned()),
+        "{statuses:?}"
+    );
+}
+
+/// A store that cannot be written makes no task: "A server MUST NOT return `CreateTaskResult` until the task is durably created"
+/// (section "Task Creation").
+#[tokio::test]
+async fn broken_stores_make_no_tasks() {
+    let folder = Folder::new("broken");
+    let store = DirectoryTaskStore::open(&folder.0).expect("a store");
+    let server = Server::builder("test", "1.0.0")
+        .tasks(Tasks::new().store(store))
+        .tool(Tool::new("task").task(), || async { "done" })
+        .tool("later", |cx: Cx| async move {
+            Json(cx.become_task().await.map_err(|error| error.to_string()))
+        })
+        .build()
+        .expect("a server");
+    std::fs::remove_dir_all(&folder.0).expect("the folder is gone");
+    let client = client(&server).await;
+    let error = client
+        .call::<_, String>("task", &())
+        .await
+        .expect_err("no store");
+    assert_eq!(code(error), Some(-32603));
+    let later: std::result::Result<bool, String> =
+        client.call("later", &()).await.expect("a result");
+    assert!(later.expect_err("no store").contains("could not be stored"));
+}
+
+/// Folder that is removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("mcp-exact-tasks-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // One of a run that was killed.
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // It may be gone.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The example `task_server`, killed when it is dropped.
+struct Process {
+    child: Child,
+    url: String,
+}
+
+impl Process {
+    fn start(folder: &Path) -> Self {
+        let mut child = Command::new(example("task_server"))
+            .arg(folder)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the example is built");
+        let mut url = String::new();
+        let mut errors = BufReader::new(child.stderr.take().expect("a stream"));
+        errors.read_line(&mut url).expect("a line");
+        Self {
+            child,
+            url: url.trim().to_owned(),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill().expect("it is a child");
+        self.child.wait().expect("it is a child");
+    }
+}
+
+/// Returns the path of an example, which cargo builds for all tests of the package.
+fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a path");
+    let target = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("a target directory");
+    target
+        .join("examples")
+        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// A server that was killed goes on with its tasks: answers and results of `once` are kept, nothing is done twice, and results of
+/// tasks that have ended can still be fetched.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_survive_a_restart() {
+    let folder = Folder::new("restart");
+    let printed = || std::fs::read_to_string(folder.0.join("paper.txt")).expect("paper");
+    let mut task = None;
+    let mut asked = Vec::new();
+    // Each process asks what the one before was killed with, has an answer, and prints the next page.
+    for page in 1..=3 {
+        let process = Process::start(&folder.0);
+        let client = connect(Client::connect(&process.url))
+            .await
+            .expect("a client");
+        let created = match task.take() {
+            Some(task) => task,
+            None => {
+                let params = object(r#"{"name":"print","arguments":{"pages":3}}"#);
+                let created = client.request("tools/call", Some(params)).await;
+                created.expect("a task")
+            }
+        };
+        let key = asks(&client, &created, &asked).await;
+        let mut answer = params_of(&created);
+        let responses = format!(r#"{{"{key}":{{"action":"accept","content":{{"yes":true}}}}}}"#);
+        answer.insert("inputResponses", object(&responses));
+        let ack = client.request("tasks/update", Some(answer)).await;
+        ack.expect("an answer");
+        asked.push(key);
+        if page < 3 {
+            // An effect that the process dies in is repeated: wait until the next one is over.
+            asks(&client, &created, &asked).await;
+        }
+        task = Some(created);
+        // The answer was kept before it was acknowledged.
+        drop(process);
+    }
+    assert_eq!(asked, ["elicitation-1", "elicitation-2", "elicitation-3"]);
+    let task = task.expect("a task");
+    let mut ends = Vec::new();
+    for _ in 0..2 {
+        let process = Process::start(&folder.0);
+        let client = connect(Client::connect(&process.url))
+            .await
+            .expect("a client");
+        let end = until(&client, &task, "completed").await;
+        ends.push(end.get("result").expect("a result").to_string());
+        drop(process);
+    }
+    assert!(
+        ends[0] == ends[1] && ends[0].contains("printed 3 pages"),
+        "{ends:?}"
+    );
+    assert_eq!(printed(), "page 1\npage 2\npage 3\n");
+}
+
+/// Waits until a task asks something that it has not asked yet, and returns the key of the question.
+async fn asks(client: &Client, task: &JsonObject, before: &[String]) -> String {
+    loop {
+        let waiting = until(client, task, "input_required").await;
+        let asks = object(waiting.get("inputRequests").expect("a question").text());
+        let key = asks.iter().next().expect("a question").0.into_owned();
+        if !before.contains(&key) {
+            return key;
+        }
+    }
+}
+
+/// A task whose tool is gone, or whose handler has another version, fails with a reason instead of running something else.
+#[tokio::test]
+async fn changed_handlers_are_not_resumed() {
+    let folder = Folder::new("version");
+    let open = || DirectoryTaskStore::open(&folder.0).expect("a store");
+    let process = |tool: &str, version: &str| {
+        Server::builder("test", "1.0.0")
+            .tasks(Tasks::new().store(open()))
+            .tool(
+                Tool::new(tool).version(version).task(),
+                |cx: Cx| async move {
+                    cx.elicit::<Confirm>("Sure?").await?;
+                    Ok::<_, Error>("done")
+                },
+            )
+            .build()
+            .expect("a server")
+    };
+    for (tool, version, reason) in [
+        ("other", "1", "has no tool \"ask\" any more"),
+        ("ask", "2", "the handler has changed since it asked"),
+    ] {
+        let task = {
+            let client = client(&process("ask", "1")).await;
+            let task = create(&client, "ask").await;
+            until(&client, &task, "input_required").await;
+            task
+        };
+        let next = process(tool, version);
+        assert!(next.resume_tasks().await.expect("a store") > 0);
+        let task = get(&client(&next).await, &task).await;
+        assert_eq!(text(&task, "status"), "failed");
+        assert!(text(&task, "statusMessage").contains(reason), "{task}");
+    }
+    let open = open().unfinished().await.expect("a store");
+    assert!(open.is_empty(), "{open:?}");
+}
+
+/// Nobody but the owner reads what the tasks hold.
+#[cfg(unix)]
+#[tokio::test]
+async fn records_are_private() -> Result {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = Folder::new("private");
+    let server = Server::builder("test", "1.0.0")
+        .tasks(Tasks::new().store(DirectoryTaskStore::open(&folder.0)?))
+        .tool(Tool::new("task").task(), || async { "done" })
+        .build()?;
+    let client = client(&server).await;
+    let task = create(&client, "task").await;
+    until(&client, &task, "completed").await;
+    let mode = |path: &Path| std::fs::metadata(path).map(|data| data.permissions().mode() & 0o777);
+    assert_eq!(mode(&folder.0)?, 0o700);
+    for entry in std::fs::read_dir(&folder.0)? {
+        assert_eq!(mode(&entry?.path())?, 0o600);
+    }
+    Ok(())
+}
