@@ -1,4 +1,4 @@
-//! Help for tests of servers: one test, clients of every revision.
+//! Help for tests of servers: one test, clients of every revision; recordings of sessions.
 //!
 //! ```
 //! # use mcp_exact::{Client, Server, testing::every_revision};
@@ -16,6 +16,10 @@
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+mod recording;
+
+pub use recording::{Mismatch, Recorder, Recording, record};
 
 use crate::client::{Client, Connect};
 use crate::link::{Revision, revisions};

@@ -1,0 +1,302 @@
+//! Recordings of sessions: what a client and a server have sent, and the same client again against a newer server.
+//!
+//! A recording is lines of JSON, so that it can be kept beside the tests and reviewed as a change.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcp_exact_transport::LineTransport;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, DuplexStream,
+    ReadHalf, WriteHalf, duplex, split,
+};
+
+use crate::client::{Client, Connect};
+use crate::server::Server;
+
+/// Bytes that wait in each direction.
+const PIPE_BYTES: usize = 256 << 10;
+/// How long a server may take for what it has sent in the recording.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Members whose strings differ between runs: states are sealed anew, ids are random, times pass. What a client repeats of them
+/// is replaced by what the server has sent in this run.
+const VOLATILE: [&str; 4] = ["requestState", "taskId", "createdAt", "lastUpdatedAt"];
+
+/// One message of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Message {
+    Client(Value),
+    Server(Value),
+}
+
+/// What was sent in a session, in the order of its messages. [`record`] makes one.
+///
+/// Its text has a line for each message: `{"client":…}` or `{"server":…}`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recording {
+    messages: Vec<Message>,
+    patience: Option<Duration>,
+}
+
+impl fmt::Display for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for message in &self.messages {
+            let line = serde_json::to_string(message).map_err(|_| fmt::Error)?;
+            writeln!(f, "{line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Recording {
+    type Err = serde_json::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        let messages = lines.map(serde_json::from_str).collect::<Result<_, _>>()?;
+        Ok(Self {
+            messages,
+            patience: None,
+        })
+    }
+}
+
+/// Recorder of a session; see [`record`].
+#[derive(Debug, Clone, Default)]
+pub struct Recorder(Arc<Mutex<Vec<Message>>>);
+
+impl Recorder {
+    fn messages(&self) -> MutexGuard<'_, Vec<Message>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what was sent until now.
+    pub fn recording(&self) -> Recording {
+        Recording {
+            messages: self.messages().clone(),
+            patience: None,
+        }
+    }
+
+    /// Copies lines from one side to the other one, and notes them.
+    async fn copy(
+        self,
+        from: impl AsyncRead + Unpin,
+        mut to: impl AsyncWrite + Unpin,
+        kind: fn(Value) -> Message,
+    ) {
+        let mut lines = BufReader::new(from).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            if let Ok(message) = serde_json::from_str(&line) {
+                self.messages().push(kind(message));
+            }
+            let line = line + "\n";
+            if to.write_all(line.as_bytes()).await.is_err() {
+                break;
+            }
+        }
+        // The other side may be gone already.
+        let _ = to.shutdown().await;
+    }
+}
+
+/// Begins a connection in memory whose messages are recorded.
+///
+/// ```
+/// # use mcp_exact::{Server, testing::{Recording, record}};
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let server = Server::builder("demo", "1.0.0").tool("hello", || async { "Hello!" }).build()?;
+/// let (connect, recorder) = record(&server);
+/// let client = connect.await?;
+/// let _: String = client.call("hello", &()).await?;
+///
+/// // Kept in a file, the recording shows later what a client would notice of a change.
+/// let recording: Recording = recorder.recording().to_string().parse()?;
+/// recording.replay(&server).await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn record(server: &Server) -> (Connect, Recorder) {
+    let recorder = Recorder::default();
+    let (client, near) = duplex(PIPE_BYTES);
+    let far = serve(server);
+    let taps = recorder.clone();
+    let connect = Client::over_lazily(move || {
+        let ((from_client, to_client), (from_server, to_server)) = (split(near), split(far()));
+        tokio::spawn(taps.clone().copy(from_client, to_server, Message::Client));
+        tokio::spawn(taps.copy(from_server, to_client, Message::Server));
+        transport(client)
+    });
+    (connect, recorder)
+}
+
+type Line = LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>;
+
+fn transport(stream: DuplexStream) -> Line {
+    let (reader, writer) = split(stream);
+    LineTransport::new(reader, writer, crate::link::Limits::default().message_bytes)
+}
+
+/// Returns what serves one connection, once it is called.
+fn serve(server: &Server) -> impl FnOnce() -> DuplexStream + Send + 'static {
+    let server = server.clone();
+    move || {
+        let (near, far) = duplex(PIPE_BYTES);
+        tokio::spawn(async move {
+            if let Err(error) = server.serve(transport(far)).await {
+                tracing::debug!(%error, "a connection of a recording ended");
+            }
+        });
+        near
+    }
+}
+
+/// A server does not answer as it did in a recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mismatch {
+    expected: Vec<Value>,
+    found: Option<Value>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.found {
+            Some(found) => write!(f, "the server sent\n  {found}\ninstead of")?,
+            None => write!(f, "the server did not send")?,
+        }
+        for expected in &self.expected {
+            write!(f, "\n  {expected}")?;
+        }
+        f.write_str("\nrecord the session again if the change is intended")
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl Recording {
+    /// Sets how long [`replay`](Self::replay) waits for a message; 30 seconds without it.
+    #[must_use]
+    pub fn patience(mut self, limit: Duration) -> Self {
+        self.patience = Some(limit);
+        self
+    }
+
+    /// Sends what the client has sent to a server, and compares what it answers with the recording. Messages of the server that
+    /// follow each other may come in another order.
+    ///
+    /// # Errors
+    /// [`Mismatch`] with the first message that differs.
+    pub async fn replay(&self, server: &Server) -> Result<(), Mismatch> {
+        let (reader, mut writer) = split(serve(server)());
+        let mut replies = Replies {
+            lines: BufReader::new(reader).lines(),
+            patience: self.patience.unwrap_or(PATIENCE),
+        };
+        let mut renamed = BTreeMap::new();
+        let mut expected: Vec<Value> = Vec::new();
+        for message in self.messages.iter().map(Some).chain([None]) {
+            match message {
+                Some(Message::Server(message)) => expected.push(message.clone()),
+                Some(Message::Client(message)) => {
+                    receive(&mut replies, &mut expected, &mut renamed).await?;
+                    let line = rename(message, &renamed).to_string() + "\n";
+                    // A server that has left sends nothing more, which is noticed next.
+                    let _ = writer.write_all(line.as_bytes()).await;
+                }
+                None => receive(&mut replies, &mut expected, &mut renamed).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Messages of the server.
+struct Replies {
+    lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
+    patience: Duration,
+}
+
+impl Replies {
+    /// Returns the next message; `None` when none comes in time.
+    async fn next(&mut self) -> Option<Value> {
+        let line = tokio::time::timeout(self.patience, self.lines.next_line()).await;
+        serde_json::from_str(&line.ok()?.ok()??).ok()
+    }
+}
+
+/// Receives as many messages as are expected.
+async fn receive(
+    replies: &mut Replies,
+    expected: &mut Vec<Value>,
+    renamed: &mut BTreeMap<String, String>,
+) -> Result<(), Mismatch> {
+    while !expected.is_empty() {
+        let found = replies.next().await;
+        let matching = found.as_ref().and_then(|found| {
+            expected.iter().enumerate().find_map(|(at, expected)| {
+                let mut names = Vec::new();
+                is_same(expected, found, None, &mut names).then_some((at, names))
+            })
+        });
+        let Some((at, names)) = matching else {
+            return Err(Mismatch {
+                expected: std::mem::take(expected),
+                found,
+            });
+        };
+        expected.remove(at);
+        renamed.extend(names);
+    }
+    Ok(())
+}
+
+/// Returns whether two values are the same but for volatile strings, whose pairs are added to `names`.
+fn is_same(
+    before: &Value,
+    now: &Value,
+    member: Option<&str>,
+    names: &mut Vec<(String, String)>,
+) -> bool {
+    match (before, now) {
+        (Value::String(before), Value::String(now))
+            if member.is_some_and(|member| VOLATILE.contains(&member)) =>
+        {
+            names.push((before.clone(), now.clone()));
+            true
+        }
+        (Value::Array(before), Value::Array(now)) => {
+            let mut pairs = before.iter().zip(now);
+            before.len() == now.len()
+                && pairs.all(|(before, now)| is_same(before, now, member, names))
+        }
+        (Value::Object(before), Value::Object(now)) => {
+            let mut members = before.iter();
+            before.len() == now.len()
+                && members.all(|(name, before)| {
+                    let now = now.get(name);
+                    now.is_some_and(|now| is_same(before, now, Some(name), names))
+                })
+        }
+        _ => before == now,
+    }
+}
+
+/// Returns a message of the client with the strings that the server has sent in this run.
+fn rename(message: &Value, renamed: &BTreeMap<String, String>) -> Value {
+    match message {
+        Value::String(text) => Value::String(renamed.get(text).unwrap_or(text).clone()),
+        Value::Array(items) => items.iter().map(|item| rename(item, renamed)).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), rename(value, renamed)))
+            .collect(),
+        other => other.clone(),
+    }
+}
