@@ -10,7 +10,7 @@ mod requirements;
 mod suite;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -69,6 +69,16 @@ impl Arguments {
     fn is_complete(&self) -> bool {
         self.side.is_none() && self.scenario.is_empty()
     }
+}
+
+/// Installs the suite, and returns the node that it brings: programs of npm may need a newer one than the system has.
+///
+/// # Errors
+/// When it cannot be installed.
+pub fn node(root: &Path) -> anyhow::Result<PathBuf> {
+    let source = root.join("tests").join("conformance");
+    let target = root.join("target").join("conformance");
+    Ok(install::install(&source, &target, false)?.node)
 }
 
 /// Installs the suite, runs the scenarios, prints the table, and writes it into the documentation when it is complete.

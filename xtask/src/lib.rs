@@ -16,6 +16,7 @@ pub mod interop;
 pub mod miri;
 pub mod nightly;
 pub mod origin;
+pub mod quickstart;
 pub mod review;
 pub mod schema;
 pub mod source;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
 use xtask::{
-    add, codegen, conformance, diff, history, interop, miri, nightly, schema, test, watch,
-    workspace_root,
+    add, codegen, conformance, diff, history, interop, miri, nightly, quickstart, schema, test,
+    watch, workspace_root,
 };
 
 /// The commands that build this workspace.
@@ -42,6 +42,8 @@ enum Task {
     Miri,
     /// Run what takes too long for every change: property tests with many seeds, mutation testing, Miri.
     Nightly(nightly::Arguments),
+    /// Do what the README tells a new user to do, in an empty folder.
+    Quickstart,
     /// Bring or check the official schemas.
     Schema {
         #[command(subcommand)]
@@ -170,6 +172,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Interop(arguments) => interop::run(&root, &arguments),
         Task::Miri => miri::run(&root),
         Task::Nightly(arguments) => nightly::run(&root, &arguments),
+        Task::Quickstart => quickstart::run(&root),
         Task::Schema {
             action: SchemaAction::Add(arguments),
         } => add::add(&root, &arguments),

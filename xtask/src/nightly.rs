@@ -1,5 +1,5 @@
 //! `cargo xtask nightly`: what takes too long for every change: the property tests with many seeds, mutation testing of the
-//! session's rules and refusals, and Miri.
+//! session's rules and refusals, Miri, and the getting started of the README.
 //!
 //! Takes the parts to run and a shard; installs cargo-mutants into `target/` if it is not there. Writes the count of mutants to
 //! `docs/mutants.md` when all of them were tested.
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::miri;
+use crate::{miri, quickstart};
 
 /// Release of cargo-mutants that is installed.
 const VERSION: &str = "27.1.0";
@@ -47,6 +47,8 @@ pub enum Part {
     Mutants,
     /// Miri on the unsafe code of the reader and writer.
     Miri,
+    /// What the README tells a new user to do.
+    Quickstart,
 }
 
 /// Runs the parts in `root`.
@@ -60,6 +62,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wants(Part::Miri) {
         miri::run(root)?;
+    }
+    if wants(Part::Quickstart) {
+        quickstart::run(root)?;
     }
     Ok(())
 }

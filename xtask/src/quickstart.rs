@@ -1,0 +1,263 @@
+//! `cargo xtask quickstart`: runs what the README tells a new user to do, word by word, in an empty folder.
+//!
+//! Takes the blocks between the marks `<!-- quickstart -->` and `<!-- quickstart: end -->`: commands, files, and what has to be
+//! printed. `git clone` takes this checkout instead of the published repository; nothing else is changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::conformance;
+
+const BEGIN: &str = "<!-- quickstart -->";
+const END: &str = "<!-- quickstart: end -->";
+/// What the README promises for all of it.
+const PROMISED: Duration = Duration::from_secs(10 * 60);
+/// Marks the line of output after which a block has printed everything.
+const DONE: &str = "== quickstart: block";
+
+/// One fenced block of the README.
+#[derive(Debug, PartialEq, Eq)]
+enum Block {
+    /// Commands.
+    Commands(String),
+    /// A command that runs until the end, and the address that it listens on.
+    Server(String),
+    /// A file: its path in the folder where the commands have led, and its text.
+    File(String, String),
+    /// What the commands before have printed, among other lines.
+    Printed(String),
+}
+
+/// Runs the blocks, and prints how long it took.
+pub fn run(root: &Path) -> anyhow::Result<()> {
+    if cfg!(windows) {
+        bail!(
+            "the commands of the README are those of a shell of Unix; run this on Linux or macOS"
+        );
+    }
+    let readme = fs::read_to_string(root.join("README.md")).context("cannot read README.md")?;
+    let blocks = blocks(&readme)?;
+    let node = conformance::node(root)?;
+    let folder = std::env::temp_dir().join(format!("mcp-exact-quickstart-{}", std::process::id()));
+    fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let start = Instant::now();
+    let ran = execute(root, &node, &folder, &blocks);
+    let took = start.elapsed();
+    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    ran?;
+    println!(
+        "quickstart: {} blocks in {} s ({} s are promised)",
+        blocks.len(),
+        took.as_secs(),
+        PROMISED.as_secs()
+    );
+    Ok(())
+}
+
+fn execute(root: &Path, node: &Path, folder: &Path, blocks: &[Block]) -> anyhow::Result<()> {
+    let script = script(blocks);
+    let log = folder.join("output.txt");
+    let output = fs::File::create(&log).context("cannot create the log")?;
+    let repository = env!("CARGO_PKG_REPOSITORY");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folder_of_node = node
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let folders = folder_of_node.map(Path::to_owned).into_iter();
+    let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)))?;
+    let home = folder.join("home");
+    fs::create_dir(&home).context("cannot create a home folder")?;
+    let homes = homes();
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", &script])
+        .current_dir(folder)
+        .env("PATH", path)
+        // Tools of npm write into the home folder.
+        .env("HOME", &home)
+        .envs(homes)
+        // `git clone` of the repository's address takes this checkout.
+        .env("GIT_CONFIG_COUNT", "1")
+        .env(
+            "GIT_CONFIG_KEY_0",
+            format!("url.{}.insteadOf", root.display()),
+        )
+        .env("GIT_CONFIG_VALUE_0", repository)
+        // A new user has none of what cargo sets for this program.
+        .env_remove("CARGO")
+        .env_remove("CARGO_MANIFEST_DIR")
+        .env_remove("CARGO_TARGET_DIR")
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output);
+    let status = command.status().context("cannot start bash")?;
+    let printed = fs::read_to_string(&log).context("cannot read the log")?;
+    println!("{printed}");
+    if !status.success() {
+        bail!("the commands of the README failed ({status}); the output above says where");
+    }
+    check(blocks, &printed)
+}
+
+/// Returns where cargo, rustup and npm keep what they have, whose places follow from the home folder otherwise.
+fn homes() -> Vec<(&'static str, PathBuf)> {
+    let Some(home) = std::env::home_dir() else {
+        return Vec::new();
+    };
+    let places = [
+        ("CARGO_HOME", ".cargo"),
+        ("RUSTUP_HOME", ".rustup"),
+        ("NPM_CONFIG_USERCONFIG", ".npmrc"),
+    ];
+    let unset = places
+        .into_iter()
+        .filter(|(name, _)| std::env::var_os(name).is_none());
+    unset
+        .map(|(name, folder)| (name, home.join(folder)))
+        .collect()
+}
+
+/// Returns the script that does what the blocks say.
+fn script(blocks: &[Block]) -> String {
+    let mut script =
+        "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n".to_owned();
+    for (number, block) in blocks.iter().enumerate() {
+        match block {
+            Block::Commands(commands) => script += commands,
+            Block::Server(command) => {
+                // The server is there once its last address answers.
+                let port = command.rsplit(':').next().unwrap_or_default().trim();
+                let command = command.lines().next().unwrap_or_default();
+                script += &format!(
+                    "{command} &\nuntil (: </dev/tcp/127.0.0.1/{port}) 2>/dev/null; do kill -0 $!; sleep 0.2; done\n"
+                );
+            }
+            Block::File(path, text) => {
+                script += &format!("cat > {path} <<'END_OF_FILE'\n{text}END_OF_FILE\n");
+            }
+            Block::Printed(_) => script += &format!("echo '{DONE} {number}'\n"),
+        }
+    }
+    script
+}
+
+/// Checks that each block of output was printed by the commands before it.
+fn check(blocks: &[Block], printed: &str) -> anyhow::Result<()> {
+    let mut rest = printed;
+    for (number, block) in blocks.iter().enumerate() {
+        let Block::Printed(expected) = block else {
+            continue;
+        };
+        let mark = format!("{DONE} {number}\n");
+        let (before, after) = rest
+            .split_once(&mark)
+            .with_context(|| format!("block {number} was not reached"))?;
+        let mut lines = before.lines().map(str::trim);
+        for line in expected.lines().map(str::trim) {
+            if !lines.any(|found| found == line) {
+                bail!("the README says that {line:?} is printed, and it is not");
+            }
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+/// Reads the blocks of the README.
+fn blocks(readme: &str) -> anyhow::Result<Vec<Block>> {
+    let mut blocks = Vec::new();
+    let mut rest = readme;
+    while let Some((_, after)) = rest.split_once(BEGIN) {
+        let (part, after) = after
+            .split_once(END)
+            .with_context(|| format!("README.md has {BEGIN} without {END}"))?;
+        let mut lines = part.lines();
+        while let Some(line) = lines.next() {
+            let Some(kind) = line.strip_prefix("```") else {
+                continue;
+            };
+            let text: String = lines
+                .by_ref()
+                .take_while(|line| *line != "```")
+                .flat_map(|line| [line, "\n"])
+                .collect();
+            blocks.push(block(kind, text)?);
+        }
+        rest = after;
+    }
+    match blocks.is_empty() {
+        true => bail!("README.md has no block between {BEGIN} and {END}"),
+        false => Ok(blocks),
+    }
+}
+
+fn block(kind: &str, text: String) -> anyhow::Result<Block> {
+    Ok(match kind {
+        "sh" => Block::Commands(text),
+        "sh server" => Block::Server(text),
+        "text" => Block::Printed(text),
+        _ => {
+            let path = text
+                .lines()
+                .next()
+                .and_then(|line| line.strip_prefix("// "));
+            let path = path.with_context(|| {
+                format!("a block of {kind:?} has to begin with the path of its file in a comment")
+            })?;
+            Block::File(path.to_owned(), text)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const README: &str = "# Title\n\n```sh\nnot this\n```\n<!-- quickstart -->\n```sh\ncd a\n```\ntext\n```rust\n// src/main.rs\nfn main() {}\n```\n```text\none\ntwo\n```\n<!-- quickstart: end -->\n";
+
+    #[test]
+    fn marked_blocks_are_read() {
+        let expected = [
+            Block::Commands("cd a\n".to_owned()),
+            Block::File(
+                "src/main.rs".to_owned(),
+                "// src/main.rs\nfn main() {}\n".to_owned(),
+            ),
+            Block::Printed("one\ntwo\n".to_owned()),
+        ];
+        assert_eq!(blocks(README).expect("blocks"), expected);
+        assert!(blocks("nothing").is_err());
+    }
+
+    #[test]
+    fn missing_output_is_noticed() {
+        let blocks = blocks(README).expect("blocks");
+        check(&blocks, "zero\none\n two\n== quickstart: block 2\n").expect("all lines");
+        let error = check(&blocks, "two\none\n== quickstart: block 2\n");
+        assert!(
+            error
+                .expect_err("another order")
+                .to_string()
+                .contains("\"two\"")
+        );
+        assert!(
+            check(&blocks, "one\ntwo\n").is_err(),
+            "the block was not reached"
+        );
+    }
+
+    /// The blocks of the real README can be read; they are run by `cargo xtask quickstart`.
+    #[test]
+    fn the_readme_has_blocks() {
+        let readme = crate::workspace_root().join("README.md");
+        let blocks = blocks(&fs::read_to_string(readme).expect("a file")).expect("blocks");
+        let printed = blocks
+            .iter()
+            .any(|block| matches!(block, Block::Printed(_)));
+        assert!(printed, "nothing of the output is checked");
+    }
+}
