@@ -209,6 +209,9 @@ fn handler(method: &Method, krate: &Path) -> TokenStream {
     };
     // Errors about the handler point at the name of the method.
     let body = match (method.is_async, method.options.is_set("blocking")) {
+        (true, _) if method.options.is_set("local") => {
+            quote_spanned!(ident.span()=> #krate::local(move || async move { #call.await }))
+        }
         (true, _) => quote_spanned!(ident.span()=> async move { #call.await }),
         (false, true) => quote_spanned!(ident.span()=> #krate::blocking(move || #call)),
         (false, false) => quote_spanned!(ident.span()=> async move { #call }),
@@ -254,7 +257,10 @@ fn definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     };
     let texts = options.texts.iter().filter(|(name, _)| name != "name");
     let texts = texts.map(|(name, text)| quote!(.#name(#text)));
-    let flags = options.flags.iter().filter(|(name, _)| name != "blocking");
+    let flags = options
+        .flags
+        .iter()
+        .filter(|(name, _)| name != "blocking" && name != "local");
     let bare = |name: &Ident| {
         ["cooperative", "task", "task_required"]
             .iter()

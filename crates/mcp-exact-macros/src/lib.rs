@@ -20,9 +20,10 @@ use quote::quote;
 /// A method is registered by one of these attributes:
 ///
 /// - `#[tool]` with `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `scope`,
-///   `version`, `cooperative`, `task`, `task_required` and `blocking`;
-/// - `#[resource("uri or template")]` with `name`, `title`, `description`, `mime_type`, `scope` and `blocking`;
-/// - `#[prompt]` with `name`, `title`, `description`, `scope` and `blocking`;
+///   `version`, `cooperative`, `task`, `task_required`, `blocking` and
+///   `local`;
+/// - `#[resource("uri or template")]` with `name`, `title`, `description`, `mime_type`, `scope`, `blocking` and `local`;
+/// - `#[prompt]` with `name`, `title`, `description`, `scope`, `blocking` and `local`;
 /// - `#[complete(prompt = "name", argument = "name")]` or `#[complete(template = "template", argument = "name")]`.
 ///
 /// The name of the method is the default name, its documentation the default description. Parameters of the types `Cx`,
@@ -31,7 +32,8 @@ use quote::quote;
 /// their documentation becomes the description, `#[serde(…)]` and `#[schemars(…)]` apply to them.
 ///
 /// Methods take `&self`, `self: Arc<Self>` or no receiver, are `async` or not, and keep their `#[cfg]`. `blocking` runs a
-/// method that is not `async` on the threads for blocking work.
+/// method that is not `async` on the threads for blocking work, `local` an `async` one whose future is not `Send` on a thread
+/// of its own (feature `local` of `mcp-exact`).
 #[proc_macro_attribute]
 pub fn server(options: TokenStream, item: TokenStream) -> TokenStream {
     let expanded = expand::server(options.into(), item.into());

@@ -153,6 +153,10 @@ impl Method {
 
 fn check_signature(item: &ImplItemFn, options: &MethodOptions) -> Result<()> {
     let signature = &item.sig;
+    if options.is_set("local") && signature.asyncness.is_none() {
+        let words = "`local` is for methods that are `async`; make it `async` or take `local` away";
+        return Err(Error::new(options.span, words));
+    }
     if options.is_set("blocking") && signature.asyncness.is_some() {
         let words = "`blocking` is for methods that are not `async`; remove one of the two";
         return Err(Error::new_spanned(signature.asyncness, words));

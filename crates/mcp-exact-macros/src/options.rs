@@ -115,6 +115,7 @@ impl Kind {
                 "task",
                 "task_required",
                 "blocking",
+                "local",
             ],
             Self::Resource => &[
                 "name",
@@ -123,9 +124,10 @@ impl Kind {
                 "mime_type",
                 "scope",
                 "blocking",
+                "local",
             ],
-            Self::Prompt => &["name", "title", "description", "scope", "blocking"],
-            Self::Complete => &["prompt", "template", "argument", "blocking"],
+            Self::Prompt => &["name", "title", "description", "scope", "blocking", "local"],
+            Self::Complete => &["prompt", "template", "argument", "blocking", "local"],
         }
     }
 }
@@ -211,6 +213,7 @@ impl MethodOptions {
                     | "task"
                     | "task_required"
                     | "blocking"
+                    | "local"
             );
             match is_flag {
                 true if meta.input.peek(Token![=]) => {

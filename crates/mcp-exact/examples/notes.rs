@@ -1,7 +1,7 @@
 //! The server of the README: three tools, one of which asks the user, a resource and a prompt. `notes http` serves HTTP,
 //! otherwise standard input and output are served.
 
-use mcp_exact::{Cx, Error, IntoServer, PromptResult, Result, server};
+use mcp_exact::{Cx, Error, IntoServer, PromptResult, Result, Server, server};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::{sync::Mutex, time::sleep};
 
@@ -61,12 +61,15 @@ impl Notes {
     }
 }
 
+/// Builds the server.
+pub(crate) fn server() -> Result<Server> {
+    Ok(Notes(Mutex::default()).into_server()?)
+}
+
 #[tokio::main]
 async fn main() -> Result {
-    let server = Notes(Mutex::default()).into_server()?;
     match std::env::args().nth(1).as_deref() {
-        Some("http") => server.serve_http("127.0.0.1:8080").await?,
-        _ => server.serve_stdio().await?,
+        Some("http") => server()?.serve_http("127.0.0.1:8080").await,
+        _ => server()?.serve_stdio().await,
     }
-    Ok(())
 }

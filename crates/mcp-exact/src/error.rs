@@ -98,6 +98,12 @@ impl From<Error> for BoxError {
     }
 }
 
+impl From<Error> for Box<dyn StdError> {
+    fn from(error: Error) -> Self {
+        error.0
+    }
+}
+
 /// Arguments that do not fit the schema of a tool or prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid arguments{}: {reason}", place(pointer))]

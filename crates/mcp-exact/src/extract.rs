@@ -290,6 +290,26 @@ impl FromCall for Meta {
     }
 }
 
+/// A request as it came: the whole of it, for handlers of [`ServerBuilder::raw`](crate::ServerBuilder::raw) and
+/// [`ServerBuilder::method`](crate::ServerBuilder::method).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawRequest {
+    /// Method.
+    pub method: String,
+    /// Parameters, in the revision that the client speaks.
+    pub params: Option<JsonObject>,
+}
+
+impl FromCall for RawRequest {
+    fn from_call(call: &Call) -> Result<Self, Error> {
+        let request = call.cx().request();
+        Ok(Self {
+            method: request.method().to_owned(),
+            params: request.params().cloned(),
+        })
+    }
+}
+
 /// URI that is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uri(pub String);

@@ -62,7 +62,7 @@ pub trait IntoServer: Sized + Send + Sync + 'static {
     /// [`BuildError`] or the error of the transport.
     #[cfg(feature = "stdio")]
     fn serve_stdio(self) -> impl Future<Output = crate::Result> + Send {
-        async move { Ok(self.into_server()?.serve_stdio().await?) }
+        async move { self.into_server()?.serve_stdio().await }
     }
 
     /// Builds the server, and serves clients over HTTP on an address such as `127.0.0.1:8080` ([`Server::serve_http`]).
@@ -74,7 +74,7 @@ pub trait IntoServer: Sized + Send + Sync + 'static {
         self,
         address: A,
     ) -> impl Future<Output = crate::Result> + Send {
-        async move { Ok(self.into_server()?.serve_http(address).await?) }
+        async move { self.into_server()?.serve_http(address).await }
     }
 }
 
@@ -100,4 +100,65 @@ pub async fn blocking<T: Send + 'static>(
             )),
             Err(error) => Error::from(error),
         })
+}
+
+/// Runs work whose future is not `Send`, such as one that holds an `Rc`, on a thread for such work, and returns its result.
+///
+/// The work is dropped when its request is cancelled.
+///
+/// # Errors
+/// When the work panics, or the thread cannot be started.
+#[cfg(feature = "local")]
+pub async fn local<T, F, Fut>(work: F) -> Result<T, Error>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Fut + Send + 'static,
+    Fut: Future<Output = T> + 'static,
+{
+    let (mut done, output) = tokio::sync::oneshot::channel();
+    let job: Job = Box::new(move || {
+        tokio::task::spawn_local(async move {
+            let mut work = std::pin::pin!(work());
+            tokio::select! {
+                output = &mut work => {
+                    // The request may be gone.
+                    let _ = done.send(output);
+                }
+                () = done.closed() => {}
+            }
+        });
+    });
+    let jobs = jobs().as_ref().map_err(|error| Error::msg(error.clone()))?;
+    jobs.send(job)
+        .map_err(|_| Error::msg("the thread of local handlers has ended"))?;
+    output
+        .await
+        .map_err(|_| Error::msg("the handler panicked; see the log of the server"))
+}
+
+#[cfg(feature = "local")]
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Returns the way to the thread of local handlers, which is started with the first one.
+#[cfg(feature = "local")]
+fn jobs() -> &'static Result<tokio::sync::mpsc::UnboundedSender<Job>, String> {
+    type Jobs = Result<tokio::sync::mpsc::UnboundedSender<Job>, String>;
+    static JOBS: std::sync::OnceLock<Jobs> = std::sync::OnceLock::new();
+    JOBS.get_or_init(|| {
+        let (sender, mut jobs) = tokio::sync::mpsc::unbounded_channel::<Job>();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let work = move || {
+            tokio::task::LocalSet::new().block_on(&runtime, async move {
+                while let Some(job) = jobs.recv().await {
+                    job();
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name("mcp-exact-local".to_owned());
+        thread.spawn(work).map_err(|error| error.to_string())?;
+        Ok(sender)
+    })
 }

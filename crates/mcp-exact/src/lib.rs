@@ -17,9 +17,15 @@
 //! one does not have is left out or rewritten, such as structured content, of which clients before 2025-06-18 receive the
 //! text. Clients receive results in the same form, whatever the server speaks.
 //!
+//! # Logs
+//!
+//! `RUST_LOG=mcp_exact=debug` (with a subscriber of `tracing`) shows the conversation: each request and how it ended.
+//! Arguments and results are shown at `trace` alone: they may hold what nobody should read.
+//!
 //! # Features
 //!
 //! `macros`, `stdio`, `process`, `http-server` and `http-client` are on by default; `unix` adds Unix sockets, and
+//! `local` handlers whose futures are not `Send`, `logs` a layer of `tracing-subscriber` that sends events to clients, and
 //! `validation` the check of arguments and results against their JSON Schemas (without it, arguments are checked by
 //! decoding).
 
@@ -45,6 +51,9 @@ mod host;
 mod into_server;
 mod layer;
 mod link;
+#[cfg(feature = "logs")]
+mod logs;
+mod ok;
 mod outgoing;
 mod replay;
 mod reply;
@@ -68,7 +77,7 @@ pub use cx::{
 };
 pub use definition::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 pub use error::{BadArguments, BuildError, Error, Problem, RequestEnded, ResourceNotFound, Result};
-pub use extract::{Call, FromCall, Headers, Input, Meta, Signature, State, Uri};
+pub use extract::{Call, FromCall, Headers, Input, Meta, RawRequest, Signature, State, Uri};
 pub use handler::Handler;
 #[cfg(all(feature = "process", feature = "http-client"))]
 pub use host::{
@@ -76,6 +85,8 @@ pub use host::{
 };
 #[doc(hidden)]
 pub use into_server::check_reply;
+#[cfg(feature = "local")]
+pub use into_server::local;
 pub use into_server::{IntoServer, blocking};
 pub use layer::ToolService;
 pub use link::{
@@ -83,8 +94,11 @@ pub use link::{
     Limits, NegotiationError, PeerError, Principal, Progress, Revision, Seal, SendError,
     TypedRequest, revisions,
 };
+#[cfg(feature = "logs")]
+pub use logs::ClientLogs;
 #[cfg(feature = "macros")]
 pub use mcp_exact_macros::{complete, prompt, resource, server, tool};
+pub use ok::Ok;
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};
 pub use seal::{KeyRing, NoRandomness};
 pub use server::{Caller, Listed, Partial, Prompts, Resources, Server, ServerBuilder, Tools};

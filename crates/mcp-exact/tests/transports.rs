@@ -1,17 +1,11 @@
-//! The same server over HTTP and standard streams, for clients of every revision.
-#![cfg(all(
-    feature = "http-server",
-    feature = "http-client",
-    feature = "macros",
-    feature = "process",
-    feature = "stdio"
-))]
+//! The same server over HTTP, for clients of every revision.
+#![cfg(all(feature = "http-server", feature = "http-client"))]
 
 mod common;
 
 use std::sync::{Arc, Mutex};
 
-use mcp_exact::testing::{every_revision, revisions_from};
+use mcp_exact::testing::revisions_from;
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{
     Client, ClientChange, Connect, Cx, Error, Form, Headers, JsonObject, Progress, Server, Tool,
@@ -183,63 +177,4 @@ async fn changes_are_announced_over_http() {
             "{revision}: {server:?}"
         );
     }
-}
-
-/// The server of the README, started as a child process.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_works_over_stdio() {
-    every_revision(
-        || Client::command::<&str>(example("notes"), []),
-        |client| async move {
-            let arguments = object(r#"{"name":"a","text":"hello"}"#);
-            let added = client.call_tool("add", &arguments).await.expect("a note");
-            assert!(!added.is_error());
-            let count: u32 = client.call("count", &()).await.expect("a number");
-            assert_eq!(count, 1);
-            assert_eq!(
-                client.read("note:///a").await.expect("a note").text(),
-                "hello"
-            );
-            let prompt = client
-                .prompt("summarise", [("name", "a")])
-                .await
-                .expect("a prompt");
-            assert_eq!(prompt.text(), "Summarise this note:\nhello");
-        },
-    )
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_asks_over_stdio() {
-    let connect = || {
-        Client::command::<&str>(example("notes"), [])
-            .on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
-    };
-    revisions_from("2025-06-18", connect, |client| async move {
-        let removed: String = client
-            .call("remove", &object(r#"{"name":"a"}"#))
-            .await
-            .expect("an answer");
-        assert_eq!(removed, "removed: true");
-    })
-    .await;
-}
-
-/// Returns the path of an example, which cargo builds for all tests of the package.
-fn example(name: &str) -> std::path::PathBuf {
-    let test = std::env::current_exe().expect("a path");
-    let target = test
-        .parent()
-        .and_then(std::path::Path::parent)
-        .expect("a target directory");
-    let path = target
-        .join("examples")
-        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    assert!(
-        path.exists(),
-        "{} is not built; run `cargo build -p mcp-exact --example {name}`",
-        path.display()
-    );
-    path
 }

@@ -66,3 +66,36 @@ fn invalid_schemas_are_refused() {
         "{error}"
     );
 }
+
+/// "Clients SHOULD validate structured results against this schema" (`server/tools`, "Output Schema"): a client that was told to
+/// refuses a result that leaves it, of a server that does not check.
+#[tokio::test]
+async fn clients_check_results() {
+    let schema = r#"{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}"#;
+    let list = format!(
+        r#"{{"tools":[{{"name":"add","inputSchema":{{"type":"object"}},"outputSchema":{schema}}}]}}"#
+    );
+    let server = mcp_exact::Server::raw("raw", "1.0.0", move |request: mcp_exact::RawRequest| {
+        let result = match request.method.as_str() {
+            "tools/list" => list.clone(),
+            _ => r#"{"content":[],"structuredContent":{"sum":"three"}}"#.to_owned(),
+        };
+        async move { mcp_exact::Ok(result.parse::<mcp_exact::JsonObject>()?) }
+    })
+    .capability("tools", mcp_exact::JsonObject::new())
+    .build()
+    .expect("a server");
+    let client = mcp_exact::Client::in_memory(&server);
+    let client = client.validate_output().await.expect("a client");
+    let error = client.call_tool("add", &()).await.expect_err("no integer");
+    assert!(
+        error
+            .to_string()
+            .contains("leaves the output schema of the tool at \"/sum\""),
+        "{error}"
+    );
+    let lenient = mcp_exact::Client::in_memory(&server)
+        .await
+        .expect("a client");
+    assert!(lenient.call_tool("add", &()).await.is_ok());
+}

@@ -24,6 +24,8 @@ pub(super) struct Handlers {
     pub(super) roots: Option<Vec<Root>>,
     pub(super) log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
     pub(super) change: Option<Arc<dyn Fn(ClientChange) + Send + Sync>>,
+    #[cfg(feature = "validation")]
+    pub(super) validate_output: bool,
 }
 
 /// What the server wants the user to fill in, or a page that it wants the user to visit (`client/elicitation`).

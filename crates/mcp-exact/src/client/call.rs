@@ -85,6 +85,10 @@ impl Future for Request {
             match &mut this.state {
                 State::New { params, progress } => {
                     let (params, progress) = (params.take(), progress.take());
+                    tracing::debug!("-> {}", this.method);
+                    if let Some(params) = &params {
+                        tracing::trace!("-> {}: {params}", this.method);
+                    }
                     this.state = State::Done;
                     let sent = this
                         .link
@@ -94,7 +98,10 @@ impl Future for Request {
                 State::Waiting(pending) => {
                     let outcome = ready!(Pin::new(pending).poll(cx));
                     this.state = State::Done;
-                    let result = result_of(outcome)?;
+                    let result = result_of(outcome)
+                        .inspect_err(|error| tracing::debug!("<- {}: {error}", this.method))?;
+                    tracing::debug!("<- {}: result", this.method);
+                    tracing::trace!("<- {}: {result}", this.method);
                     let revision = this.link.session().revision;
                     let result = outgoing::received(&this.method, &result, revision);
                     return Poll::Ready(result.map_err(ClientError::Result));
@@ -115,6 +122,7 @@ pub(super) fn tool_params(tool: &str, arguments: JsonObject) -> JsonObject {
 /// Call of a tool: awaits to its result as an `R`. Made by [`Client::call`].
 #[must_use = "`.await` calls the tool"]
 pub struct CallTool<R> {
+    tool: String,
     request: Result<Request, ClientError>,
     result: PhantomData<fn() -> R>,
 }
@@ -127,6 +135,7 @@ impl<R> CallTool<R> {
     ) -> Self {
         let params = arguments.map(|arguments| tool_params(tool, arguments));
         Self {
+            tool: tool.to_owned(),
             request: params.map(|params| client.request("tools/call", Some(params))),
             result: PhantomData,
         }
@@ -154,6 +163,7 @@ impl<R> CallTool<R> {
 
     fn with(self, change: impl FnOnce(Request) -> Request) -> Self {
         Self {
+            tool: self.tool,
             request: self.request.map(change),
             result: PhantomData,
         }
@@ -171,7 +181,9 @@ impl<R: DeserializeOwned + 'static> IntoFuture for CallTool<R> {
             let limit = request.options.total;
             let call = async {
                 let result = client.end_of_call(request.await?).await?;
-                ToolOutput::new(result).decode()
+                let output = ToolOutput::new(result);
+                client.check_output(&self.tool, &output).await?;
+                output.decode()
             };
             // The limit of the request ends with its answer, which may be a task.
             match limit {

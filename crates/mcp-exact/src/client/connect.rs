@@ -172,6 +172,14 @@ impl Connect {
         self
     }
 
+    /// Checks structured results against the output schemas of their tools: a result that leaves its schema is
+    /// [`ClientError::Result`].
+    #[cfg(feature = "validation")]
+    pub fn validate_output(mut self) -> Self {
+        self.handlers.validate_output = true;
+        self
+    }
+
     /// Lets the server answer calls with tasks (extension `io.modelcontextprotocol/tasks`, from 2026-07-28 on).
     /// [`Client::call`] and [`Client::call_tool`] then wait for the result of the task, answer what it asks, and cancel it
     /// when they are dropped. [`Client::request`] gives the task itself, and takes its methods, such as `tasks/get`.

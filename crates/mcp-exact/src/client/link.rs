@@ -16,6 +16,9 @@ use transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest, Progr
 
 use super::ClientError;
 use super::answer::Handlers;
+use super::cache::Cache;
+#[cfg(feature = "validation")]
+use super::check::OutputChecks;
 use super::connect::{ClientChange, LogMessage};
 use crate::link::{
     CachedNegotiation, Identity, JsonObject, Level, Limits, PeerError, RequestKey, Revision,
@@ -132,10 +135,13 @@ impl ClientLink {
             .build()
             .map_err(|error| ClientError::Config(error.to_string()))?;
         let events = Arc::new(Events {
+            #[cfg(feature = "validation")]
+            checks: handlers.validate_output.then(OutputChecks::default),
             handlers,
             answering: Mutex::default(),
             subscribed: Mutex::default(),
             changed: Notify::new(),
+            cache: Cache::default(),
         });
         let handler: Arc<dyn ClientHandler> = Arc::new(Handler(Arc::clone(&events)));
         let (handle, _driver) = dial(shared, cached.as_ref(), handler).map_err(ClientError::of)?;
@@ -216,6 +222,15 @@ impl ClientLink {
         }
     }
 
+    #[cfg(feature = "validation")]
+    pub(super) fn output_checks(&self) -> Option<&OutputChecks> {
+        self.events.checks.as_ref()
+    }
+
+    pub(super) fn cache(&self) -> &Cache {
+        &self.events.cache
+    }
+
     /// Answers a question that a task of the server asks.
     pub(super) async fn answer(
         &self,
@@ -273,6 +288,9 @@ struct Events {
     /// Subscriptions that the server has acknowledged and nobody has noticed yet.
     subscribed: Mutex<HashSet<RequestKey>>,
     changed: Notify,
+    cache: Cache,
+    #[cfg(feature = "validation")]
+    checks: Option<OutputChecks>,
 }
 
 struct Handler(Arc<Events>);
@@ -297,13 +315,21 @@ impl ClientHandler for Handler {
                 logger: log.logger,
                 data: log.data,
             }),
-            ClientEvent::Changed { change, .. } => events.handlers.change(match change {
-                session::Change::Tools => ClientChange::Tools,
-                session::Change::Prompts => ClientChange::Prompts,
-                session::Change::Resources => ClientChange::Resources,
-                session::Change::Resource(uri) => ClientChange::Resource(uri),
-                _ => return,
-            }),
+            ClientEvent::Changed { change, .. } => {
+                let change = match change {
+                    session::Change::Tools => ClientChange::Tools,
+                    session::Change::Prompts => ClientChange::Prompts,
+                    session::Change::Resources => ClientChange::Resources,
+                    session::Change::Resource(uri) => ClientChange::Resource(uri),
+                    _ => return,
+                };
+                events.cache.changed(&change);
+                #[cfg(feature = "validation")]
+                if let (Some(checks), ClientChange::Tools) = (&events.checks, &change) {
+                    checks.forget();
+                }
+                events.handlers.change(change);
+            }
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
@@ -323,6 +349,7 @@ impl Events {
         key: ServerRequestKey,
         request: &session::ServerRequest,
     ) {
+        tracing::debug!("<- {}: a question of the server", request.method());
         let answer = self
             .handlers
             .answer(request.method(), request.params(), request.revision());

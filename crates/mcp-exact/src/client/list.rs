@@ -67,6 +67,7 @@ pub struct List {
     member: &'static str,
     page: VecDeque<Definition>,
     cursor: Cursor,
+    fresh: bool,
 }
 
 #[derive(Debug)]
@@ -84,6 +85,7 @@ impl List {
             member,
             page: VecDeque::new(),
             cursor: Cursor::First,
+            fresh: false,
         }
     }
 
@@ -101,7 +103,7 @@ impl List {
                 Cursor::Next(cursor) => Some(JsonObject::from_iter([("cursor", cursor.clone())])),
                 Cursor::End => return Ok(None),
             };
-            let page = self.client.request(self.method, params).await?;
+            let page = self.fetch(params).await?;
             let entries = page
                 .get(self.member)
                 .map(|entries| entries.decode_as::<Vec<JsonObject>>());
@@ -121,6 +123,28 @@ impl List {
                 None => Cursor::End,
             };
         }
+    }
+
+    /// Asks the server for every page, also for those that are kept.
+    pub fn fresh(mut self) -> Self {
+        self.fresh = true;
+        self
+    }
+
+    /// Returns a page that was kept, or the one that the server gives.
+    async fn fetch(&self, params: Option<JsonObject>) -> Result<JsonObject, ClientError> {
+        let key = params.as_ref().map_or("", JsonObject::text).to_owned();
+        let cache = self.client.link().cache();
+        let asked = match cache.get(self.method, &key) {
+            Ok(page) if !self.fresh => return Ok(page),
+            Ok(_) => None,
+            Err(asked) => Some(asked),
+        };
+        let page = self.client.request(self.method, params).await?;
+        if let Some(asked) = asked {
+            cache.keep(self.method, &key, asked, &page);
+        }
+        Ok(page)
     }
 
     /// Returns all entries of all pages.

@@ -3,7 +3,10 @@
 //! Results are given in the shape of the home revision; the negotiated one is known by [`Client::revision`].
 
 mod answer;
+mod cache;
 mod call;
+#[cfg(feature = "validation")]
+mod check;
 mod connect;
 mod link;
 mod list;
@@ -209,10 +212,13 @@ impl Client {
     ) -> Result<ToolOutput, ClientError> {
         let params = call::tool_params(tool, object_of(arguments)?);
         let result = self.request("tools/call", Some(params)).await?;
-        Ok(ToolOutput::new(self.end_of_call(result).await?))
+        let output = ToolOutput::new(self.end_of_call(result).await?);
+        self.check_output(tool, &output).await?;
+        Ok(output)
     }
 
-    /// Lists the tools, page by page.
+    /// Lists the tools, page by page. Pages that the server allows to keep (from 2026-07-28 on) are not asked for again until
+    /// their time is over or a change is announced; so it is for the other lists.
     pub fn tools(&self) -> List {
         List::new(self, "tools/list", "tools")
     }
@@ -344,6 +350,25 @@ impl Client {
     /// Closes the connection; requests that wait end with [`ClientError::Lost`].
     pub fn close(&self) {
         self.0.shut_down();
+    }
+
+    /// Checks the structured result of a tool, when the client was told to.
+    #[cfg_attr(
+        not(feature = "validation"),
+        allow(
+            clippy::unused_async,
+            clippy::unnecessary_wraps,
+            reason = "the signature of the feature"
+        )
+    )]
+    async fn check_output(&self, tool: &str, output: &ToolOutput) -> Result<(), ClientError> {
+        #[cfg(feature = "validation")]
+        if let Some(checks) = self.link().output_checks() {
+            return checks.check(self, tool, output).await;
+        }
+        #[cfg(not(feature = "validation"))]
+        let _ = (tool, output);
+        Ok(())
     }
 
     fn link(&self) -> &Arc<ClientLink> {

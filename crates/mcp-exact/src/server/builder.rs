@@ -16,7 +16,7 @@ use super::{Inner, Server};
 use crate::definition::{Icon, Prompt, Resource, ResourceTemplate, Tool, icons_json};
 use crate::error::{BuildError, Problem};
 use crate::extract::{Call, States};
-use crate::handler::Handler;
+use crate::handler::{BoxFuture, Handler};
 use crate::layer::{self, ToolService, Wrap};
 use crate::link::{
     CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, Revision, ServerConfig,
@@ -25,6 +25,17 @@ use crate::link::{
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::seal::KeyRing;
 use crate::task::{Registry, Tasks};
+
+/// Function that runs when a server begins or ends.
+pub(super) type Hook = Arc<dyn Fn(Server) -> BoxFuture<crate::Result> + Send + Sync>;
+
+fn hook_of<F, Fut>(hook: F) -> Hook
+where
+    F: Fn(Server) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = crate::Result> + Send + 'static,
+{
+    Arc::new(move |server| Box::pin(hook(server)))
+}
 
 type Registration = Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Problem> + Send>;
 
@@ -43,6 +54,9 @@ pub struct ServerBuilder {
     declared: Vec<&'static str>,
     logging: bool,
     tasks: Option<Tasks>,
+    start: Vec<Hook>,
+    shutdown: Vec<Hook>,
+    more_capabilities: JsonObject,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -69,6 +83,9 @@ impl ServerBuilder {
             declared: Vec::new(),
             logging: true,
             tasks: None,
+            start: Vec::new(),
+            shutdown: Vec::new(),
+            more_capabilities: JsonObject::new(),
         }
     }
 
@@ -295,9 +312,50 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how long a handler may work. Time that it waits for the answer to a question does not count.
+    /// Sets how long a handler may work. Time that it waits for the answer to a question does not count. Tasks are limited by
+    /// their lifetime instead ([`Tasks::lifetime`]).
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
+        self
+    }
+
+    /// Runs a function when the server begins to serve ([`Server::serve_stdio`], [`Server::serve_http`]), before the first
+    /// request, such as to connect to a database. Functions run in the order in which they are given; after an error the server
+    /// does not serve.
+    pub fn on_start<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Server) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = crate::Result> + Send + 'static,
+    {
+        self.start.push(hook_of(hook));
+        self
+    }
+
+    /// Runs a function when the server has ended to serve, after the last reply. Functions run in the reverse order; an error is
+    /// told to `tracing`, and the others run nevertheless.
+    pub fn on_shutdown<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Server) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = crate::Result> + Send + 'static,
+    {
+        self.shutdown.push(hook_of(hook));
+        self
+    }
+
+    /// Answers every request that nothing registered answers: of methods without entries, and of tools, resources and prompts
+    /// that are not there. The handler takes the request by [`Cx::request_as`](crate::Cx::request_as) in the exact types of a
+    /// revision, or untyped as [`RawRequest`](crate::RawRequest); its result is one of the revision that
+    /// [`Cx::revision`](crate::Cx::revision) says. What it can do is declared by [`capability`](Self::capability).
+    pub fn raw<A: 'static, H: Handler<A, JsonObject>>(self, handler: H) -> Self {
+        self.register(move |catalogue, states| {
+            catalogue.set_raw(catalogue::method("*".to_owned(), handler, states)?)
+        })
+    }
+
+    /// Declares a capability that does not follow from what is registered, for [`raw`](Self::raw) and for extensions, as the
+    /// newest revision spells it.
+    pub fn capability(mut self, name: &str, value: impl Into<Json>) -> Self {
+        self.more_capabilities.insert(name, value);
         self
     }
 
@@ -414,6 +472,8 @@ impl ServerBuilder {
             version,
             listeners: Listeners::default(),
             tasks: self.tasks.map(Registry::new),
+            start: self.start,
+            shutdown: self.shutdown,
         })))
     }
 
@@ -439,7 +499,7 @@ impl ServerBuilder {
             ("completions", !catalogue.completions.is_empty(), "{}"),
             ("logging", self.logging, "{}"),
         ];
-        let mut capabilities = JsonObject::new();
+        let mut capabilities = self.more_capabilities.clone();
         for (name, is_there, value) in registered {
             if is_there || self.declared.contains(&name) {
                 capabilities.insert(name, value.parse::<Json>().unwrap_or(Json::null()));
@@ -472,6 +532,9 @@ impl Catalogue {
         }
         for entry in other.methods.into_iter().filter_map(Arc::into_inner) {
             self.add_method(entry)?;
+        }
+        if let Some(entry) = other.raw.and_then(Arc::into_inner) {
+            self.set_raw(entry)?;
         }
         for mut entry in other.completions.into_iter().filter_map(Arc::into_inner) {
             if let Reference::Prompt(name) = &entry.reference {

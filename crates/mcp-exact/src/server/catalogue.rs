@@ -24,6 +24,8 @@ pub(super) struct Catalogue {
     pub(super) prompts: Vec<Arc<PromptEntry>>,
     pub(super) completions: Vec<Arc<CompletionEntry>>,
     pub(super) methods: Vec<Arc<MethodEntry>>,
+    /// Answers what nothing else answers.
+    pub(super) raw: Option<Arc<MethodEntry>>,
     /// What is put around the handler of every tool, innermost first.
     pub(super) layers: Vec<Wrap>,
 }
@@ -104,6 +106,42 @@ impl Catalogue {
             entry.uri.find(uri).map(|values| (entry, values))
         };
         self.templates.iter().filter_map(found)
+    }
+
+    /// # Errors
+    /// [`Problem::Duplicate`] when there is one.
+    pub(super) fn set_raw(&mut self, entry: MethodEntry) -> Result<(), Problem> {
+        if self.raw.is_some() {
+            let (kind, name) = ("raw handler", "*".to_owned());
+            return Err(Problem::Duplicate { kind, name });
+        }
+        self.raw = Some(Arc::new(entry));
+        Ok(())
+    }
+
+    /// Returns the handler of the program for a method, when nothing that is registered answers the request. `name` is what a
+    /// call names: a tool, a prompt or a URI.
+    pub(super) fn own_method(&self, method: &str, name: Option<&str>) -> Option<&Arc<MethodEntry>> {
+        let mut methods = self.methods.iter();
+        let listed = methods.find(|entry| entry.method == method);
+        listed.or_else(|| self.raw.as_ref().filter(|_| !self.answers(method, name)))
+    }
+
+    /// Returns whether something registered answers a request.
+    fn answers(&self, method: &str, name: Option<&str>) -> bool {
+        match (method, name) {
+            ("tools/list", _) => !self.tools.is_empty(),
+            ("resources/list", _) => !self.resources.is_empty(),
+            ("resources/templates/list", _) => !self.templates.is_empty(),
+            ("prompts/list", _) => !self.prompts.is_empty(),
+            ("tools/call", Some(name)) => self.tool(name).is_some(),
+            ("prompts/get", Some(name)) => self.prompt(name).is_some(),
+            ("resources/read" | "resources/subscribe" | "resources/unsubscribe", Some(uri)) => {
+                self.resource(uri).is_some() || self.matching(uri).next().is_some()
+            }
+            ("completion/complete", _) => !self.completions.is_empty(),
+            _ => false,
+        }
     }
 
     /// # Errors

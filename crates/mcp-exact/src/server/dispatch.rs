@@ -9,6 +9,7 @@ use tracing::Instrument as _;
 use super::Server;
 use super::catalogue::{Catalogue, MethodEntry, PromptEntry, ToolEntry, from_strings};
 use super::complete::Wanted;
+use super::conversation::Conversation;
 use super::page::{Entry, page};
 use super::runner::{End, Running, Step, caught, run};
 use super::visibility::Listed;
@@ -52,15 +53,18 @@ impl Server {
         token: Token,
     ) -> Reply {
         let span = tracing::debug_span!("request", method = request.method(), revision = %request.revision());
+        let talk = Conversation::begin(&request);
         let replied = caught(self.reply_to(request, link, token))
             .instrument(span)
             .await;
-        replied.unwrap_or_else(|message| {
+        let reply = replied.unwrap_or_else(|message| {
             tracing::error!(%message, "a request panicked");
             Reply::Error(PeerError::internal(
                 "the handler failed; see the log of the server",
             ))
-        })
+        });
+        talk.end(&reply);
+        reply
     }
 
     async fn reply_to(self, request: Arc<Request>, link: Link, token: Token) -> Reply {
@@ -70,6 +74,16 @@ impl Server {
             link,
             token,
         };
+        let all = Arc::clone(&serving.catalogue);
+        // Most servers have neither: the name of what is called is not looked for then.
+        let own = match all.methods.is_empty() && all.raw.is_none() {
+            true => None,
+            false => all.own_method(request.method(), named(&request).as_deref()),
+        };
+        if let Some(entry) = own {
+            let reply = self.call_method(serving, entry).await;
+            return reply.unwrap_or_else(Reply::Error);
+        }
         let reply = match request.method() {
             "tools/call" => self.call_tool(serving).await,
             "tasks/get" | "tasks/update" | "tasks/cancel" if self.0.tasks.is_some() => {
@@ -78,13 +92,7 @@ impl Server {
             "resources/read" => self.read_resource(serving).await,
             "prompts/get" => self.read_prompt(serving).await,
             "completion/complete" => self.complete(serving).await,
-            method => {
-                let all = Arc::clone(&serving.catalogue);
-                match all.methods.iter().find(|entry| entry.method == method) {
-                    Some(entry) => self.call_method(serving, entry).await,
-                    None => self.answer(&serving).map(Reply::Result),
-                }
-            }
+            _ => self.answer(&serving).map(Reply::Result),
         };
         reply.unwrap_or_else(Reply::Error)
     }
@@ -514,6 +522,12 @@ fn prompt_arguments(
         ))),
         None => Ok(from_strings(entry.input.as_ref(), values)),
     }
+}
+
+/// Returns the name or URI of what a request is about.
+pub(super) fn named(request: &Request) -> Option<String> {
+    let params = request.params()?;
+    text(params, "name").or_else(|| text(params, "uri"))
 }
 
 fn uri_of(listed: Listed<'_>) -> &str {

@@ -5,6 +5,7 @@
 mod builder;
 mod catalogue;
 mod complete;
+mod conversation;
 mod dispatch;
 mod page;
 mod runner;
@@ -24,6 +25,7 @@ pub use runtime::{Prompts, Resources, Tools};
 pub use visibility::{Caller, Listed};
 
 use crate::extract::States;
+use crate::handler::Handler;
 use crate::link::{Change, JsonObject, Listeners, Revision, Settings};
 use crate::task::Registry;
 use catalogue::Catalogue;
@@ -61,6 +63,8 @@ struct Inner {
     version: String,
     listeners: Listeners,
     tasks: Option<Registry>,
+    start: Vec<builder::Hook>,
+    shutdown: Vec<builder::Hook>,
 }
 
 impl fmt::Debug for Server {
@@ -80,6 +84,29 @@ impl Server {
     /// Begins a server with a name for programs and a version.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
         ServerBuilder::new(name.into(), version.into())
+    }
+
+    /// Begins a server whose every request is answered by one handler, with exact types or untyped
+    /// ([`ServerBuilder::raw`]). Tools and so on can be registered beside it.
+    ///
+    /// ```
+    /// use mcp_exact::{Cx, JsonObject, RawRequest, Server};
+    ///
+    /// let server = Server::raw("raw", "1.0.0", |request: RawRequest, cx: Cx| async move {
+    ///     let text = format!("{} in {}", request.method, cx.revision());
+    ///     let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
+    ///     mcp_exact::Ok(result.parse::<JsonObject>()?)
+    /// })
+    /// .capability("tools", JsonObject::new())
+    /// .build()?;
+    /// # Ok::<(), mcp_exact::BuildError>(())
+    /// ```
+    pub fn raw<A: 'static, H: Handler<A, JsonObject>>(
+        name: impl Into<String>,
+        version: impl Into<String>,
+        handler: H,
+    ) -> ServerBuilder {
+        Self::builder(name, version).raw(handler)
     }
 
     /// Returns the capabilities that are declared, as the newest revision spells them.

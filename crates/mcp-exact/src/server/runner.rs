@@ -72,6 +72,11 @@ impl<O> Running<O> {
         }
     }
 
+    /// Takes the limit away: a task has a lifetime instead.
+    pub(super) fn unlimited(&mut self) {
+        self.budget = None;
+    }
+
     /// Runs the handler until it ends, asks, or wants to be a task.
     pub(super) async fn in_request(&mut self) -> Step<O> {
         let suspends = self.cx.lifecycle() == Lifecycle::Discover && self.cx.may_ask();
@@ -124,8 +129,10 @@ impl<O> Running<O> {
         if asks {
             self.cx.run().set_runner(task.waker());
         }
-        let polled =
-            std::panic::catch_unwind(AssertUnwindSafe(|| self.handler.as_mut().poll(task)));
+        let poll = || self.handler.as_mut().poll(task);
+        #[cfg(feature = "logs")]
+        let poll = || crate::logs::CURRENT.sync_scope(self.cx.clone(), poll);
+        let polled = std::panic::catch_unwind(AssertUnwindSafe(poll));
         match polled {
             Ok(Poll::Ready(result)) => Some(End::Finished(result)),
             Ok(Poll::Pending) => None,

@@ -18,12 +18,25 @@ impl Server {
         (self.0.settings.shared(), Dispatcher::new(self))
     }
 
-    /// Runs what begins with serving: the tasks that an earlier process has left unfinished.
-    async fn begin(&self) {
+    /// Runs what begins with serving: functions of the program, and tasks that an earlier process has left unfinished.
+    async fn begin(&self) -> crate::Result {
+        for hook in &self.0.start {
+            hook(self.clone()).await?;
+        }
         match self.resume_tasks().await {
             Ok(0) => {}
             Ok(tasks) => tracing::info!(tasks, "tasks of an earlier process are resumed"),
             Err(error) => tracing::error!(%error, "tasks of an earlier process are not resumed"),
+        }
+        Ok(())
+    }
+
+    /// Runs what ends with serving.
+    async fn finish(&self) {
+        for hook in self.0.shutdown.iter().rev() {
+            if let Err(error) = hook(self.clone()).await {
+                tracing::error!(%error, "a function of `on_shutdown` failed");
+            }
         }
     }
 
@@ -42,12 +55,14 @@ impl Server {
     /// to standard error meanwhile.
     ///
     /// # Errors
-    /// [`ServeError`].
+    /// [`ServeError`], or the error of a function of [`on_start`](crate::ServerBuilder::on_start).
     #[cfg(feature = "stdio")]
-    pub async fn serve_stdio(&self) -> Result<(), ServeError> {
-        self.begin().await;
+    pub async fn serve_stdio(&self) -> crate::Result {
+        self.begin().await?;
         let (settings, handler) = self.endpoint();
-        transport::serve_stdio(settings, handler).await
+        let served = transport::serve_stdio(settings, handler).await;
+        self.finish().await;
+        Ok(served?)
     }
 
     /// Returns the service for Streamable HTTP, and for HTTP+SSE beside it: a `tower` service, which an application can mount.
@@ -83,16 +98,16 @@ impl Server {
     /// loopback address as `Host` are served; [`http`](Self::http) takes other options.
     ///
     /// # Errors
-    /// [`ServeError`] when the address cannot be bound or the listener fails.
+    /// [`ServeError`] when the address cannot be bound or the listener fails, or the error of a function of
+    /// [`on_start`](crate::ServerBuilder::on_start).
     #[cfg(feature = "http-server")]
-    pub async fn serve_http(
-        &self,
-        address: impl tokio::net::ToSocketAddrs,
-    ) -> Result<(), ServeError> {
-        self.begin().await;
+    pub async fn serve_http(&self, address: impl tokio::net::ToSocketAddrs) -> crate::Result {
+        self.begin().await?;
         let service = self.http(transport::http::server::HttpServerOptions::default());
         let listener = transport::http::server::HttpListener::bind(address).await?;
-        Ok(listener.serve(service, shutdown()).await?)
+        let served = listener.serve(service, shutdown()).await;
+        self.finish().await;
+        Ok(served?)
     }
 }
 

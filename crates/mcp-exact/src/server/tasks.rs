@@ -4,7 +4,7 @@
 //! `tasks/cancel` of the extension `io.modelcontextprotocol/tasks`.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::catalogue::ToolEntry;
 use super::dispatch::{Serving, member, tool_object, version_of};
@@ -15,6 +15,9 @@ use crate::link::{JsonObject, Link, PeerError, Principal, Reply, Request, Reques
 use crate::replay::Run;
 use crate::reply::ToolResult;
 use crate::task::{LiveTask, Origin, Registry, TaskEnd, TaskError, TaskRecord, TaskStoreError};
+
+/// Pause before the end of a task is saved again, after the store has failed.
+const SAVE_AGAIN: Duration = Duration::from_secs(5);
 
 /// A task by its id.
 enum Known {
@@ -64,9 +67,10 @@ impl Server {
         let record = TaskRecord::new(id, registry.lifetime(), origin, record);
         // "A server MUST NOT return `CreateTaskResult` until the task is durably created" (section "Task Creation").
         registry.store().save(record.clone()).await?;
-        let Some(running) = running.take() else {
+        let Some(mut running) = running.take() else {
             return Err(TaskError::NotConfigured);
         };
+        running.unlimited();
         let live = LiveTask::new(record, cx, registry.store());
         let created = live.created(registry.poll_interval());
         self.spawn_task(registry, live, Arc::clone(entry), running);
@@ -114,7 +118,15 @@ impl Server {
         drop(running);
         cx.end();
         live.finish(end);
-        self.tell(&live).await;
+        // The end is known here alone until it is saved: without it, the handler would run again.
+        while let Err(error) = live.save().await {
+            tracing::error!(%error, task = live.id(), "the end of a task was not saved");
+            if live.record().is_expired() {
+                break;
+            }
+            tokio::time::sleep(SAVE_AGAIN).await;
+        }
+        self.publish_task(&live);
         if let Some(registry) = &self.0.tasks {
             registry.remove(live.id());
         }
@@ -125,6 +137,11 @@ impl Server {
         if let Err(error) = live.save().await {
             tracing::error!(%error, task = live.id(), "the state of a task was not saved");
         }
+        self.publish_task(live);
+    }
+
+    /// Tells the subscribers of a task what it says now.
+    fn publish_task(&self, live: &LiveTask) {
         let Some(registry) = &self.0.tasks else {
             return;
         };
@@ -273,7 +290,7 @@ impl Server {
         let cx = Cx::new(request, link, run, Token::default(), true);
         let arguments = dispatch::arguments(Some(&origin.params))?;
         let call = self.new_call(arguments, None, &cx);
-        let running = Running::new(entry.handler.call(call), &cx, self.0.timeout);
+        let running = Running::new(entry.handler.call(call), &cx, None);
         Ok((entry, running, cx))
     }
 }

@@ -1,0 +1,107 @@
+//! Events of `tracing` as log messages for the client (`server/utilities/logging`).
+//!
+//! Takes the events of a handler's own task; gives messages about its request. The level of the client decides what is sent.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+use crate::cx::Cx;
+use crate::link::{Json, Level};
+
+tokio::task_local! {
+    /// The request whose handler is polled.
+    pub(crate) static CURRENT: Cx;
+}
+
+/// Layer that sends the events of handlers to the clients of their requests, as [`Cx::log`](crate::Cx::log) would: with their
+/// level, their target as the logger, their message and fields.
+///
+/// Events outside of handlers, in tasks that handlers spawn, and of this library itself are not sent. Add it where the
+/// program sets up `tracing`:
+///
+/// ```
+/// use mcp_exact::ClientLogs;
+/// use tracing_subscriber::layer::SubscriberExt as _;
+///
+/// let subscriber = tracing_subscriber::registry().with(ClientLogs::new());
+/// # drop(subscriber);
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClientLogs(());
+
+impl ClientLogs {
+    /// Creates the layer.
+    pub fn new() -> Self {
+        Self(())
+    }
+}
+
+impl<S: Subscriber> Layer<S> for ClientLogs {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let metadata = event.metadata();
+        // What the library says of itself would be a message about each message.
+        if metadata.target().starts_with("mcp_exact") {
+            return;
+        }
+        let Ok(cx) = CURRENT.try_with(Cx::clone) else {
+            return;
+        };
+        let mut fields = Fields(Map::new());
+        event.record(&mut fields);
+        // An event may come after the request has ended.
+        let _ = cx.log(
+            level_of(*metadata.level()),
+            Some(metadata.target()),
+            Json::from(Value::Object(fields.0)),
+        );
+    }
+}
+
+fn level_of(level: tracing::Level) -> Level {
+    match level {
+        tracing::Level::ERROR => Level::Error,
+        tracing::Level::WARN => Level::Warning,
+        tracing::Level::INFO => Level::Info,
+        _ => Level::Debug,
+    }
+}
+
+/// Fields of an event, by name.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn set(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+}
+
+impl Visit for Fields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.set(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.set(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.set(field, value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.set(field, format!("{value:?}"));
+    }
+}

@@ -1,0 +1,65 @@
+//! The conversation with clients, readable in a log: a line for each request and one for its answer.
+//!
+//! At the level `debug` lines name what is asked and how it ends; arguments and results are shown at `trace` alone.
+
+use std::time::Instant;
+
+use super::dispatch::named;
+use crate::link::{JsonObject, Reply, Request};
+
+/// One request, while it is answered. Does nothing while nobody reads the log.
+pub(super) struct Conversation(Option<(String, Instant)>);
+
+impl Conversation {
+    pub(super) fn begin(request: &Request) -> Self {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return Self(None);
+        }
+        let what = match named(request) {
+            Some(name) => format!("{} {name}", request.method()),
+            None => request.method().to_owned(),
+        };
+        tracing::debug!("<- {what} ({})", request.revision());
+        let params = request.params().map_or("{}", JsonObject::text);
+        tracing::trace!("<- {what}: {params}");
+        Self(Some((what, Instant::now())))
+    }
+
+    pub(super) fn end(self, reply: &Reply) {
+        let Some((what, start)) = self.0 else {
+            return;
+        };
+        let took = start.elapsed().as_secs_f64() * 1e3;
+        match reply {
+            Reply::Result(result) => {
+                tracing::debug!("-> {what}: {} after {took:.1} ms", kind(result));
+                tracing::trace!("-> {what}: {result}");
+            }
+            Reply::Error(error) => {
+                let code = error.code().unwrap_or_default();
+                tracing::debug!(
+                    "-> {what}: error {code} after {took:.1} ms: {}",
+                    error.message()
+                );
+            }
+            Reply::InputRequired { asks, .. } => {
+                let asks = asks
+                    .iter()
+                    .map(|(key, ask)| format!("{key} ({})", ask.method));
+                let asks = asks.collect::<Vec<_>>().join(", ");
+                tracing::debug!("-> {what}: asks {asks} after {took:.1} ms");
+            }
+        }
+    }
+}
+
+fn kind(result: &JsonObject) -> &'static str {
+    let found = |name: &str, text: &str| result.get(name).is_some_and(|value| value.text() == text);
+    if found("isError", "true") {
+        "result with isError"
+    } else if found("resultType", "\"task\"") {
+        "task"
+    } else {
+        "result"
+    }
+}

@@ -1,0 +1,58 @@
+//! Functions of a program that run when its server begins and ends to serve.
+#![cfg(all(feature = "http-server", feature = "http-client", unix))]
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use mcp_exact::{Error, Server};
+
+/// A server that cannot begin does not serve: the error of the function is the one of `serve_http`.
+#[tokio::test]
+async fn errors_of_the_start_are_returned() {
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let note = |name: &'static str| {
+        let ran = Arc::clone(&ran);
+        move |server: Server| {
+            ran.lock().expect("no panic").push(name);
+            drop(server);
+            async { Ok(()) }
+        }
+    };
+    let server = Server::builder("test", "1.0.0")
+        .on_start(note("first"))
+        .on_start(|_| async { Err(Error::msg("the database is away")) })
+        .on_start(note("never"))
+        .on_shutdown(note("never"))
+        .tool("tool", || async { "text" })
+        .build()
+        .expect("a server");
+    let error = server
+        .serve_http("127.0.0.1:0")
+        .await
+        .expect_err("it does not begin");
+    assert_eq!(error.to_string(), "the database is away");
+    assert_eq!(*ran.lock().expect("no panic"), ["first"]);
+}
+
+/// The example `hooks` prints a line at each point; it is asked to end by closing its input.
+#[test]
+fn hooks_run_around_serving() {
+    let test = std::env::current_exe().expect("a path");
+    let target = test.ancestors().nth(2).expect("a target directory");
+    let mut child = Command::new(target.join("examples").join("hooks"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the example is built");
+    let mut errors = BufReader::new(child.stderr.take().expect("a stream"));
+    let mut line = String::new();
+    errors.read_line(&mut line).expect("a line");
+    assert_eq!(line, "connected\n");
+    drop(child.stdin.take());
+    let mut rest = String::new();
+    errors.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, "last out\nfirst out\n");
+    assert!(child.wait().expect("it is a child").success());
+}

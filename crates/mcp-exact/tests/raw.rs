@@ -1,0 +1,99 @@
+//! Servers whose requests are answered by one handler, alone and beside what is registered.
+
+mod common;
+
+use mcp_2025_06_18 as v2025_06_18;
+use mcp_exact::testing::every_revision;
+use mcp_exact::{
+    Client, ClientError, Cx, JsonObject, PeerError, RawRequest, Server, ServerBuilder,
+};
+
+use common::object;
+
+/// A server whose handler sees the types of 2025-06-18, whatever the client speaks.
+fn raw() -> ServerBuilder {
+    Server::raw("raw", "1.0.0", |request: RawRequest, cx: Cx| async move {
+        if request.method == "tools/list" {
+            return mcp_exact::Ok(object(
+                r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#,
+            ));
+        }
+        let typed = cx.request_as::<v2025_06_18::V2025_06_18>()?;
+        let v2025_06_18::ClientRequest::CallTool(call) = typed.request else {
+            return Err(PeerError::method_not_found(&request.method).into());
+        };
+        let text = format!("{} of {}", call.params.name, cx.revision());
+        Ok(object(&format!(
+            r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#
+        )))
+    })
+    .capability("tools", JsonObject::new())
+    .capability("prompts", JsonObject::new())
+}
+
+#[tokio::test]
+async fn raw_servers_answer_every_revision() {
+    let server = raw().build().expect("a server");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let tools = client.tools().all().await.expect("tools");
+            assert_eq!(tools.len(), 1);
+            let text: String = client.call("echo", &()).await.expect("a text");
+            assert_eq!(text, format!("echo of {}", client.revision()));
+            let error = client.prompt("any", []).await.expect_err("no prompts");
+            assert!(matches!(error, ClientError::Server(error) if error.code() == Some(-32601)));
+        },
+    )
+    .await;
+}
+
+/// What is registered is answered by its handler, everything else by the raw one.
+#[tokio::test]
+async fn registered_tools_come_first() {
+    let server = raw()
+        .tool("registered", || async { "by its handler" })
+        .build()
+        .expect("a server");
+    every_revision(
+        || Client::in_memory(&server),
+        |client| async move {
+            let tools = client.tools().all().await.expect("tools");
+            assert_eq!(tools[0].name(), "registered");
+            let text: String = client.call("registered", &()).await.expect("a text");
+            assert_eq!(text, "by its handler");
+            let text: String = client.call("other", &()).await.expect("a text");
+            assert!(text.starts_with("other of "), "{text}");
+        },
+    )
+    .await;
+}
+
+/// A handler of a method of the specification comes before what is registered.
+#[tokio::test]
+async fn methods_come_before_tools() {
+    let server = Server::builder("test", "1.0.0")
+        .tool("tool", || async { "by the tool" })
+        .method("tools/call", || async {
+            mcp_exact::Ok(object(
+                r#"{"content":[{"type":"text","text":"by the method"}]}"#,
+            ))
+        })
+        .build()
+        .expect("a server");
+    let client = Client::in_memory(&server).await.expect("a client");
+    let text: String = client.call("tool", &()).await.expect("a text");
+    assert_eq!(text, "by the method");
+}
+
+#[test]
+fn there_is_one_raw_handler() {
+    let error = raw()
+        .raw(|| async { mcp_exact::Ok(JsonObject::new()) })
+        .build();
+    let error = error.expect_err("two of them").to_string();
+    assert!(
+        error.contains("raw handler \"*\" is registered twice"),
+        "{error}"
+    );
+}
