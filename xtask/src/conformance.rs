@@ -5,9 +5,11 @@
 
 mod expected;
 mod install;
+mod peer;
 mod report;
 mod requirements;
 mod suite;
+mod tier;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use clap::{Args, ValueEnum};
 
 use crate::examples;
 use expected::Expected;
+use peer::PeerResults;
 use report::{Row, Table};
 use requirements::Requirement;
 use suite::{Peer, Suite};
@@ -47,7 +50,7 @@ impl Side {
 }
 
 /// The arguments of `cargo xtask conformance`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Arguments {
     /// Only the scenarios for servers, or for clients.
     side: Option<Side>,
@@ -57,12 +60,32 @@ pub struct Arguments {
     /// Install nothing; fail when the suite is not installed yet.
     #[arg(long)]
     offline: bool,
+    /// Runs `tier-check` of the suite as well, which counts the scored scenarios of all revisions itself.
+    #[arg(long)]
+    tier_check: bool,
+    /// Runs the scenarios against another library instead, and records what they find: its name and version.
+    #[arg(long, value_name = "NAME", requires_all = ["peer_server", "peer_client"])]
+    peer: Option<String>,
+    /// The URL where the server of the other library listens.
+    #[arg(long, value_name = "URL")]
+    peer_server: Option<String>,
+    /// The program of the other library's client.
+    #[arg(long, value_name = "FILE")]
+    peer_client: Option<PathBuf>,
 }
 
 impl Arguments {
     fn selects(&self, requirement: &Requirement) -> bool {
         self.side.is_none_or(|side| side == requirement.side)
             && (self.scenario.is_empty() || self.scenario.contains(&requirement.scenario))
+    }
+
+    /// Returns the arguments of a complete run with `tier-check`.
+    pub fn complete() -> Self {
+        Self {
+            tier_check: true,
+            ..Self::default()
+        }
     }
 
     /// Returns whether every scenario is run.
@@ -105,6 +128,17 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             "no scenario has this name; `tests/conformance/README.md` says where the suite lists them"
         );
     }
+    let peer = source.join("peer.toml");
+    if let Arguments {
+        peer: Some(name),
+        peer_server: Some(url),
+        peer_client: Some(client),
+        ..
+    } = arguments
+    {
+        let suite = Suite::new(installed, target.join("peer"));
+        return record(&suite, (name, url, client), &selected, &peer);
+    }
     let [server, client] =
         examples::build(root, PACKAGE, ["everything_server", "everything_client"])?;
     let results = target.join("results");
@@ -117,7 +151,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         true => Some(suite::start(&server, &target.join("server.log"))?),
         false => None,
     };
-    let mut table = Table::new(left_out.len());
+    let mut table = Table::new(left_out.len(), PeerResults::read(&peer)?);
     for requirement in selected {
         let peer = match (requirement.side, &server) {
             (Side::Server, Some(server)) => Peer::Server(server.url()),
@@ -128,6 +162,12 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         println!("{}", row.line());
         table.push(row);
     }
+    if arguments.tier_check {
+        let server = server
+            .as_ref()
+            .context("tier-check needs the scenarios for servers")?;
+        table.set_tier(tier::run(root, &suite, server.url(), &client)?);
+    }
     println!("{}", table.summary());
     if arguments.is_complete() {
         let path = root.join("docs").join("conformance.md");
@@ -135,4 +175,28 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     table.conclude(suite.results())
+}
+
+/// Runs scenarios against another library, and records what they find.
+fn record(
+    suite: &Suite,
+    (name, url, client): (&str, &str, &Path),
+    selected: &[&Requirement],
+    path: &Path,
+) -> anyhow::Result<()> {
+    let mut results = PeerResults {
+        name: name.to_owned(),
+        suite: suite.version()?,
+        ..PeerResults::default()
+    };
+    for requirement in selected {
+        let peer = match requirement.side {
+            Side::Server => Peer::Server(url),
+            Side::Client => Peer::Client(client),
+        };
+        let verdict = suite.run(requirement, peer)?;
+        results.note(requirement, &verdict);
+        println!("{}", Row::new(requirement, verdict, None).line());
+    }
+    results.write(path)
 }

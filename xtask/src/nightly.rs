@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::{miri, quickstart};
+use crate::{conformance, miri, quickstart};
 
 /// Release of cargo-mutants that is installed.
 const VERSION: &str = "27.1.0";
@@ -49,6 +49,8 @@ pub enum Part {
     Miri,
     /// What the README tells a new user to do.
     Quickstart,
+    /// The official conformance suite with its own score of SDKs.
+    TierCheck,
 }
 
 /// Runs the parts in `root`.
@@ -62,6 +64,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wants(Part::Miri) {
         miri::run(root)?;
+    }
+    if wants(Part::TierCheck) {
+        conformance::run(root, &conformance::Arguments::complete())?;
     }
     if wants(Part::Quickstart) {
         quickstart::run(root)?;

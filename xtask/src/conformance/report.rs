@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::bail;
 
+use super::peer::PeerResults;
 use super::requirements::Requirement;
 use super::suite::Verdict;
 use super::{REVISIONS, Side};
@@ -93,14 +94,24 @@ pub(super) struct Table {
     rows: Vec<Row>,
     /// Number of scenarios that need authorization and were not run.
     left_out: usize,
+    /// What was recorded of another library.
+    peer: Option<PeerResults>,
+    /// What `tier-check` says.
+    tier: Option<String>,
 }
 
 impl Table {
-    pub(super) fn new(left_out: usize) -> Self {
+    pub(super) fn new(left_out: usize, peer: Option<PeerResults>) -> Self {
         Self {
             rows: Vec::new(),
             left_out,
+            peer,
+            tier: None,
         }
+    }
+
+    pub(super) fn set_tier(&mut self, line: String) {
+        self.tier = Some(line);
     }
 
     pub(super) fn push(&mut self, row: Row) {
@@ -133,6 +144,19 @@ impl Table {
                     passed(&others),
                     others.len()
                 ));
+                if let Some(peer) = &self.peer {
+                    let of = |rows: &[&Row]| {
+                        let (passed, all) = peer.count(rows.iter().map(|row| &row.requirement));
+                        format!("{passed} of {all}")
+                    };
+                    lines.push(format!(
+                        "{} {revision}, {}: {} scored scenarios pass, {} others",
+                        side.name(),
+                        peer.name,
+                        of(&scored),
+                        of(&others)
+                    ));
+                }
             }
         }
         if self.left_out > 0 {
@@ -141,6 +165,7 @@ impl Table {
                 self.left_out
             ));
         }
+        lines.extend(self.tier.clone());
         lines.join("\n")
     }
 
@@ -158,13 +183,22 @@ impl Table {
             // Writing to a string cannot fail.
             let _ = writeln!(page, "- {line}");
         }
+        let mut columns: Vec<String> = REVISIONS.map(str::to_owned).into();
+        if let Some(peer) = &self.peer {
+            let _ = write!(
+                page,
+                "\nThe columns of {} are recorded from its own conformance programs and the suite {}.\n",
+                peer.name, peer.suite
+            );
+            columns.extend(REVISIONS.map(|revision| format!("{} {revision}", peer.name)));
+        }
         for side in [Side::Server, Side::Client] {
             let _ = write!(
                 page,
                 "\n## Scenarios for a {}\n\n| scenario | {} |\n|---|{}\n",
                 side.name(),
-                REVISIONS.join(" | "),
-                "---|".repeat(REVISIONS.len())
+                columns.join(" | "),
+                "---|".repeat(columns.len())
             );
             for (scenario, cells) in self.cells(side) {
                 let _ = writeln!(page, "| `{scenario}` | {} |", cells.join(" | "));
@@ -199,13 +233,26 @@ impl Table {
             if requirement.side != side {
                 continue;
             }
-            let empty = || vec![String::new(); REVISIONS.len()];
+            let width = match self.peer {
+                Some(_) => 2 * REVISIONS.len(),
+                None => REVISIONS.len(),
+            };
+            let empty = || vec![String::new(); width];
             let line = cells.entry(&requirement.scenario).or_insert_with(empty);
             let column = REVISIONS
                 .iter()
                 .position(|revision| *revision == requirement.revision);
-            if let Some(cell) = column.and_then(|column| line.get_mut(column)) {
-                *cell = row.cell();
+            let Some(column) = column else {
+                continue;
+            };
+            line[column] = row.cell();
+            let peer = self.peer.as_ref();
+            if let Some(passed) = peer.and_then(|peer| peer.verdict(requirement)) {
+                let word = match passed {
+                    true => "pass",
+                    false => "**fail**",
+                };
+                line[REVISIONS.len() + column] = word.to_owned();
             }
         }
         cells
@@ -247,7 +294,7 @@ mod tests {
             warnings: vec!["a: b".into()],
             failures: Vec::new(),
         };
-        let mut table = Table::new(3);
+        let mut table = Table::new(3, None);
         table.push(Row::new(&requirement, verdict, expected));
         table
     }

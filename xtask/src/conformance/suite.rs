@@ -75,6 +75,14 @@ impl Suite {
         &self.results
     }
 
+    pub(super) fn node(&self) -> &Path {
+        &self.installed.node
+    }
+
+    pub(super) fn script(&self) -> PathBuf {
+        self.installed.script()
+    }
+
     pub(super) fn version(&self) -> anyhow::Result<String> {
         self.installed.version()
     }
@@ -145,7 +153,7 @@ impl Suite {
 }
 
 /// Returns the command line of a client. The suite takes it apart at spaces.
-fn client_command(program: &Path) -> anyhow::Result<&str> {
+pub(super) fn client_command(program: &Path) -> anyhow::Result<&str> {
     let text = program.to_str().unwrap_or_default();
     if text.is_empty() || text.contains(char::is_whitespace) {
         bail!(

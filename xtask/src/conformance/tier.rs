@@ -1,0 +1,131 @@
+//! `tier-check` of the suite: the score that it gives an SDK, by its own count of the scored scenarios of all revisions.
+//!
+//! What it asks GitHub about the repository is answered from this checkout (`tests/conformance/github.mjs`) and not used.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+use super::REVISIONS;
+use super::suite::{Suite, client_command};
+use crate::interop::process;
+
+/// How long all scenarios may take.
+const DEADLINE: Duration = Duration::from_secs(30 * 60);
+/// How long one client may take, in milliseconds.
+const CLIENT_TIMEOUT: &str = "60000";
+/// The name under which the repository is published.
+const REPOSITORY: &str = "mcp-exact/mcp-exact";
+
+/// The score of one side.
+#[derive(Debug, Deserialize)]
+struct Side {
+    passed: usize,
+    total: usize,
+    details: Vec<Detail>,
+    error: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail {
+    scenario: String,
+    passed: bool,
+    #[serde(default)]
+    not_scored_reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Checks {
+    conformance: Side,
+    client_conformance: Side,
+}
+
+#[derive(Debug, Deserialize)]
+struct Scorecard {
+    checks: Checks,
+}
+
+impl Side {
+    /// Returns the line of the score, or an error when a scenario fails that does not need authorization.
+    fn line(&self, name: &str) -> anyhow::Result<String> {
+        if let Some(error) = &self.error {
+            bail!("tier-check did not measure the {name}: {error}");
+        }
+        let scored = self
+            .details
+            .iter()
+            .filter(|one| one.not_scored_reason.is_none());
+        let failed: Vec<&str> = scored
+            .filter(|one| !one.passed && !one.scenario.starts_with("auth/"))
+            .map(|one| &*one.scenario)
+            .collect();
+        match failed.is_empty() {
+            true => Ok(format!("{name}: {} of {}", self.passed, self.total)),
+            false => bail!("tier-check: the {name} fails {}", failed.join(", ")),
+        }
+    }
+}
+
+/// Runs `tier-check` on our server and client; returns a line for the report.
+pub(super) fn run(
+    root: &Path,
+    suite: &Suite,
+    server: &str,
+    client: &Path,
+) -> anyhow::Result<String> {
+    let folder = suite.results().join("tier-check");
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
+    let stub = root.join("tests").join("conformance").join("github.mjs");
+    let mut command = Command::new(suite.node());
+    command
+        .arg("--import")
+        .arg(stub)
+        .arg(suite.script())
+        .args(["tier-check", "--repo", REPOSITORY, "--token", "none"])
+        .args(["--conformance-server-url", server])
+        .args(["--client-cmd", client_command(client)?])
+        .args(["--requirements", &REVISIONS.join(",")])
+        .args(["--timeout", CLIENT_TIMEOUT, "--output", "json"]);
+    let ended = process::run(&mut command, DEADLINE, &folder.join("suite"))?;
+    let scorecard = ended.stdout.find('{').map(|start| &ended.stdout[start..]);
+    let scorecard: Scorecard = serde_json::from_str(scorecard.unwrap_or_default())
+        .with_context(|| format!("tier-check printed no score; see {}", folder.display()))?;
+    let Checks {
+        conformance,
+        client_conformance,
+    } = scorecard.checks;
+    Ok(format!(
+        "tier-check, scored scenarios of all revisions: {}, {}",
+        conformance.line("server")?,
+        client_conformance.line("client")?
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(failed: &str) -> Side {
+        let text = format!(
+            r#"{{"passed":1,"total":2,"details":[{{"scenario":"ping","passed":true}},
+            {{"scenario":"{failed}","passed":false}},
+            {{"scenario":"extra","passed":false,"notScoredReason":"extension"}}]}}"#
+        );
+        serde_json::from_str(&text).expect("a score")
+    }
+
+    #[test]
+    fn failures_beside_authorization_are_errors() {
+        assert_eq!(
+            side("auth/basic").line("client").expect("known"),
+            "client: 1 of 2"
+        );
+        let error = side("tools-list").line("server").expect_err("it fails");
+        assert_eq!(error.to_string(), "tier-check: the server fails tools-list");
+    }
+}
