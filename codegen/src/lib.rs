@@ -8,6 +8,7 @@ mod emit;
 mod error;
 mod input;
 pub mod ir;
+mod notice;
 mod passes;
 #[cfg(test)]
 mod testing;
@@ -18,6 +19,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use input::schema::Schema;
+use notice::Notices;
 use passes::{
     dispatch, extension, keywords, lift, methods, names, normalise, outcomes, recursion,
     typify_check,
@@ -32,6 +34,7 @@ pub use input::lists::{Listed, Revision, extensions, revisions};
 pub use input::schema::sha256;
 pub use input::tables::check_tables;
 pub use ir::properties::Value as PropertyValue;
+pub use notice::Notice;
 pub use workspace::embed::{EMBEDDED, embed};
 pub use workspace::regions::{Wired, files as wired_files, wire};
 pub use workspace::revision_table::{
@@ -46,6 +49,8 @@ pub struct Lowered {
     pub ir: ir::Ir,
     /// Of an extension: the definitions that are types of the revision that it extends.
     pub shared: BTreeSet<String>,
+    /// What the types leave unchecked or say in an unusual way: for a person to look at.
+    pub notices: Vec<Notice>,
     /// The official schema with its errata applied; of an extension, with the definitions of its revision beside its own.
     corrected: Schema,
     /// The same after the passes over schemas: everything in it has a name.
@@ -96,22 +101,24 @@ pub fn lower_extension(
 /// Every pass, in the order in which they run.
 fn lower_schema(corrected: Schema, names: &[input::names::Name]) -> Result<Lowered> {
     let mut schema = corrected.clone();
+    let mut notices = Notices::default();
     // From schema to schema.
-    keywords::check(&schema)?;
-    normalise::normalise(&mut schema)?;
-    let lifted = lift::lift(&mut schema, names)?;
-    names::check(&schema, &lifted)?;
+    keywords::check(&schema, &mut notices)?;
+    normalise::normalise(&mut schema, &mut notices)?;
+    let lifted = lift::lift(&mut schema, names, &mut notices)?;
+    names::check(&schema, &lifted, &mut notices)?;
     // From the schema to the representation, and from representation to representation.
-    let mut ir = ir::lower::build(&schema, &lifted)?;
+    let mut ir = ir::lower::build(&schema, &lifted, &mut notices)?;
     recursion::check_aliases(&schema, &ir)?;
     methods::find(&mut ir);
     outcomes::find(&mut ir);
-    dispatch::plan(&schema, &mut ir)?;
+    dispatch::plan(&schema, &mut ir, &mut notices)?;
     typify_check::model(&schema)?.box_members(&mut ir);
     recursion::close_cycles(&schema, &mut ir)?;
     Ok(Lowered {
         ir,
         shared: BTreeSet::new(),
+        notices: notices.into_list(),
         corrected,
         schema,
         base: None,

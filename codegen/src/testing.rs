@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::input::names::Name;
 use crate::input::schema::Schema;
 use crate::ir::Ir;
+use crate::notice::Notices;
 use crate::passes::lift::Lifted;
 
 /// A schema of these definitions.
@@ -22,19 +23,19 @@ pub fn schema(definitions: Value) -> Schema {
 /// A schema after normalising and lifting, and what was lifted.
 pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Lifted>)> {
     let mut schema = schema(definitions);
-    crate::passes::normalise::normalise(&mut schema)?;
-    let lifted = crate::passes::lift::lift(&mut schema, names)?;
+    crate::passes::normalise::normalise(&mut schema, &mut Notices::default())?;
+    let lifted = crate::passes::lift::lift(&mut schema, names, &mut Notices::default())?;
     Ok((schema, lifted))
 }
 
 /// The representation before typify has seen the schema.
 pub fn built(definitions: Value) -> Result<Ir> {
     let (schema, lifted) = lifted(definitions, &[])?;
-    let mut ir = crate::ir::lower::build(&schema, &lifted)?;
+    let mut ir = crate::ir::lower::build(&schema, &lifted, &mut Notices::default())?;
     crate::passes::recursion::check_aliases(&schema, &ir)?;
     crate::passes::methods::find(&mut ir);
     crate::passes::outcomes::find(&mut ir);
-    crate::passes::dispatch::plan(&schema, &mut ir)?;
+    crate::passes::dispatch::plan(&schema, &mut ir, &mut Notices::default())?;
     Ok(ir)
 }
 

@@ -77,7 +77,8 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         status: if draft { "draft" } else { "release" }.to_owned(),
         sha256,
     };
-    let ir = schemas.lower_bytes(&revision, &origin.bytes)?.ir;
+    let lowered = schemas.lower_bytes(&revision, &origin.bytes)?;
+    let ir = lowered.ir;
     let list = fs::read_to_string(folder.join("revisions.toml"))?;
     let lifecycle = Lifecycle::new(
         ir.methods
@@ -129,6 +130,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             &schemas.conversions,
         )?);
     }
+    lines.extend(lowered.notices.iter().map(ToString::to_string));
     for line in lines {
         println!("  look at {line}");
     }

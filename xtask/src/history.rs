@@ -35,10 +35,12 @@ pub fn run(root: &Path, clone: &Path) -> anyhow::Result<()> {
         };
         let generated = schemas
             .lower_bytes(&revision, &bytes)
-            .and_then(|lowered| Ok(codegen::emit(&lowered, &revision)?));
+            .and_then(|lowered| Ok((codegen::emit(&lowered, &revision)?.len(), lowered.notices)));
         let place = format!("{} {}", &version.commit[..8], version.path);
         match generated {
-            Ok(files) => println!("ok      {place} ({} files)", files.len()),
+            Ok((files, notices)) => {
+                println!("ok      {place} ({files} files, {} notices)", notices.len());
+            }
             Err(error) => {
                 refused += 1;
                 println!("refused {place}: {error:#}");

@@ -6,18 +6,22 @@ use quote::quote;
 use super::types::ident;
 use super::{Context, docs};
 use crate::ir::Definition;
-use crate::passes::names::variant;
+use crate::passes::names;
 
 /// A string enum; values that the revision does not define are kept.
 pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> TokenStream {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
-    let variants: Vec<_> = values.iter().map(|value| ident(&variant(value))).collect();
+    let variants: Vec<_> = names::values(values).iter().map(|n| ident(n)).collect();
     let variant_docs = values.iter().map(|value| format!(" `{value}`"));
     let non_exhaustive = cx.non_exhaustive();
+    // Names that differ in case only hold their values.
+    let is_plain = variants.iter().all(|name| !name.to_string().contains('_'));
+    let camel_case = (!is_plain).then(|| quote!(#[allow(non_camel_case_types)]));
     quote! {
         #docs
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        #camel_case
         #non_exhaustive
         pub enum #name {
             #(#[doc = #variant_docs] #variants,)*
@@ -71,7 +75,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Tok
 pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> TokenStream {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
-    let only = ident(&variant(value));
+    let only = ident(&names::variant(value));
     let variant_doc = format!(" `{value}`");
     let text = serde_json::Value::from(value).to_string();
     let non_exhaustive = cx.non_exhaustive();

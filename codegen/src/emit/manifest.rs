@@ -8,7 +8,7 @@ use super::types::ident;
 use crate::emit::format::format;
 use crate::error::Result;
 use crate::input::lists::Revision;
-use crate::ir::{Ir, Shape};
+use crate::ir::{Ir, Member, MemberValue, Shape, Type, Variant};
 
 /// What the front page re-exports of the runtime; no definition may have one of these names.
 pub const REEXPORTED: &[&str] = &[
@@ -230,45 +230,90 @@ fn front_page(ir: &Ir, id: &str, draft: bool) -> String {
     if draft {
         page.push_str(&draft_words("revision"));
     }
-    if has_example(ir) {
-        page.push_str(&example(ir, &library, draft));
-    }
+    page.push_str(&building(ir, &library, draft));
+    page.push_str(&reading(ir, &library));
     page
 }
 
-/// Whether the definitions that the example uses are what it takes them for.
-fn has_example(ir: &Ir) -> bool {
-    let fields =
-        |name: &str, wanted: &[&str]| match ir.get(name).map(|definition| &definition.shape) {
-            Some(Shape::Struct(members)) => {
-                let required = members
-                    .iter()
-                    .filter(|m| m.required && matches!(m.value, crate::ir::MemberValue::Type(_)));
-                required
-                    .map(|member| member.field.as_str())
-                    .eq(wanted.iter().copied())
-            }
-            _ => false,
-        };
-    let open = matches!(ir.get("ContentBlock").map(|d| &d.shape), Some(Shape::Union(union)) if union.open_tag() == Some("type"));
-    open && fields("Tool", &["input_schema", "name"])
-        && fields("TextContent", &["text"])
-        && ir.get("CallToolResult").is_some()
-        && matches!(
-            ir.get("ToolInputSchema").map(|d| &d.shape),
-            Some(Shape::Document(_))
-        )
+/// The members of a definition that is an object.
+fn members<'i>(ir: &'i Ir, name: &str) -> &'i [Member] {
+    match ir.get(name).map(|definition| &definition.shape) {
+        Some(Shape::Struct(members)) => members,
+        _ => &[],
+    }
 }
 
-fn example(ir: &Ir, library: &str, draft: bool) -> String {
-    let call_requires = match ir
-        .get("CallToolRequestParams")
-        .map(|definition| &definition.shape)
-    {
-        Some(Shape::Struct(members)) => members.iter().filter(|member| member.required).count(),
-        _ => 0,
+/// A field by its name, and the types that an example takes there.
+type Field<'f> = (&'f str, fn(&Ir, &Type) -> bool);
+
+/// Returns true if a definition has exactly these required fields, which `new` takes, and this optional one. Each example is
+/// written for the types of the released revisions; a schema with others has a page without it.
+fn is_built_of(ir: &Ir, name: &str, required: &[Field<'_>], optional: Option<Field<'_>>) -> bool {
+    let all = members(ir, name);
+    let field = |member: &&Member, field: &str| member.field == field;
+    let fits = |(name, fits): &Field<'_>, is_required: bool| {
+        all.iter().any(|member| {
+            let is_type = matches!(&member.value, MemberValue::Type(value) if fits(ir, value));
+            field(&member, name) && member.required == is_required && is_type
+        })
     };
-    let call = if call_requires == 1 {
+    let is_taken =
+        |member: &&Member| member.required && matches!(member.value, MemberValue::Type(_));
+    let is_open = ir.get(name).is_some_and(|definition| !definition.closed);
+    let constants = all
+        .iter()
+        .filter(|m| !matches!(m.value, MemberValue::Type(_)));
+    // A content block has its type, and the others have no constants.
+    let is_plain = constants
+        .map(|m| m.name.as_str())
+        .eq(name.ends_with("Content").then_some("type"));
+    is_open
+        && is_plain
+        && all.iter().filter(is_taken).count() == required.len()
+        && required.iter().all(|one| fits(one, true))
+        && optional.is_none_or(|one| fits(&one, false))
+}
+
+fn is_string(_: &Ir, value: &Type) -> bool {
+    *value == Type::String { format: None }
+}
+
+fn is_object(_: &Ir, value: &Type) -> bool {
+    *value == Type::JsonObject
+}
+
+/// Returns true for JSON Schema documents whose smallest one is an object schema.
+fn is_object_schema(ir: &Ir, value: &Type) -> bool {
+    let Type::Ref { name, boxed: false } = value else {
+        return false;
+    };
+    let Some(Shape::Document(members)) = ir.get(name).map(|definition| &definition.shape) else {
+        return false;
+    };
+    let required: Vec<&Member> = members.iter().filter(|member| member.required).collect();
+    let is_type = |member: &Member| {
+        member.name == "type" && member.value == MemberValue::ConstString("object".to_owned())
+    };
+    matches!(required[..], [only] if is_type(only))
+}
+
+fn building(ir: &Ir, library: &str, draft: bool) -> String {
+    let has_tool = is_built_of(
+        ir,
+        "Tool",
+        &[("input_schema", is_object_schema), ("name", is_string)],
+        Some(("description", is_string)),
+    );
+    if !has_tool {
+        return String::new();
+    }
+    let has_call = is_built_of(
+        ir,
+        "CallToolRequestParams",
+        &[("name", is_string)],
+        Some(("arguments", is_object)),
+    );
+    let call = if has_call {
         let arguments = "Some([(\"text\", mcp::Json::string(\"hello\"))].into_iter().collect())";
         let built = built(
             "params",
@@ -283,9 +328,18 @@ fn example(ir: &Ir, library: &str, draft: bool) -> String {
     } else {
         String::new()
     };
+    let schema = members(ir, "Tool")
+        .iter()
+        .find_map(|member| match &member.value {
+            MemberValue::Type(Type::Ref { name, .. }) if member.field == "input_schema" => {
+                Some(name)
+            }
+            _ => None,
+        });
+    let schema = schema.map_or("ToolInputSchema", String::as_str);
     let description = ("description", "Some(\"Says it again\".into())");
-    let required = "\"echo\", mcp::ToolInputSchema::new()";
-    let tool = built("tool", "Tool", required, description, draft);
+    let required = format!("\"echo\", mcp::{schema}::new()");
+    let tool = built("tool", "Tool", &required, description, draft);
     let rest = if draft {
         "is assigned"
     } else {
@@ -295,8 +349,26 @@ fn example(ir: &Ir, library: &str, draft: bool) -> String {
         "\n# Building\n\n```\nuse {library} as mcp;\n\n\
          // What has to be there goes into `new`, the rest {rest}.\n{tool}\
          assert_eq!(\n    mcp::to_string(&tool),\n    \
-         r#\"{{\"inputSchema\":{{\"type\":\"object\"}},\"name\":\"echo\",\"description\":\"Says it again\"}}\"#\n);\n\n{call}```\n\n\
-         # Reading and matching\n\n```\n# fn main() -> Result<(), Box<dyn std::error::Error>> {{\nuse {library} as mcp;\nuse mcp::Validate;\n\n\
+         r#\"{{\"inputSchema\":{{\"type\":\"object\"}},\"name\":\"echo\",\"description\":\"Says it again\"}}\"#\n);\n\n{call}```\n"
+    )
+}
+
+fn reading(ir: &Ir, library: &str) -> String {
+    let is_text = is_built_of(ir, "TextContent", &[("text", is_string)], None)
+        && members(ir, "TextContent")
+            .iter()
+            .any(|m| m.name == "type" && m.value == MemberValue::ConstString("text".to_owned()));
+    let union = match ir.get("ContentBlock").map(|definition| &definition.shape) {
+        Some(Shape::Union(union)) if union.open_tag() == Some("type") => union,
+        _ => return String::new(),
+    };
+    let holds_text = |variant: &&Variant| matches!(&variant.value, Type::Ref { name, boxed: false } if name == "TextContent");
+    let Some(text) = union.variants.iter().find(holds_text).filter(|_| is_text) else {
+        return String::new();
+    };
+    let text = ident(&text.name);
+    format!(
+        "\n# Reading and matching\n\n```\n# fn main() -> Result<(), Box<dyn std::error::Error>> {{\nuse {library} as mcp;\nuse mcp::Validate;\n\n\
          let json = r#\"[{{\"type\":\"text\",\"text\":\"hi\",\"x-new\":1.0}},{{\"type\":\"hologram\",\"depth\":3}}]\"#;\n\
          let blocks: Vec<mcp::ContentBlock> = mcp::from_str(json)?;\n\
          for block in &blocks {{\n    match block {{\n        \
@@ -305,8 +377,7 @@ fn example(ir: &Ir, library: &str, draft: bool) -> String {
          assert_eq!(mcp::to_string(&blocks), r#\"[{{\"type\":\"text\",\"text\":\"hi\",\"x-new\":1.0}},{{\"type\":\"hologram\",\"depth\":3}}]\"#);\n\
          assert_eq!(blocks.validate().listed()[0].pointer, \"/1\");\n\n\
          let error = mcp::from_str::<mcp::TextContent>(r#\"{{\"type\":\"text\",\"text\":5}}\"#).unwrap_err();\n\
-         assert_eq!(error.pointer(), \"/text\");\n# Ok(())\n# }}\n```\n",
-        text = text_variant(ir),
+         assert_eq!(error.pointer(), \"/text\");\n# Ok(())\n# }}\n```\n"
     )
 }
 
@@ -327,17 +398,4 @@ fn built(
             "let {variable} = mcp::{name} {{\n    {field}: {value},\n    ..mcp::{name}::new({required})\n}};\n"
         )
     }
-}
-
-fn text_variant(ir: &Ir) -> proc_macro2::Ident {
-    let Some(Shape::Union(union)) = ir.get("ContentBlock").map(|definition| &definition.shape)
-    else {
-        return ident("Text");
-    };
-    let is_text = |value: &crate::ir::Type| matches!(value, crate::ir::Type::Ref { name, .. } if name == "TextContent");
-    let found = union
-        .variants
-        .iter()
-        .find(|variant| is_text(&variant.value));
-    ident(found.map_or("Text", |variant| &variant.name))
 }

@@ -20,7 +20,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
     });
     let decode = decode(&name, members);
     let encode = encode(members);
-    let check = validate::members(cx, members);
+    let check = validate::members(cx, members, definition.closed);
     quote! {
         #struct_
         #new
@@ -65,6 +65,11 @@ pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Membe
         .iter()
         .map(|member| validate::document_rule(cx.ir, member));
     let smallest = smallest(members);
+    let closed = definition.closed.then(|| {
+        quote!(
+            const CLOSED: bool = true;
+        )
+    });
     quote! {
         #docs
         ///
@@ -74,6 +79,7 @@ pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Membe
         impl DocumentView for #view {
             const RULES: &'static [DocumentRule] = &[#(#rules),*];
             const SMALLEST: &'static str = #smallest;
+            #closed
         }
     }
 }
@@ -157,6 +163,8 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         [one] => quote!(let Some(#one) = #one #incomplete),
         _ => quote!(#(let Some(#needed) = #needed #incomplete)*),
     };
+    // Without members, nothing else says what is read.
+    let type_ = members.is_empty().then(|| quote!(: Read<()>));
     let all = fields(members).map(|(member, _)| {
         let (field, local) = (ident(&member.field), local(member));
         if field == local {
@@ -174,7 +182,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         let mut object = ObjectReader::of(&SHAPE);
         #(let mut #locals = None;)*
         loop {
-            let read = match object.step(r) {
+            let read #type_ = match object.step(r) {
                 #arms
                 ObjectReader::END => break,
                 _ => Err(Failed),

@@ -214,6 +214,11 @@ fn decode(definition: &Definition, union: &Union) -> TokenStream {
     for (index, kind) in scalars {
         let Some(index) = index else { continue };
         let variant = variant(index);
+        if !dispatch.values.is_empty() && dispatch.string == Some(index) && arms.is_empty() {
+            let known = known_strings(union);
+            arms.push(quote!(#kind => { #known }));
+            continue;
+        }
         arms.push(quote!(#kind => Decode::decode(r).map(Self::#variant),));
     }
     if let Some(array) = arrays(definition, union) {
@@ -235,6 +240,32 @@ fn decode(definition: &Definition, union: &Union) -> TokenStream {
                     _ => Err(r.no_variant(#name)),
                 }
             }
+        }
+    }
+}
+
+/// Strings of which some have known values: the variants of these, and another one for all others.
+fn known_strings(union: &Union) -> TokenStream {
+    let dispatch = &union.dispatch;
+    let sets = dispatch
+        .values
+        .iter()
+        .map(|(values, _)| quote!(&[#(#values),*]));
+    let cases = dispatch.values.iter().enumerate().map(|(at, (_, index))| {
+        let (number, variant) = (
+            Literal::usize_unsuffixed(at),
+            ident(&union.variants[*index].name),
+        );
+        quote!(Some(#number) => Decode::decode(r).map(Self::#variant),)
+    });
+    let others = dispatch.string.map(|index| {
+        let variant = ident(&union.variants[index].name);
+        quote!(_ => Decode::decode(r).map(Self::#variant),)
+    });
+    quote! {
+        match r.pick_string(&[#(#sets),*])? {
+            #(#cases)*
+            #others
         }
     }
 }

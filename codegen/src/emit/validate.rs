@@ -24,7 +24,7 @@ pub fn checked(ir: &Ir) -> BTreeSet<&str> {
     loop {
         let before = checked.len();
         for definition in &ir.definitions {
-            if shape_checked(&definition.shape, &checked) {
+            if definition.closed || shape_checked(&definition.shape, &checked) {
                 checked.insert(definition.name.as_str());
             }
         }
@@ -74,8 +74,11 @@ pub fn known_format(format: Option<&str>) -> Option<&'static str> {
 }
 
 /// The `check` of a struct.
-pub fn members(cx: &Context<'_>, members: &[Member]) -> TokenStream {
+pub fn members(cx: &Context<'_>, members: &[Member], closed: bool) -> TokenStream {
     let mut checks = Vec::new();
+    if closed {
+        checks.push(quote!(self.extra.check_closed(path, to);));
+    }
     for member in members {
         let MemberValue::Type(value) = &member.value else {
             continue;

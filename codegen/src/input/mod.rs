@@ -2,6 +2,7 @@
 
 pub mod errata;
 pub mod extension;
+pub mod keywords;
 pub mod lists;
 pub mod names;
 pub mod schema;

@@ -8,20 +8,22 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::error::{Result, brief};
+use crate::input::keywords::{is_annotation, speaks_of};
 use crate::input::schema::{Schema, escape};
 use crate::ir::{
     Bounds, Definition, Dispatch, Ir, Member, MemberValue, Shape, Type, Union, Variant,
 };
-use crate::passes::lift::{Lifted, is_nullable};
+use crate::notice::Notices;
+use crate::passes::lift::{Lifted, has_members, is_nullable};
 use crate::passes::names;
-use crate::passes::normalise::{is_annotation, is_open};
+use crate::passes::normalise::{is_open, nullable};
 
 /// Builds the representation of one revision.
 ///
 /// # Errors
 /// For a shape that has no exact type, with its pointer.
-pub fn build(schema: &Schema, lifted: &[Lifted]) -> Result<Ir> {
-    let pass = Pass { schema };
+pub fn build(schema: &Schema, lifted: &[Lifted], notices: &mut Notices) -> Result<Ir> {
+    let mut pass = Pass { schema, notices };
     let anonymous: BTreeMap<&str, &Lifted> = lifted.iter().map(|l| (l.name.as_str(), l)).collect();
     let mut definitions = Vec::new();
     for (name, definition) in schema.root[schema.definitions]
@@ -37,6 +39,7 @@ pub fn build(schema: &Schema, lifted: &[Lifted]) -> Result<Ir> {
             name: name.clone(),
             official: !anonymous.contains_key(name.as_str()),
             description: text(definition, "description"),
+            closed: definition["additionalProperties"] == false,
             shape: pass.shape(name, definition, &pointers[0])?,
             pointers,
         });
@@ -48,20 +51,24 @@ pub fn build(schema: &Schema, lifted: &[Lifted]) -> Result<Ir> {
     })
 }
 
-struct Pass<'s> {
+struct Pass<'s, 'n> {
     schema: &'s Schema,
+    notices: &'n mut Notices,
 }
 
 fn text(at: &Value, key: &str) -> Option<String> {
     at[key].as_str().map(str::to_owned)
 }
 
-impl Pass<'_> {
-    fn shape(&self, name: &str, at: &Value, pointer: &str) -> Result<Shape> {
+impl Pass<'_, '_> {
+    fn shape(&mut self, name: &str, at: &Value, pointer: &str) -> Result<Shape> {
         if ["RequestId", "ProgressToken"].contains(&name) && string_or_integer(at) {
             return Ok(Shape::Runtime(name.to_owned()));
         }
-        if let Some(any) = at["anyOf"].as_array() {
+        if let Some(any) = at["anyOf"]
+            .as_array()
+            .filter(|_| nullable::inner(at).is_none())
+        {
             self.only(at, pointer, "a union", &["anyOf"])?;
             return self.union(any, pointer).map(Shape::Union);
         }
@@ -79,7 +86,7 @@ impl Pass<'_> {
         if let Some(value) = at.get("const") {
             return self.constant(value, at, pointer);
         }
-        if at["properties"].as_object().is_some_and(|p| !p.is_empty()) {
+        if has_members(at) {
             let members = self.members(at, pointer)?;
             return Ok(if at["x-document"] == true {
                 Shape::Document(members)
@@ -105,6 +112,15 @@ impl Pass<'_> {
                 Err(self.schema.error(&pointer, problem, remedy))
             }
         }
+    }
+
+    /// Refuses keywords that speak of none of these types.
+    fn only_of_types(&self, at: &Value, pointer: &str, what: &str, types: &[Value]) -> Result<()> {
+        let types: Vec<&str> = types.iter().filter_map(Value::as_str).collect();
+        let speaks = |key: &&String| types.iter().any(|one| speaks_of(key, one));
+        let keys = at.as_object().into_iter().flatten().map(|(key, _)| key);
+        let known: Vec<&str> = keys.filter(speaks).map(String::as_str).collect();
+        self.only(at, pointer, what, &known)
     }
 
     /// A constant that is no part of an object: whether it is there says something.
@@ -150,14 +166,20 @@ impl Pass<'_> {
                 .error(pointer, problem, "say the type by an erratum"));
         }
         let additional = &at["additionalProperties"];
-        if !additional.is_null() && !is_open(additional) {
+        if !additional.is_null() && !is_open(additional) && *additional != false {
             let pointer = format!("{pointer}/additionalProperties");
             let problem = "known members beside additional ones of a type are not supported";
             return Err(self
                 .schema
                 .error(&pointer, problem, "teach the generator such objects"));
         }
-        let allowed = ["type", "properties", "required", "x-document"];
+        let allowed = [
+            "type",
+            "properties",
+            "required",
+            "additionalProperties",
+            "x-document",
+        ];
         self.only(at, pointer, "an object", &allowed)?;
         let required: Vec<&str> = at["required"]
             .as_array()
@@ -231,6 +253,11 @@ impl Pass<'_> {
     }
 
     fn value(&self, at: &Value, pointer: &str) -> Result<Type> {
+        if let Some(inner) = nullable::inner(at) {
+            self.only(at, pointer, "a value or null", &["anyOf"])?;
+            let inner = self.value(inner, &format!("{pointer}/anyOf/0"))?;
+            return Ok(Type::Nullable(Box::new(inner)));
+        }
         if let Some(name) = at["$ref"].as_str().and_then(|r| self.schema.target(r)) {
             self.only(at, pointer, "a reference", &["$ref"])?;
             let open = &self.schema.root[self.schema.definitions][name];
@@ -247,7 +274,7 @@ impl Pass<'_> {
             return Ok(Type::Json);
         }
         if let Some(types) = at["type"].as_array() {
-            self.only(at, pointer, "several types", SAID_OF_ANY)?;
+            self.only_of_types(at, pointer, "several types", types)?;
             let [one] = types.iter().filter(|t| *t != "null").collect::<Vec<_>>()[..] else {
                 let problem = format!("a value of several types has no name here: {}", brief(at));
                 let remedy = "teach the generator this shape";
@@ -256,12 +283,12 @@ impl Pass<'_> {
             let inner = self.value(&with_type(at, one), pointer)?;
             return Ok(Type::Nullable(Box::new(inner)));
         }
-        let Some((one, said)) = at["type"].as_str().and_then(said_of) else {
+        let Some(one) = at["type"].as_str().filter(|one| TYPES.contains(one)) else {
             let problem = format!("this schema has no exact type: {}", brief(at));
             let remedy = "teach the generator this shape";
             return Err(self.schema.error(pointer, problem, remedy));
         };
-        self.only(at, pointer, &format!("the type `{one}`"), said)?;
+        self.only_of_types(at, pointer, &format!("the type `{one}`"), &[one.into()])?;
         Ok(match one {
             "string" => Type::String {
                 format: text(at, "format"),
@@ -312,7 +339,7 @@ impl Pass<'_> {
         })
     }
 
-    fn union(&self, any: &[Value], pointer: &str) -> Result<Union> {
+    fn union(&mut self, any: &[Value], pointer: &str) -> Result<Union> {
         let mut members = Vec::new();
         for (index, member) in any.iter().enumerate() {
             let pointer = match any {
@@ -321,7 +348,7 @@ impl Pass<'_> {
             };
             match member["type"].as_array() {
                 Some(types) => {
-                    self.only(member, &pointer, "several types", SAID_OF_ANY)?;
+                    self.only_of_types(member, &pointer, "several types", types)?;
                     members.extend(
                         types
                             .iter()
@@ -338,10 +365,16 @@ impl Pass<'_> {
                 return Err(self.schema.error(&pointer, problem, "teach the generator"));
             }
             let value = self.value(&member, &pointer)?;
-            if variants.iter().any(|variant| variant.value == value) {
-                let problem = "this member stands twice in the union";
-                let remedy = "take one of them out by an erratum";
-                return Err(self.schema.error(&pointer, problem, remedy));
+            // Schemas that differ in nothing that a type shows, or of which one takes all values of the other.
+            if let Some(known) = variants.iter_mut().find(|known| {
+                takes_scalars(&known.value, &value) || takes_scalars(&value, &known.value)
+            }) {
+                let words = "another member of this union takes all values of this one, and stands for both";
+                self.notices.add(&pointer, words);
+                if !takes_scalars(&known.value, &value) {
+                    known.value = value;
+                }
+                continue;
             }
             variants.push(Variant {
                 name: kind_name(&value),
@@ -352,6 +385,15 @@ impl Pass<'_> {
             variants,
             dispatch: Dispatch::default(),
         })
+    }
+}
+
+/// Returns true if every value of the type `b` is one of `a`, as far as types of one name are concerned.
+fn takes_scalars(a: &Type, b: &Type) -> bool {
+    match (a, b) {
+        (Type::String { format }, Type::String { .. }) => format.is_none() || a == b,
+        (Type::Integer(a), Type::Integer(b)) | (Type::Number(a), Type::Number(b)) => a.takes(*b),
+        _ => a == b,
     }
 }
 
@@ -371,37 +413,14 @@ fn is_of_type(at: &Value, types: &[&str]) -> bool {
     at["type"].is_null() || types.iter().any(|one| at["type"] == *one)
 }
 
-/// What a schema of several types may say.
-const SAID_OF_ANY: &[&str] = &[
-    "additionalProperties",
-    "format",
-    "items",
-    "maxItems",
-    "maximum",
-    "minItems",
-    "minimum",
-    "type",
-];
-
-/// A type and the keywords that say something about its values.
-fn said_of(one: &str) -> Option<(&str, &'static [&'static str])> {
-    let said: &[&str] = match one {
-        "array" => &["type", "items", "maxItems", "minItems"],
-        "boolean" => &["type"],
-        "integer" | "number" => &["type", "format", "maximum", "minimum"],
-        "object" => &["type", "additionalProperties", "properties"],
-        "string" => &["type", "format"],
-        _ => return None,
-    };
-    Some((one, said))
-}
+/// The types that a value can have besides null.
+const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
 /// A schema of several types, as far as it speaks of one of them.
 fn with_type(member: &Value, one: &Value) -> Value {
     let mut member = member.clone();
-    let said = one.as_str().and_then(said_of);
-    if let (Some((_, said)), Some(member)) = (said, member.as_object_mut()) {
-        member.retain(|key, _| said.contains(&key.as_str()) || is_annotation(key));
+    if let (Some(one), Some(member)) = (one.as_str(), member.as_object_mut()) {
+        member.retain(|key, _| speaks_of(key, one) || is_annotation(key));
     }
     member["type"] = one.clone();
     member

@@ -2,20 +2,23 @@
 //!
 //! Takes a representation whose unions have their members; fills in the dispatch. First the kind of JSON value, then a
 //! required constant, then required members, then members that only one knows: most specific first, schema order among
-//! equals.
+//! equals. A member of the union that another one shadows, because that one takes all its values, is noted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
 use crate::input::schema::Schema;
-use crate::ir::{Case, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union};
+use crate::ir::{
+    Bounds, Case, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union,
+};
+use crate::notice::Notices;
 use crate::passes::names;
 
 /// Plans every union.
 ///
 /// # Errors
 /// When two members cannot be told apart by anything.
-pub fn plan(schema: &Schema, ir: &mut Ir) -> Result<()> {
+pub fn plan(schema: &Schema, ir: &mut Ir, notices: &mut Notices) -> Result<()> {
     let before = ir.clone();
     for definition in &mut ir.definitions {
         let Shape::Union(union) = &mut definition.shape else {
@@ -27,8 +30,16 @@ pub fn plan(schema: &Schema, ir: &mut Ir) -> Result<()> {
             pointer: definition.pointers.first().map_or("", String::as_str),
             answers: ["ClientResult", "ServerResult"].contains(&definition.name.as_str()),
         };
-        union.dispatch = planner.dispatch(union)?;
+        let (dispatch, shadowed) = planner.dispatch(union)?;
+        union.dispatch = dispatch;
         name_variants(union, &before);
+        for (hidden, by) in shadowed {
+            let (hidden, by) = (&union.variants[hidden].name, &union.variants[by].name);
+            let name = &definition.name;
+            let words =
+                format!("`{name}`: every value of the member `{hidden}` is decoded as `{by}`");
+            notices.add(planner.pointer, words);
+        }
         planner.check_names(union)?;
     }
     Ok(())
@@ -36,13 +47,26 @@ pub fn plan(schema: &Schema, ir: &mut Ir) -> Result<()> {
 
 /// What a value of some type can look like.
 enum Leaf<'i> {
-    String,
-    Number,
+    String(Text<'i>),
+    /// Whole numbers only, or all; with bounds.
+    Number(bool, Bounds),
     Boolean,
     Null,
     Array(&'i Type),
     Object(&'i [Member]),
 }
+
+/// Which strings a type takes.
+#[derive(Clone, Copy)]
+enum Text<'i> {
+    /// All, or those of a format.
+    Any(Option<&'i str>),
+    /// These; others are kept as unknown ones, unless it is a constant.
+    Values(&'i [String], bool),
+}
+
+/// A member of a union, and the one that takes all its values, as indices of variants.
+type Shadowed = (usize, usize);
 
 struct Planner<'i> {
     ir: &'i Ir,
@@ -53,16 +77,22 @@ struct Planner<'i> {
 }
 
 impl<'i> Planner<'i> {
-    fn dispatch(&self, union: &'i Union) -> Result<Dispatch> {
+    fn dispatch(&self, union: &'i Union) -> Result<(Dispatch, Vec<Shadowed>)> {
         let mut dispatch = Dispatch::default();
+        let mut shadowed = Vec::new();
         let (mut objects, mut arrays) = (Vec::new(), Vec::new());
+        let (mut strings, mut numbers) = (Vec::new(), Vec::new());
         for (index, variant) in union.variants.iter().enumerate() {
             for leaf in self.leaves(&variant.value, 0)? {
-                let (kind, slot) = match leaf {
-                    Leaf::String => ("strings", &mut dispatch.string),
-                    Leaf::Number => ("numbers", &mut dispatch.number),
-                    Leaf::Boolean => ("booleans", &mut dispatch.boolean),
-                    Leaf::Null => ("null", &mut dispatch.null),
+                let slot = match leaf {
+                    Leaf::String(text) => {
+                        strings.push((index, text));
+                        continue;
+                    }
+                    Leaf::Number(is_whole, bounds) => {
+                        numbers.push((index, is_whole, bounds));
+                        continue;
+                    }
                     Leaf::Array(items) => {
                         arrays.push((index, items));
                         continue;
@@ -71,41 +101,172 @@ impl<'i> Planner<'i> {
                         objects.push((index, members));
                         continue;
                     }
+                    Leaf::Boolean => &mut dispatch.boolean,
+                    Leaf::Null => &mut dispatch.null,
                 };
                 let first = *slot.get_or_insert(index);
                 if first != index {
-                    return Err(self.same(union, first, index, &format!("are both {kind}")));
+                    shadowed.push((index, first));
                 }
             }
         }
+        self.strings(union, &strings, &mut dispatch, &mut shadowed)?;
+        dispatch.number = self.number(union, &numbers, &mut shadowed)?;
         dispatch.arrays = arrays.iter().map(|(index, _)| *index).collect();
         if arrays.len() > 1 {
             let items = self.items(&arrays)?;
-            self.check_reached(union, &dispatch.arrays, &items)?;
+            self.check_reached(union, &dispatch.arrays, &[], &items, &mut shadowed)?;
             dispatch.items = Some(items);
         }
         if !objects.is_empty() {
             let known: Vec<usize> = objects.iter().map(|(index, _)| *index).collect();
-            let objects = self.objects(&objects)?;
-            self.check_reached(union, &known, &objects)?;
-            let all_tagged = objects.cases.iter().all(|case| case.tag != Tag::Any);
-            dispatch.open = objects.tag.is_some() && all_tagged;
-            dispatch.objects = Some(objects);
+            let plan = self.objects(&objects)?;
+            self.check_reached(union, &known, &objects, &plan, &mut shadowed)?;
+            let all_tagged = plan.cases.iter().all(|case| case.tag != Tag::Any);
+            dispatch.open = plan.tag.is_some() && all_tagged;
+            dispatch.objects = Some(plan);
         }
-        Ok(dispatch)
+        // A member with several kinds of values is shadowed only when each of them is.
+        let uses = |index: usize| dispatch.uses(index);
+        shadowed.retain(|(hidden, _)| !uses(*hidden));
+        shadowed.sort_unstable();
+        shadowed.dedup_by_key(|(hidden, _)| *hidden);
+        Ok((dispatch, shadowed))
     }
 
-    /// Every member has to be what some value is decoded as.
-    fn check_reached(&self, union: &Union, members: &[usize], plan: &ObjectDispatch) -> Result<()> {
+    /// Strings with known values first, then the type that takes all.
+    fn strings(
+        &self,
+        union: &Union,
+        strings: &[(usize, Text<'i>)],
+        dispatch: &mut Dispatch,
+        shadowed: &mut Vec<Shadowed>,
+    ) -> Result<()> {
+        let any = |(_, text): &&(usize, Text<'_>)| matches!(text, Text::Any(None));
+        let widest = strings.iter().find(any).or_else(|| {
+            let mut formats = strings
+                .iter()
+                .filter(|(_, text)| matches!(text, Text::Any(_)));
+            formats.next()
+        });
+        let unknown = strings
+            .iter()
+            .find(|(_, text)| matches!(text, Text::Values(_, false)));
+        let Some((last, text)) = widest.or(unknown).or(strings.first()) else {
+            return Ok(());
+        };
+        let takes_all = matches!(text, Text::Any(None));
+        let mut known: BTreeSet<&str> = BTreeSet::new();
+        for (index, text) in strings.iter().filter(|(index, _)| index != last) {
+            match text {
+                Text::Any(_) if takes_all => shadowed.push((*index, *last)),
+                Text::Any(_) => return Err(self.same(union, *last, *index, "are both strings")),
+                Text::Values(values, _) => {
+                    let new = values.iter().filter(|value| known.insert(value));
+                    let new: Vec<String> = new.cloned().collect();
+                    if new.is_empty() {
+                        shadowed.push((*index, *last));
+                    } else {
+                        dispatch.values.push((new, *index));
+                    }
+                }
+            }
+        }
+        // Values of the last one that an earlier one has as well belong to the earlier one.
+        dispatch.string = Some(*last);
+        Ok(())
+    }
+
+    /// The member that takes all numbers of the others.
+    fn number(
+        &self,
+        union: &Union,
+        numbers: &[(usize, bool, Bounds)],
+        shadowed: &mut Vec<Shadowed>,
+    ) -> Result<Option<usize>> {
+        let takes =
+            |a: &(usize, bool, Bounds), b: &(usize, bool, Bounds)| (!a.1 || b.1) && a.2.takes(b.2);
+        let Some(first) = numbers.first() else {
+            return Ok(None);
+        };
+        let widest = numbers.iter().find(|a| numbers.iter().all(|b| takes(a, b)));
+        let Some(widest) = widest else {
+            let other = numbers.iter().find(|b| !takes(first, b)).unwrap_or(first);
+            return Err(self.same(union, first.0, other.0, "are both numbers"));
+        };
+        let others = numbers.iter().filter(|other| other.0 != widest.0);
+        shadowed.extend(others.map(|other| (other.0, widest.0)));
+        Ok(Some(widest.0))
+    }
+
+    /// Every member has to be what some value is decoded as, or another one takes all its values.
+    fn check_reached(
+        &self,
+        union: &Union,
+        known: &[usize],
+        objects: &[(usize, &'i [Member])],
+        plan: &ObjectDispatch,
+        shadowed: &mut Vec<Shadowed>,
+    ) -> Result<()> {
+        if self.answers {
+            return Ok(());
+        }
         let reached = |index: usize| plan.cases.iter().any(|case| case.variant == index);
-        match members.iter().find(|&&index| !reached(index)) {
-            Some(&index) if !self.answers => {
-                let name = &union.variants[index].name;
+        for &hidden in known.iter().filter(|&&index| !reached(index)) {
+            let own = |index: usize| objects.iter().filter(move |(other, _)| *other == index);
+            let by = known.iter().copied().find(|&index| {
+                let takes = |members: &[Member]| {
+                    own(index).any(|(_, all)| self.takes_objects(all, members, 0))
+                };
+                index != hidden && reached(index) && own(hidden).all(|(_, members)| takes(members))
+            });
+            let Some(by) = by.filter(|_| !objects.is_empty()) else {
+                let name = &union.variants[hidden].name;
                 let problem = format!("nothing tells the member `{name}` from those before it");
                 let remedy = "take it out by an erratum";
-                Err(self.schema.error(self.pointer, problem, remedy))
-            }
-            _ => Ok(()),
+                return Err(self.schema.error(self.pointer, problem, remedy));
+            };
+            shadowed.push((hidden, by));
+        }
+        Ok(())
+    }
+
+    /// Returns true if every object with the members `some` is one with the members `all`: it has what these demand, and
+    /// what both know fits.
+    fn takes_objects(&self, all: &[Member], some: &[Member], depth: usize) -> bool {
+        all.iter().all(|member| {
+            let same = some.iter().find(|other| other.name == member.name);
+            let fits = |other: &Member| match (&member.value, &other.value) {
+                (MemberValue::Type(all), MemberValue::Type(some)) => {
+                    self.takes(all, some, depth + 1)
+                }
+                (all, some) => all == some,
+            };
+            same.map_or(!member.required, |other| {
+                (!member.required || other.required) && fits(other)
+            })
+        })
+    }
+
+    /// Returns true if every value of the type `some` is one of `all`.
+    fn takes(&self, all: &Type, some: &Type, depth: usize) -> bool {
+        let members = |value: &Type| match value {
+            Type::Ref { name, .. } => match self.ir.get(name).map(|d| &d.shape) {
+                Some(Shape::Struct(members)) => Some(members),
+                _ => None,
+            },
+            _ => None,
+        };
+        match (all, some) {
+            _ if depth > 8 => false,
+            (Type::Json, _) => true,
+            (all, some) if all == some => true,
+            (Type::JsonObject, Type::Map(_)) => true,
+            (Type::JsonObject, some) => members(some).is_some(),
+            (all, some) => match (members(all), members(some)) {
+                (Some(all), Some(some)) => self.takes_objects(all, some, depth + 1),
+                _ => false,
+            },
         }
     }
 
@@ -136,9 +297,10 @@ impl<'i> Planner<'i> {
             return Err(self.schema.error(self.pointer, problem, remedy));
         }
         Ok(match value {
-            Type::String { .. } => vec![Leaf::String],
+            Type::String { format } => vec![Leaf::String(Text::Any(format.as_deref()))],
             Type::Boolean => vec![Leaf::Boolean],
-            Type::Integer(_) | Type::Number(_) => vec![Leaf::Number],
+            Type::Integer(bounds) => vec![Leaf::Number(true, *bounds)],
+            Type::Number(bounds) => vec![Leaf::Number(false, *bounds)],
             Type::Array { items, .. } => vec![Leaf::Array(items)],
             Type::JsonObject | Type::Map(_) => vec![Leaf::Object(&[])],
             Type::Nullable(inner) => {
@@ -165,8 +327,17 @@ impl<'i> Planner<'i> {
                 Some(Shape::Struct(members) | Shape::Document(members)) => {
                     vec![Leaf::Object(members)]
                 }
-                Some(Shape::Enum(_) | Shape::Constant(_)) => vec![Leaf::String],
-                Some(Shape::Runtime(_)) => vec![Leaf::String, Leaf::Number],
+                Some(Shape::Enum(values)) => vec![Leaf::String(Text::Values(values, false))],
+                Some(Shape::Constant(value)) => {
+                    vec![Leaf::String(Text::Values(
+                        std::slice::from_ref(value),
+                        true,
+                    ))]
+                }
+                Some(Shape::Runtime(_)) => vec![
+                    Leaf::String(Text::Any(None)),
+                    Leaf::Number(true, Bounds::default()),
+                ],
                 Some(Shape::Alias(value)) => self.leaves(value, depth + 1)?,
                 Some(Shape::Union(union)) => {
                     let mut leaves = Vec::new();

@@ -1,46 +1,16 @@
 //! Walks a schema and refuses every keyword and shape that the generator does not understand.
 //!
-//! Takes a corrected schema; gives nothing but an error with the pointer. What passes here is handled by a later pass or
-//! is an annotation.
+//! Takes a corrected schema; gives an error with the pointer, or notices of what the generated types will not check. What
+//! passes here is handled by a later pass or is an annotation.
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::{Result, brief};
+use crate::input::keywords::{is_annotation, is_known};
 use crate::input::schema::{Schema, escape};
-
-/// Keywords that say nothing about instances.
-const ANNOTATIONS: &[&str] = &[
-    "$comment",
-    "$schema",
-    "default",
-    "deprecated",
-    "description",
-    "examples",
-    "title",
-];
-
-/// Keywords that later passes read.
-const UNDERSTOOD: &[&str] = &[
-    "$ref",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "const",
-    "enum",
-    "format",
-    "items",
-    "maxItems",
-    "maximum",
-    "minItems",
-    "minimum",
-    "oneOf",
-    "properties",
-    "propertyNames",
-    "required",
-    "type",
-];
+use crate::notice::Notices;
 
 /// How deep schemas may be nested in each other, and how many references may lead on to each other; the official ones
 /// stay below 20.
@@ -56,10 +26,9 @@ const MAX_MEMBERS: usize = 200;
 ///
 /// # Errors
 /// At the first keyword or reference that is not understood.
-pub fn check(schema: &Schema) -> Result<()> {
+pub fn check(schema: &Schema, notices: &mut Notices) -> Result<()> {
     for (key, value) in schema.root.as_object().into_iter().flatten() {
-        let known =
-            key == schema.definitions || ANNOTATIONS.contains(&key.as_str()) || key == "$id";
+        let known = key == schema.definitions || is_annotation(key) || key == "$id";
         if !known {
             let pointer = format!("/{}", escape(key));
             let problem = format!("the keyword `{key}` is not understood at the root of a schema");
@@ -77,6 +46,7 @@ pub fn check(schema: &Schema) -> Result<()> {
     }
     let mut walk = Walk {
         schema,
+        notices,
         ends: BTreeSet::new(),
     };
     for (name, definition) in definitions.into_iter().flatten() {
@@ -88,14 +58,15 @@ pub fn check(schema: &Schema) -> Result<()> {
     Ok(())
 }
 
-struct Walk<'s> {
+struct Walk<'s, 'n> {
     schema: &'s Schema,
+    notices: &'n mut Notices,
     /// Definitions whose references come to an end.
     ends: BTreeSet<&'s str>,
 }
 
-impl<'s> Walk<'s> {
-    fn schema(&self, at: &Value, pointer: &str, depth: usize) -> Result<()> {
+impl<'s> Walk<'s, '_> {
+    fn schema(&mut self, at: &Value, pointer: &str, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             let remedy = "a schema of the protocol is not nested like that; look at the file";
             return Err(self.schema.error(
@@ -114,7 +85,7 @@ impl<'s> Walk<'s> {
         };
         for (key, value) in object {
             let pointer = format!("{pointer}/{}", escape(key));
-            if ANNOTATIONS.contains(&key.as_str()) {
+            if is_annotation(key) {
                 continue;
             }
             if key != "$ref" && object.contains_key("$ref") {
@@ -122,14 +93,7 @@ impl<'s> Walk<'s> {
                 let remedy = "teach the generator what it means, or correct it by an erratum";
                 return Err(self.schema.error(&pointer, problem, remedy));
             }
-            if key == "pattern" {
-                let problem = "a string is restricted by a regular expression, and regular expressions differ \
-                               between languages";
-                let remedy = "the schema has to say it with `format` or `enum`; or take `pattern` out by an erratum, \
-                              with the prose that the type then leaves to its user";
-                return Err(self.schema.error(&pointer, problem, remedy));
-            }
-            if !UNDERSTOOD.contains(&key.as_str()) {
+            if !is_known(key) {
                 let problem = format!("the keyword `{key}` is not understood");
                 let remedy = "teach the generator what it means, or correct it by an erratum";
                 return Err(self.schema.error(&pointer, problem, remedy));
@@ -150,7 +114,7 @@ impl<'s> Walk<'s> {
         let Some(union) = ["anyOf", "oneOf"].iter().find(several) else {
             return Ok(());
         };
-        let beside = |key: &&String| key != union && !ANNOTATIONS.contains(&key.as_str());
+        let beside = |key: &&String| key != union && !is_annotation(key);
         match object.keys().find(beside) {
             None => Ok(()),
             Some(key) => {
@@ -162,10 +126,12 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn keyword(&self, key: &str, value: &Value, pointer: &str, depth: usize) -> Result<()> {
+    fn keyword(&mut self, key: &str, value: &Value, pointer: &str, depth: usize) -> Result<()> {
         match key {
             "$ref" => self.reference(value, pointer),
-            "properties" => self.children(value.as_object().into_iter().flatten(), pointer, depth),
+            "properties" | "patternProperties" => {
+                self.children(value.as_object().into_iter().flatten(), pointer, depth)
+            }
             "anyOf" | "oneOf" | "allOf" => {
                 let count = value.as_array().map_or(0, Vec::len);
                 if count > MAX_MEMBERS {
@@ -189,32 +155,27 @@ impl<'s> Walk<'s> {
                 let remedy = "write it without a fraction, and below 4294967296";
                 Err(self.schema.error(pointer, problem, remedy))
             }
-            "propertyNames"
-                if value["type"] == "string" && value.as_object().map_or(0, Map::len) == 1 =>
-            {
-                Ok(())
-            }
-            "propertyNames" => {
-                let problem = "`propertyNames` asks for more than that names are strings";
-                let remedy = "take it out by an erratum, with the prose that the type then leaves to its user";
-                Err(self.schema.error(pointer, problem, remedy))
-            }
             "additionalProperties" if value != &Value::Bool(false) => {
                 self.schema(value, pointer, depth + 1)
             }
-            "additionalProperties" => {
-                let problem =
-                    "this object is closed, so that no later revision could add a member to it";
-                let remedy = "objects of the protocol are open: the schema has to say `{}` here; correct it by an \
-                              erratum, with the prose or the TypeScript source as its proof";
-                Err(self.schema.error(pointer, problem, remedy))
+            "propertyNames" => {
+                if *value != json!({ "type": "string" }) {
+                    self.notices
+                        .add(pointer, "`validate()` does not check the names of members");
+                }
+                Ok(())
+            }
+            "pattern" => {
+                let words = "`validate()` does not check strings against regular expressions, which differ between languages";
+                self.notices.add(pointer, words);
+                Ok(())
             }
             _ => Ok(()),
         }
     }
 
     fn children<'v>(
-        &self,
+        &mut self,
         children: impl Iterator<Item = (&'v String, &'v Value)>,
         pointer: &str,
         depth: usize,

@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::input::names::Name;
 use crate::input::schema::{Schema, escape};
+use crate::notice::Notices;
 use crate::passes::names::{is_type_name, member_type, variant};
+use crate::passes::normalise::nullable;
 
 /// A definition that had no name in the schema.
 #[derive(Debug, Clone)]
@@ -26,11 +28,11 @@ pub struct Lifted {
 ///
 /// # Errors
 /// When two different things would have the same name, or a name cannot be a Rust type.
-pub fn lift(schema: &mut Schema, names: &[Name]) -> Result<Vec<Lifted>> {
+pub fn lift(schema: &mut Schema, names: &[Name], notices: &mut Notices) -> Result<Vec<Lifted>> {
     let mut pass = Pass::new(schema);
     let mut scratch = schema.root[schema.definitions].clone();
     pass.walk_all(schema, &mut scratch);
-    pass.choose(schema, names)?;
+    pass.choose(schema, names, notices)?;
     pass.replacing = true;
     let mut definitions = schema.root[schema.definitions].clone();
     pass.walk_all(schema, &mut definitions);
@@ -141,6 +143,12 @@ impl Pass {
             };
             self.visit(property, &below);
         }
+        if let Some(inner) = at.as_object_mut().and_then(nullable::inner_mut) {
+            // A value or null is called as the value is, where no definition has that name already.
+            let name = if item.is_empty() { "" } else { "Value" };
+            self.visit(inner, &place.below(name, "anyOf/0", false));
+            return;
+        }
         let words = member_words(at["anyOf"].as_array().map_or(&[], Vec::as_slice));
         for (index, member) in at
             .get_mut("anyOf")
@@ -213,7 +221,7 @@ impl Pass {
     }
 
     /// Fixes the name of each group.
-    fn choose(&mut self, schema: &Schema, names: &[Name]) -> Result<()> {
+    fn choose(&mut self, schema: &Schema, names: &[Name], notices: &mut Notices) -> Result<()> {
         let mut used: BTreeMap<&str, &str> = BTreeMap::new();
         let wanted: Vec<&Name> = names
             .iter()
@@ -232,6 +240,8 @@ impl Pass {
                 return Err(schema.error(&name.pointer, problem, "amend schema/names.toml"));
             }
         }
+        let mut given_names: BTreeSet<String> =
+            wanted.iter().map(|name| name.name.clone()).collect();
         for group in self.groups.values_mut() {
             let mut given = wanted
                 .iter()
@@ -247,8 +257,21 @@ impl Pass {
             }
             group.name = match given {
                 Some(name) => name.name.clone(),
-                None => shortest(&group.proposals),
+                None => {
+                    let name = self::free(&group.proposals, |name| {
+                        schema.root[schema.definitions].get(name).is_some()
+                            || given_names.contains(name)
+                    });
+                    if name != shortest(&group.proposals) {
+                        let words = format!(
+                            "what is anonymous here is called `{name}`, as a shorter name is taken"
+                        );
+                        notices.add(&group.pointers[0], words);
+                    }
+                    name
+                }
             };
+            given_names.insert(group.name.clone());
         }
         for group in self.groups.values() {
             let pointer = &group.pointers[0];
@@ -266,6 +289,19 @@ impl Pass {
         }
         Ok(())
     }
+}
+
+/// The shortest proposal that is free, or the shortest one with a word more.
+fn free(proposals: &BTreeSet<String>, is_taken: impl Fn(&str) -> bool) -> String {
+    let mut sorted: Vec<&String> = proposals.iter().collect();
+    sorted.sort_by_key(|name| name.len());
+    let found = sorted.into_iter().find(|name| !is_taken(name));
+    let words = ["Inline", "Value", "Item", "Part"];
+    let mut longer = words.iter().map(|word| shortest(proposals) + word);
+    found
+        .cloned()
+        .or_else(|| longer.find(|name| !is_taken(name)))
+        .unwrap_or_else(|| shortest(proposals))
 }
 
 fn shortest(proposals: &BTreeSet<String>) -> String {
@@ -303,16 +339,21 @@ fn member_words(members: &[Value]) -> Vec<String> {
 }
 
 fn is_liftable(at: &Value, required: bool) -> bool {
-    let has_properties = at["properties"].as_object().is_some_and(|p| !p.is_empty());
     let constant = at.get("const").is_some();
     let several = at["type"]
         .as_array()
         .is_some_and(|types| !is_nullable(types));
-    has_properties
-        || at.get("anyOf").is_some()
+    has_members(at)
+        || (at.get("anyOf").is_some() && nullable::inner(at).is_none())
         || (at.get("enum").is_some() && !constant)
         || (constant && !required)
         || several
+}
+
+/// Returns true for objects with known members, and for objects that may have no others.
+pub fn has_members(at: &Value) -> bool {
+    let has_properties = at["properties"].as_object().is_some_and(|p| !p.is_empty());
+    has_properties || (at["type"] == "object" && at["additionalProperties"] == false)
 }
 
 /// Whether a list of types is one type and null.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::emit::{is_taken, marker_name};
 use crate::error::Result;
 use crate::input::schema::{Schema, escape};
+use crate::notice::Notices;
 use crate::passes::lift::Lifted;
 
 /// A word of a type name from a JSON name: `io.modelcontextprotocol/clientInfo` gives `ClientInfo`, `_meta` `Meta`.
@@ -35,9 +36,104 @@ pub fn field(json: &str) -> String {
     }
 }
 
-/// A variant name from the value of a constant: `ref/prompt` gives `RefPrompt`.
+/// A word from the value of a constant: `ref/prompt` gives `RefPrompt`, `2.0` gives `V20`, `+` gives `Plus`.
 pub fn variant(value: &str) -> String {
-    value.to_upper_camel_case()
+    let plain = value.to_upper_camel_case();
+    let numbered = format!("V{plain}");
+    if is_type_name(&plain) {
+        plain
+    } else if plain.starts_with(|c: char| c.is_ascii_digit()) && is_type_name(&numbered) {
+        numbered
+    } else {
+        spelt(value)
+    }
+}
+
+/// The names of the variants of an enum, each of its own: the words of the value, with its symbols where two values differ
+/// in these only, and with the value itself where they differ in nothing else, as `a` and `A` do.
+pub fn values<S: AsRef<str>>(values: &[S]) -> Vec<String> {
+    let mut names: Vec<String> = values.iter().map(|v| variant(v.as_ref())).collect();
+    for rename in [spelt, exact] {
+        let taken = names.clone();
+        for (name, value) in names.iter_mut().zip(values) {
+            let count = taken.iter().filter(|other| *other == name).count();
+            if count > 1 || name == "Unrecognized" {
+                *name = rename(value.as_ref());
+            }
+        }
+    }
+    names
+}
+
+/// A type name from any text: letters and digits, and the names of symbols.
+fn spelt(text: &str) -> String {
+    let mut words = String::new();
+    for c in text.chars() {
+        match symbol(c) {
+            _ if c.is_ascii_alphanumeric() => words.push(c),
+            Some(name) => words += &format!("_{name}_"),
+            None if c.is_whitespace() || c == '_' => words.push('_'),
+            None => words += &format!("_u{:x}_", u32::from(c)),
+        }
+    }
+    match words.to_upper_camel_case() {
+        name if name.is_empty() => "Empty".to_owned(),
+        name if name == "Self" => "SelfValue".to_owned(),
+        name if name.starts_with(|c: char| c.is_ascii_digit()) => format!("V{name}"),
+        name => name,
+    }
+}
+
+/// A name that no other text has: its words, then every character as it is or by its code.
+fn exact(text: &str) -> String {
+    let mut name = spelt(text) + "_";
+    for c in text.chars() {
+        match c {
+            '_' => name += "__",
+            _ if c.is_ascii_alphanumeric() => name.push(c),
+            _ => name += &format!("_u{:x}_", u32::from(c)),
+        }
+    }
+    name
+}
+
+/// The name of a symbol of ASCII.
+fn symbol(c: char) -> Option<&'static str> {
+    const SYMBOLS: &[(char, &str)] = &[
+        ('!', "exclamation"),
+        ('"', "quote"),
+        ('#', "hash"),
+        ('$', "dollar"),
+        ('%', "percent"),
+        ('&', "and"),
+        ('\'', "apostrophe"),
+        ('(', "open_parenthesis"),
+        (')', "close_parenthesis"),
+        ('*', "star"),
+        ('+', "plus"),
+        (',', "comma"),
+        ('-', "minus"),
+        ('.', "dot"),
+        ('/', "slash"),
+        (':', "colon"),
+        (';', "semicolon"),
+        ('<', "less"),
+        ('=', "equal"),
+        ('>', "greater"),
+        ('?', "question"),
+        ('@', "at"),
+        ('[', "open_bracket"),
+        ('\\', "backslash"),
+        (']', "close_bracket"),
+        ('^', "caret"),
+        ('`', "backtick"),
+        ('{', "open_brace"),
+        ('|', "bar"),
+        ('}', "close_brace"),
+        ('~', "tilde"),
+    ];
+    let found = SYMBOLS.iter().find(|(symbol, _)| *symbol == c);
+    found.map(|(_, name)| *name)
 }
 
 /// The part after the reverse-domain prefix that the specification gives to reserved `_meta` names.
@@ -72,7 +168,10 @@ pub fn variants(names: &[&str], tags: Option<&[&str]>) -> Vec<String> {
         return shortened(names, |name| name.strip_prefix("JSONRPC").unwrap_or(name));
     }
     if let Some(tags) = tags {
-        return unique(names, tags.iter().map(|tag| variant(tag)).collect());
+        return unique(
+            names,
+            tags.iter().map(|tag| tag.to_upper_camel_case()).collect(),
+        );
     }
     names.iter().map(|&name| name.to_owned()).collect()
 }
@@ -96,18 +195,18 @@ fn unique(names: &[&str], short: Vec<String>) -> Vec<String> {
     }
 }
 
-/// Checks that every definition, member and enum value has a Rust name of its own.
+/// Checks that every definition and member has a Rust name of its own; notes values with unusual names.
 ///
 /// # Errors
 /// At the first that has none.
-pub fn check(schema: &Schema, lifted: &[Lifted]) -> Result<()> {
+pub fn check(schema: &Schema, lifted: &[Lifted], notices: &mut Notices) -> Result<()> {
     let definitions = schema.root[schema.definitions].as_object();
     for (name, definition) in definitions.into_iter().flatten() {
         let anonymous = lifted.iter().find(|lifted| lifted.name == *name);
         let pointer = anonymous.map_or_else(|| schema.pointer(name), |l| l.pointers[0].clone());
         check_type(schema, name, definition, &pointer)?;
         check_members(schema, definition, &pointer)?;
-        check_values(schema, definition, &pointer)?;
+        notice_values(definition, &pointer, notices);
     }
     Ok(())
 }
@@ -156,28 +255,18 @@ fn check_members(schema: &Schema, definition: &Value, pointer: &str) -> Result<(
     Ok(())
 }
 
-fn check_values(schema: &Schema, definition: &Value, pointer: &str) -> Result<()> {
-    let values = definition["enum"].as_array().into_iter().flatten();
-    let only = definition["const"]
-        .as_str()
-        .map(|value| ("const".to_owned(), value));
-    let values = values
-        .enumerate()
-        .filter_map(|(at, value)| Some((format!("enum/{at}"), value.as_str()?)));
-    let mut taken: BTreeMap<String, &str> = BTreeMap::new();
-    for (place, value) in values.chain(only) {
-        let name = variant(value);
-        let problem = if !is_type_name(&name) || name == "Unrecognized" {
-            format!("the value {value:?} makes no Rust name")
-        } else if let Some(other) = taken.insert(name.clone(), value) {
-            format!("the values {other:?} and {value:?} would both be called `{name}`")
-        } else {
-            continue;
-        };
-        let pointer = format!("{pointer}/{place}");
-        return Err(schema.error(&pointer, problem, "teach the generator a name for it"));
+/// Notes the values whose names are not plainly their words.
+fn notice_values(definition: &Value, pointer: &str, notices: &mut Notices) {
+    let Some(values) = definition["enum"].as_array() else {
+        return;
+    };
+    let texts: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+    for (value, name) in texts.iter().zip(self::values(&texts)) {
+        if name != value.to_upper_camel_case() {
+            let words = format!("the value {value:?} is the variant `{name}`");
+            notices.add(&format!("{pointer}/enum"), words);
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -266,9 +355,62 @@ mod tests {
                 light-green => LightGreen
                 _other => Other
                 tools/call => ToolsCall
-                self => Self
-                2.0 => 20
+                self => SelfValue
+                2.0 => V20
                 ALL_CAPS => AllCaps
+            "#]],
+        );
+    }
+
+    fn check_values(values: &[&str], expected: Expect) {
+        let lines = values.iter().zip(super::values(values));
+        let lines = lines.map(|(value, name)| format!("{value} => {name}\n"));
+        expected.assert_eq(&lines.collect::<String>());
+    }
+
+    #[test]
+    fn values_of_any_text() {
+        check_values(
+            &[
+                "2025-06-18",
+                "+",
+                "<=",
+                "",
+                "self",
+                "type",
+                "a b",
+                "é",
+                "Unrecognized",
+                "unrecognized",
+            ],
+            expect![[r#"
+                2025-06-18 => V20250618
+                + => Plus
+                <= => LessEqual
+                 => Empty
+                self => SelfValue
+                type => Type
+                a b => AB
+                é => Ue9
+                Unrecognized => Unrecognized_Unrecognized
+                unrecognized => Unrecognized_unrecognized
+            "#]],
+        );
+    }
+
+    #[test]
+    fn values_that_differ_in_case_or_symbols() {
+        check_values(
+            &["a", "A", "foo-bar", "foo_bar", "fooBar", "c+", "c", "x"],
+            expect![[r#"
+                a => A_a
+                A => A_A
+                foo-bar => FooMinusBar
+                foo_bar => FooBar_foo__bar
+                fooBar => FooBar_fooBar
+                c+ => CPlus
+                c => C
+                x => X
             "#]],
         );
     }

@@ -3,20 +3,25 @@
 //! Takes a checked schema; gives one without `allOf`, without unions of one member, with `anyOf` for `oneOf`, and with
 //! open objects spelt in one way. Instances that were valid stay valid, and no others become so.
 
+pub mod nullable;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
-use crate::input::schema::Schema;
+use crate::input::keywords::{is_annotation, is_unchecked};
+use crate::input::schema::{Schema, escape};
+use crate::notice::Notices;
 
 /// Rewrites every definition.
 ///
 /// # Errors
 /// When the members of an `allOf` cannot be merged, or definitions refer to themselves without end.
-pub fn normalise(schema: &mut Schema) -> Result<()> {
+pub fn normalise(schema: &mut Schema, notices: &mut Notices) -> Result<()> {
     let mut pass = Pass {
         schema,
+        notices,
         resolved: BTreeMap::new(),
         copied: 0,
     };
@@ -43,22 +48,9 @@ pub fn is_open(schema: &Value) -> bool {
     }
 }
 
-/// Whether a keyword says nothing about instances.
-pub fn is_annotation(key: &str) -> bool {
-    ANNOTATIONS.contains(&key)
-}
-
-const ANNOTATIONS: &[&str] = &[
-    "$comment",
-    "default",
-    "deprecated",
-    "description",
-    "examples",
-    "title",
-];
-
-struct Pass<'s> {
+struct Pass<'s, 'n> {
     schema: &'s Schema,
+    notices: &'n mut Notices,
     /// Definitions that were part of an `allOf`, rewritten once and for all.
     resolved: BTreeMap<String, Value>,
     /// How many values have been copied out of them.
@@ -72,14 +64,15 @@ const MAX_STEPS: usize = 32;
 const MAX_COPIED: usize = 1_000_000;
 const MAX_NESTING: usize = 128;
 
-impl Pass<'_> {
+impl Pass<'_, '_> {
     fn rewrite(&mut self, at: Value, pointer: &str, seen: &mut BTreeSet<String>) -> Result<Value> {
         let Value::Object(mut object) = at else {
             return Ok(json!({}));
         };
-        // Neither says anything: a definition's dialect is its document's, and names are always strings.
+        // A definition's dialect is its document's.
         object.remove("$schema");
-        object.remove("propertyNames");
+        self.map_patterns(&mut object, pointer);
+        object.retain(|key, _| !is_unchecked(key));
         if let Some(any) = object.remove("oneOf")
             && object.insert("anyOf".into(), any).is_some()
         {
@@ -90,6 +83,16 @@ impl Pass<'_> {
         if let Some(Value::Array(all)) = object.remove("allOf") {
             object = self.merge_all(object, all, pointer, seen)?;
         }
+        if let Some(Value::Array(any)) = object.get_mut("anyOf") {
+            self.without_repeats(any, pointer);
+            if any.iter().any(is_open) && any.len() > 1 {
+                self.notices.add(
+                    pointer,
+                    "one member of this union is any value, so the whole is any value",
+                );
+                object.remove("anyOf");
+            }
+        }
         if let Some(Value::Array(any)) = object.get_mut("anyOf")
             && any.len() == 1
         {
@@ -99,6 +102,10 @@ impl Pass<'_> {
         }
         for key in ["items", "additionalProperties"] {
             if let Some(inner) = object.remove(key) {
+                if inner == Value::Bool(false) {
+                    object.insert(key.into(), inner);
+                    continue;
+                }
                 let inner = self.rewrite(inner, &format!("{pointer}/{key}"), seen)?;
                 object.insert(key.into(), inner);
             }
@@ -108,10 +115,7 @@ impl Pass<'_> {
         }
         if let Some(Value::Object(properties)) = object.get_mut("properties") {
             for (name, property) in properties.iter_mut() {
-                let pointer = format!(
-                    "{pointer}/properties/{}",
-                    crate::input::schema::escape(name)
-                );
+                let pointer = format!("{pointer}/properties/{}", escape(name));
                 *property = self.rewrite(property.take(), &pointer, seen)?;
             }
         }
@@ -119,24 +123,68 @@ impl Pass<'_> {
             for (index, member) in any.iter_mut().enumerate() {
                 *member = self.rewrite(member.take(), &format!("{pointer}/anyOf/{index}"), seen)?;
             }
-            self.distinct(any, pointer)?;
+            // Members that differ in words only are one now.
+            self.without_repeats(any, pointer);
+        }
+        let mut object = nullable::pull_out(object);
+        if nullable::inner_mut(&mut object).is_some_and(|inner| inner["anyOf"].is_array())
+            && let Some(inner) = nullable::inner_mut(&mut object)
+        {
+            *inner = Value::Object(in_one(as_object(inner.take())));
         }
         Ok(Value::Object(in_one(object)))
     }
 
-    fn distinct(&self, any: &[Value], pointer: &str) -> Result<()> {
-        let mut said = BTreeSet::new();
-        for (index, member) in any.iter().enumerate() {
-            let mut member = as_object(member.clone());
-            member.retain(|key, _| !is_annotation(key));
-            if !said.insert(Value::Object(member).to_string()) {
-                let pointer = format!("{pointer}/anyOf/{index}");
-                let problem = "this member stands twice in the union";
-                let remedy = "take one of them out by an erratum";
-                return Err(self.schema.error(&pointer, problem, remedy));
+    /// Turns patterns of member names into the type of all members where nothing else may be there, and into an open
+    /// object otherwise.
+    fn map_patterns(&mut self, object: &mut Map<String, Value>, pointer: &str) {
+        let Some(Value::Object(patterns)) = object.remove("patternProperties") else {
+            return;
+        };
+        let pointer = format!("{pointer}/patternProperties");
+        let has_members = object.get("properties").is_some_and(|p| *p != json!({}));
+        let mut schemas: Vec<&Value> = patterns.values().collect();
+        schemas.dedup();
+        let everything = patterns
+            .keys()
+            .all(|p| matches!(p.as_str(), "" | ".*" | "^.*$"));
+        let rest = object.get("additionalProperties");
+        match schemas[..] {
+            [only] if everything && rest.is_none() && !has_members => {
+                object.insert("additionalProperties".into(), only.clone());
+            }
+            [only] if rest == Some(&Value::Bool(false)) && !has_members => {
+                object.insert("additionalProperties".into(), only.clone());
+                let words = "every member has this type; `validate()` does not check the names";
+                self.notices.add(&pointer, words);
+            }
+            _ => {
+                // The members that match are allowed, and nothing tells them from the others.
+                object.remove("additionalProperties");
+                let words = "members with such names are kept as any JSON, and `validate()` does not check them";
+                self.notices.add(&pointer, words);
             }
         }
-        Ok(())
+    }
+
+    /// Leaves the first of several members that are equal but for their words.
+    fn without_repeats(&mut self, any: &mut Vec<Value>, pointer: &str) {
+        let mut known = BTreeSet::new();
+        let mut index = 0;
+        any.retain(|member| {
+            let mut member = as_object(member.clone());
+            member.retain(|key, _| !is_annotation(key));
+            let is_new = known.insert(Value::Object(member).to_string());
+            if !is_new {
+                let pointer = format!("{pointer}/anyOf/{index}");
+                self.notices.add(
+                    &pointer,
+                    "this member of the union is there already, and left out",
+                );
+            }
+            index += 1;
+            is_new
+        });
     }
 
     /// What is beside an `allOf` and all that is in it, as one object.
@@ -263,12 +311,13 @@ impl Pass<'_> {
         b: Map<String, Value>,
         pointer: &str,
     ) -> Result<Map<String, Value>> {
+        self.check_closed(&a, &b, pointer)?;
         for (key, from_b) in b {
             let from_a = a.get(&key).cloned();
             let merged = match (key.as_str(), from_a) {
                 (_, None) => from_b,
                 (_, Some(from_a)) if from_a == from_b => from_a,
-                (key, Some(from_a)) if ANNOTATIONS.contains(&key) => from_a,
+                (key, Some(from_a)) if is_annotation(key) => from_a,
                 ("required", Some(from_a)) => union(&from_a, &from_b),
                 ("type", Some(from_a)) if both_numbers(&from_a, &from_b) => json!("integer"),
                 ("properties", Some(from_a)) => self.merge_properties(from_a, from_b, pointer)?,
@@ -283,13 +332,41 @@ impl Pass<'_> {
         Ok(a)
     }
 
+    /// A closed object in an `allOf` allows its own members only, whatever is beside it.
+    fn check_closed(
+        &self,
+        a: &Map<String, Value>,
+        b: &Map<String, Value>,
+        pointer: &str,
+    ) -> Result<()> {
+        let is_closed =
+            |one: &Map<String, Value>| one.get("additionalProperties") == Some(&Value::Bool(false));
+        let names = |one: &Map<String, Value>| -> BTreeSet<String> {
+            let properties = one.get("properties").and_then(Value::as_object);
+            properties
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.clone())
+                .collect()
+        };
+        let forbidden = |closed: &Map<String, Value>, other: &Map<String, Value>| {
+            let (own, others) = (names(closed), names(other));
+            let mut forbidden = others.difference(&own).cloned();
+            is_closed(closed).then(|| forbidden.next()).flatten()
+        };
+        let Some(name) = forbidden(a, b).or_else(|| forbidden(b, a)) else {
+            return Ok(());
+        };
+        let problem =
+            format!("a closed object in this `allOf` forbids the member `{name}` of another one");
+        let remedy = "close the whole instead of its part by an erratum";
+        Err(self.schema.error(pointer, problem, remedy))
+    }
+
     fn merge_properties(&self, a: Value, b: Value, pointer: &str) -> Result<Value> {
         let mut merged = as_object(a);
         for (name, from_b) in as_object(b) {
-            let pointer = format!(
-                "{pointer}/properties/{}",
-                crate::input::schema::escape(&name)
-            );
+            let pointer = format!("{pointer}/properties/{}", escape(&name));
             let both = match merged.remove(&name) {
                 None => from_b,
                 Some(from_a) if is_open(&from_a) => with_description(from_b, &from_a),
@@ -329,7 +406,7 @@ fn in_one(mut object: Map<String, Value>) -> Map<String, Value> {
     let one = if let Some(constants) = constants {
         json!({"type": "string", "enum": constants})
     } else if let Some(one) = or_null.filter(|one| {
-        one["type"].is_string()
+        one.get("type").is_some_and(Value::is_string)
             && !one.contains_key("const")
             && !one.contains_key("enum")
             && !one.contains_key("properties")
@@ -352,7 +429,7 @@ fn narrows(a: &Value, b: &Value) -> bool {
     let wanted = b["type"].as_str();
     let only_type = as_object(b.clone())
         .keys()
-        .all(|key| key == "type" || ANNOTATIONS.contains(&key.as_str()));
+        .all(|key| key == "type" || is_annotation(key));
     only_type
         && match &a["const"] {
             Value::Number(number) => {

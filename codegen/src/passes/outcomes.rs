@@ -96,6 +96,7 @@ fn union(name: String, results: &[&str]) -> Definition {
         official: false,
         pointers: Vec::new(),
         description: None,
+        closed: false,
         shape: Shape::Union(Union {
             variants: variants.collect(),
             dispatch: Dispatch::default(),

@@ -13,6 +13,7 @@ use typify_impl::{Type, TypeDetails, TypeSpace, TypeSpaceSettings};
 use crate::error::Result;
 use crate::input::schema::Schema;
 use crate::ir::{self, Ir, MemberValue, Shape};
+use crate::passes::names;
 
 /// What typify says of the definitions of a schema.
 #[derive(Debug, Default)]
@@ -169,11 +170,29 @@ fn space(schema: &Schema) -> Result<TypeSpace> {
     }
 }
 
+/// Puts the names of the variants in the place of values that typify cannot name: it panics at those.
+fn nameable(values: &mut [Value]) {
+    let texts: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+    let names = names::values(&texts);
+    let is_plain = |(text, name): (&&str, &String)| text.to_upper_camel_case() == *name;
+    if texts.len() == values.len() && !texts.iter().zip(&names).all(is_plain) {
+        let mut spelt = names.into_iter().enumerate();
+        values.fill_with(|| {
+            // typify changes the case of letters, so that each name gets a number.
+            let (at, name) = spelt.next().unwrap_or_default();
+            Value::from(format!("{name}{at}"))
+        });
+    }
+}
+
 /// Draft-07 references, without what typify does not know.
 fn rewrite_references(at: &mut Value, prefix: &str) {
     match at {
         Value::Object(object) => {
             object.remove("x-document");
+            if let Some(Value::Array(values)) = object.get_mut("enum") {
+                nameable(values);
+            }
             if let Some(Value::String(reference)) = object.get_mut("$ref")
                 && let Some(name) = reference.strip_prefix(prefix)
             {

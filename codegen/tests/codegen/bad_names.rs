@@ -173,80 +173,11 @@ fn members_of_no_field() {
     );
 }
 
-#[test]
-fn values_without_a_name() {
-    check_thing(
-        json!({ "type": "string", "enum": ["a", ""] }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing/enum/1: the value "" makes no Rust name; teach the generator a name for it
-        "#]],
-    );
-    check_thing(
-        json!({ "type": "string", "enum": ["1"] }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing/enum/0: the value "1" makes no Rust name; teach the generator a name for it
-        "#]],
-    );
-    check_thing(
-        json!({ "type": "string", "enum": ["self"] }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing/enum/0: the value "self" makes no Rust name; teach the generator a name for it
-        "#]],
-    );
-    check_thing(
-        json!({ "type": "string", "enum": ["unrecognized"] }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing/enum/0: the value "unrecognized" makes no Rust name; teach the generator a name for it
-        "#]],
-    );
-    check_thing(
-        json!({ "type": "string", "const": "2.0" }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing/const: the value "2.0" makes no Rust name; teach the generator a name for it
-        "#]],
-    );
-}
-
-#[test]
-fn values_of_one_name() {
-    check_thing(
-        json!({ "type": "string", "enum": ["a-b", "a_b"] }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing/enum/1: the values "a-b" and "a_b" would both be called `AB`; teach the generator a name for it
-        "#]],
-    );
-}
-
 /// A schema in which the member `part` of `Thing` has no name.
 fn with_part() -> Map<String, Value> {
     let part = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     let thing = json!({ "type": "object", "properties": { "part": part } });
     Map::from_iter([("Thing".to_owned(), thing)])
-}
-
-#[test]
-fn an_anonymous_object_called_as_a_definition() {
-    let mut definitions = with_part();
-    definitions.insert("ThingPart".to_owned(), json!({ "type": "string" }));
-    check(
-        Value::Object(definitions),
-        &expect![[r#"
-        2000-01-01 at /definitions/Thing/properties/part: the name `ThingPart` is taken; add a name to schema/names.toml
-    "#]],
-    );
-}
-
-#[test]
-fn two_anonymous_objects_of_one_name() {
-    let part =
-        |member: &str| json!({ "type": "object", "properties": { member: { "type": "string" } } });
-    let thing = json!({ "type": "object", "properties": { "aB": part("x"), "a": { "type": "object", "properties": { "b": part("y") } } } });
-    check_thing(
-        thing,
-        &expect![[r#"
-        2000-01-01 at /definitions/Thing/properties/a/properties/b: the name `ThingAB` is taken; add a name to schema/names.toml
-    "#]],
-    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn unknown_keywords() {
     check_thing(
         json!({ "type": "object", "patternProperties": { "^x-": {} } }),
         &expect![[r#"
-            2000-01-01 at /definitions/Thing/patternProperties: the keyword `patternProperties` is not understood; teach the generator what it means, or correct it by an erratum
+            accepted: 13 files
         "#]],
     );
     check_thing(
@@ -29,16 +29,6 @@ fn unknown_keywords() {
         json!({ "type": "object", "properties": { "a/b": { "not": {} } } }),
         &expect![[r#"
             2000-01-01 at /definitions/Thing/properties/a~1b/not: the keyword `not` is not understood; teach the generator what it means, or correct it by an erratum
-        "#]],
-    );
-}
-
-#[test]
-fn a_closed_object() {
-    check_thing(
-        json!({ "type": "object", "additionalProperties": false }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing/additionalProperties: this object is closed, so that no later revision could add a member to it; objects of the protocol are open: the schema has to say `{}` here; correct it by an erratum, with the prose or the TypeScript source as its proof
         "#]],
     );
 }
@@ -287,13 +277,13 @@ fn members_without_the_type_object() {
     check_thing(
         json!({ "type": ["object", "null"], "properties": { "a": { "type": "string" } } }),
         &expect![[r#"
-            2000-01-01 at /definitions/Thing: a schema with members has to have the type `object`; say the type by an erratum
+            accepted: 13 files
         "#]],
     );
     check_thing(
         json!({ "type": ["object", "string"], "properties": { "a": { "type": "string" } } }),
         &expect![[r#"
-            2000-01-01 at /definitions/Thing/properties: `properties` is not supported for several types; teach the generator what it means, or correct it by an erratum
+            2000-01-01 at /definitions/Thing: an object with members has no name here; teach the generator this shape
         "#]],
     );
 }
@@ -380,7 +370,7 @@ fn enums_of_other_things_than_strings() {
     check_thing(
         json!({ "type": ["string", "null"], "enum": ["a", null] }),
         &expect![[r#"
-            2000-01-01 at /definitions/Thing/enum: only enums of strings are supported; teach the generator this enum
+            accepted: 13 files
         "#]],
     );
 }
@@ -449,14 +439,4 @@ fn objects_that_contain_each_other() {
         accepted: 13 files
     "#]]
     .assert_eq(&said);
-}
-
-#[test]
-fn a_regular_expression() {
-    check_thing(
-        json!({ "type": "object", "properties": { "a": { "type": "string", "pattern": "^a+$" } } }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing/properties/a/pattern: a string is restricted by a regular expression, and regular expressions differ between languages; the schema has to say it with `format` or `enum`; or take `pattern` out by an erratum, with the prose that the type then leaves to its user
-        "#]],
-    );
 }

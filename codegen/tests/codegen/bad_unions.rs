@@ -39,93 +39,6 @@ fn unions_that_contain_each_other() {
 }
 
 #[test]
-fn two_equal_anonymous_objects() {
-    check_thing(
-        json!({ "anyOf": [object("a"), object("a")] }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing/anyOf/1: this member stands twice in the union; take one of them out by an erratum
-        "#]],
-    );
-}
-
-#[test]
-fn two_definitions_that_say_the_same() {
-    let definitions = json!({
-        "A": object("a"),
-        "B": object("a"),
-        "Thing": { "anyOf": [reference("A"), reference("B")] },
-    });
-    check(
-        definitions,
-        &expect![[r#"
-        2000-01-01 at /definitions/Thing: nothing tells the member `B` from those before it; take it out by an erratum
-    "#]],
-    );
-}
-
-#[test]
-fn one_definition_twice() {
-    let definitions = json!({
-        "A": object("a"),
-        "Thing": { "anyOf": [reference("A"), reference("A")] },
-    });
-    check(
-        definitions,
-        &expect![[r#"
-        2000-01-01 at /definitions/Thing/anyOf/1: this member stands twice in the union; take one of them out by an erratum
-    "#]],
-    );
-}
-
-#[test]
-fn any_value_among_others() {
-    check_thing(
-        json!({ "anyOf": [{}, { "type": "string" }] }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing: any value is a member of this union, so that nothing tells the others apart; make the whole union open by an erratum
-        "#]],
-    );
-}
-
-#[test]
-fn two_kinds_of_strings() {
-    let definitions = json!({
-        "Colour": { "type": "string", "enum": ["red", "green"] },
-        "Thing": { "anyOf": [reference("Colour"), { "type": "string" }] },
-    });
-    check(
-        definitions,
-        &expect![[r#"
-        2000-01-01 at /definitions/Thing: the members `Colour` and `String` are both strings, and nothing tells them apart; merge them by an erratum
-    "#]],
-    );
-}
-
-#[test]
-fn constants_as_members() {
-    let thing = json!({ "oneOf": [
-        { "const": "red", "title": "Red", "type": "string" },
-        { "const": "green", "title": "Green", "type": "string" },
-    ]});
-    check_thing(
-        thing,
-        &expect![[r#"
-        2000-01-01 at /definitions/Thing: the members `ThingRed` and `ThingGreen` are both strings, and nothing tells them apart; merge them by an erratum
-    "#]],
-    );
-}
-
-#[test]
-fn two_kinds_of_numbers() {
-    check_thing(
-        json!({ "type": ["integer", "number"] }),
-        &expect![[r#"
-        2000-01-01 at /definitions/Thing: the members `Integer` and `Number` are both numbers, and nothing tells them apart; merge them by an erratum
-    "#]],
-    );
-}
-
-#[test]
 fn two_arrays_of_strings() {
     let thing = json!({ "anyOf": [
         { "type": "array", "items": { "type": "string" } },
@@ -154,22 +67,6 @@ fn two_arrays_without_names() {
         &expect![[r#"
         2000-01-01 at /definitions/Thing: several members would be called `Array`; name one of them in schema/names.toml, or merge them by an erratum
     "#]],
-    );
-}
-
-#[test]
-fn null_among_several() {
-    check_thing(
-        json!({ "type": ["string", "integer", "null"] }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing: null among several types is not supported; teach the generator
-        "#]],
-    );
-    check_thing(
-        json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }, { "type": "null" }] }),
-        &expect![[r#"
-            2000-01-01 at /definitions/Thing/anyOf/2: null among several types is not supported; teach the generator
-        "#]],
     );
 }
 

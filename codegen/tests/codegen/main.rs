@@ -10,3 +10,4 @@ mod determinism;
 mod extensions;
 mod golden;
 mod input;
+mod unseen;

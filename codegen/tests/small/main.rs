@@ -239,3 +239,50 @@ fn open_values_are_parsed_only_when_asked() {
         (1, 2.0)
     );
 }
+
+#[test]
+fn closed_objects_report_other_members() {
+    exact::<small::Closed>(r#"{"a":"b","empty":{}}"#);
+    assert_eq!(
+        violations::<small::Closed>(r#"{"a":"b","empty":{"c":1},"d":2}"#),
+        ["/d", "/empty/c"]
+    );
+    assert_eq!(
+        violations::<small::MaybeLink>(
+            r#"{"link":{"a":"b","c":1},"settingsSchema":{"type":"object","d":1}}"#
+        ),
+        ["/link/c", "/settingsSchema/d"]
+    );
+}
+
+#[test]
+fn values_of_any_text() {
+    for (text, value) in [
+        ("\"2.0\"", small::Unusual::V20),
+        ("\"<=\"", small::Unusual::LessEqual),
+        ("\"\"", small::Unusual::Empty),
+        ("\"self\"", small::Unusual::SelfValue),
+        ("\"a\"", small::Unusual::A_a),
+        ("\"A\"", small::Unusual::A_A),
+    ] {
+        assert_eq!(exact::<small::Unusual>(text), value);
+    }
+}
+
+#[test]
+fn null_among_several_types() {
+    let many: small::MaybeMany = exact(r#"["a",1,null]"#);
+    assert_eq!(many[2], Nullable::Null);
+    exact::<small::MaybeLink>(r#"{"link":null,"level":null}"#);
+    exact::<small::MaybeLink>(r#"{"link":{"a":"b"},"level":"two","x-a":"c"}"#);
+}
+
+#[test]
+fn strings_with_known_values_come_first() {
+    assert!(matches!(exact("\"low\""), small::OpenLevel::Level(_)));
+    assert!(matches!(exact("\"other\""), small::OpenLevel::String(_)));
+    assert!(matches!(exact("\"high\""), small::LevelOrColour::Level(_)));
+    assert!(matches!(exact("\"red\""), small::LevelOrColour::Colour(_)));
+    assert!(matches!(exact("1.5"), small::AnyNumber::Number(_)));
+    assert!(matches!(exact("1"), small::AnyNumber::Number(_)));
+}

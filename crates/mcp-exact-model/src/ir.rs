@@ -27,8 +27,19 @@ pub struct Definition {
     pub pointers: Vec<String>,
     /// The schema's description, as written there.
     pub description: Option<String>,
+    /// Whether it is an object that allows no other members than its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub closed: bool,
     /// What it is.
     pub shape: Shape,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What a type is.
@@ -129,6 +140,19 @@ pub struct Bounds {
     pub maximum: Option<i64>,
 }
 
+impl Bounds {
+    /// Returns true if every number within `other` is within these bounds.
+    pub fn takes(self, other: Self) -> bool {
+        let low = self
+            .minimum
+            .is_none_or(|low| other.minimum.is_some_and(|other| low <= other));
+        let high = self
+            .maximum
+            .is_none_or(|high| other.maximum.is_some_and(|other| high >= other));
+        low && high
+    }
+}
+
 /// One of several types.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Union {
@@ -159,6 +183,9 @@ pub struct Variant {
 /// Numbers are indices of variants.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dispatch {
+    /// The variants of strings with known values, which are tried before `string`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<(Vec<String>, usize)>,
     /// The variant of strings.
     pub string: Option<usize>,
     /// The variant of numbers.
@@ -175,6 +202,21 @@ pub struct Dispatch {
     pub objects: Option<ObjectDispatch>,
     /// Whether an unknown value of the discriminant is kept.
     pub open: bool,
+}
+
+impl Dispatch {
+    /// Returns true if some value is decoded as the variant.
+    pub fn uses(&self, variant: usize) -> bool {
+        let scalars = [self.string, self.number, self.boolean, self.null];
+        let cases = |plan: &ObjectDispatch| plan.cases.iter().any(|case| case.variant == variant);
+        scalars.contains(&Some(variant))
+            || self.values.iter().any(|(_, index)| *index == variant)
+            || self.objects.as_ref().is_some_and(cases)
+            || match &self.items {
+                Some(items) => cases(items),
+                None => self.arrays.contains(&variant),
+            }
+    }
 }
 
 /// How objects are told apart.

@@ -19,6 +19,7 @@
 //!         official: true,
 //!         pointers: vec!["/definitions/Level".into()],
 //!         description: None,
+//!         closed: false,
 //!         shape: Shape::Enum(levels.iter().map(|level| level.to_string()).collect()),
 //!     }],
 //!     methods: Vec::new(),

@@ -102,6 +102,15 @@ impl<'a> Reader<'a> {
         Ok(picked)
     }
 
+    /// Which of some sets of strings the next string is in; `None` for any other one.
+    pub fn pick_string(&mut self, sets: &[&[&str]]) -> Read<Option<usize>> {
+        let (start, depth) = (self.peek_at(), self.depth());
+        let text = self.str()?;
+        let found = sets.iter().position(|set| set.contains(&&*text));
+        self.rewind(start, depth);
+        Ok(found)
+    }
+
     /// The value of a discriminant of the next object, when it is there. What stands before it is not checked to be JSON:
     /// whoever decodes the object does that.
     pub fn tag(&mut self, name: &'static str) -> Read<Option<Cow<'a, str>>> {

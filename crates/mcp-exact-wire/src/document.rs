@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 
 use crate::error::{DecodeError, Failed, Read};
+use crate::extra::report_additional;
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::validate::{Path, Validate, ViolationKind, Violations};
@@ -20,6 +21,8 @@ pub trait DocumentView: Decode + Encode {
     const RULES: &'static [DocumentRule];
     /// The smallest document that breaks no rule, as text.
     const SMALLEST: &'static str;
+    /// Whether the document allows no other members.
+    const CLOSED: bool = false;
 }
 
 /// A member that the protocol's schema speaks of.
@@ -164,13 +167,14 @@ impl<V> Encode for Document<V> {
 
 impl<V: DocumentView> Validate for Document<V> {
     fn check(&self, path: &Path<'_>, to: &mut Violations) {
-        check_members(V::RULES, self.text(), path, to);
+        check_members(V::RULES, V::CLOSED, self.text(), path, to);
     }
 }
 
 /// Checks the members of a document in one pass. The text was scanned when it came in, so no step can fail.
 pub(crate) fn check_members(
     rules: &[DocumentRule],
+    closed: bool,
     text: &str,
     path: &Path<'_>,
     to: &mut Violations,
@@ -180,6 +184,8 @@ pub(crate) fn check_members(
         if let Some(at) = rules.iter().position(|rule| rule.name == name) {
             seen[at] = true;
             check_value(&rules[at].value, value, &path.member(name), to);
+        } else if closed {
+            report_additional(&path.member(name), to);
         }
     });
     debug_assert_eq!(walked, Ok(()), "a document is a scanned object");

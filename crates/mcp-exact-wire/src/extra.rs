@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use crate::Json;
 use crate::unknown::ENVELOPE;
+use crate::validate::{Path, ViolationKind, Violations};
 use crate::writer::Writer;
 
 /// A type that knows the names of its members.
@@ -164,6 +165,22 @@ impl<T: Members> Extra<T> {
             Some(members) => write(members, w),
         }
     }
+}
+
+impl<T> Extra<T> {
+    /// Reports every member: the schema of `T` allows none.
+    pub fn check_closed(&self, path: &Path<'_>, to: &mut Violations) {
+        for (name, _) in self.iter() {
+            report_additional(&path.member(name), to);
+        }
+    }
+}
+
+/// Reports a member that the schema of its object does not allow.
+pub(crate) fn report_additional(path: &Path<'_>, to: &mut Violations) {
+    to.report(path, ViolationKind::AdditionalProperties, || {
+        "the object allows no other members than its own".to_owned()
+    });
 }
 
 /// Apart from its caller, of which there is one for each type.

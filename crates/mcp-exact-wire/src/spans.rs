@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
 /// Checks a JSON Schema document by a table. Outside semantic versioning.
 #[doc(hidden)]
 pub fn check_document(rules: &[DocumentRule], text: &str, path: &Path<'_>, to: &mut Violations) {
-    check_members(rules, text, path, to);
+    check_members(rules, false, text, path, to);
 }
 
 /// The first deviation of one member of a document from its rule, in words. Outside semantic versioning.

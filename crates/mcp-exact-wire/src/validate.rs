@@ -35,6 +35,8 @@ pub enum ViolationKind {
     Const,
     /// A member that is required inside a JSON Schema document is missing.
     Required,
+    /// An object that allows no other members than its own has one.
+    AdditionalProperties,
 }
 
 impl ViolationKind {
@@ -51,6 +53,7 @@ impl ViolationKind {
             Self::Type => "type",
             Self::Const => "const",
             Self::Required => "required",
+            Self::AdditionalProperties => "additionalProperties",
         }
     }
 }

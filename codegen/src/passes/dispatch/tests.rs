@@ -20,6 +20,7 @@ fn check(definitions: Value, expected: Expect) {
 
 fn words(union: &Union) -> String {
     let Dispatch {
+        values: _,
         string,
         number,
         boolean,

@@ -180,9 +180,14 @@ fn a_name_that_is_taken_is_refused() {
     check(
         definitions,
         &[],
-        expect![[r#"
-        test at /definitions/Thing/properties/part: the name `ThingPart` is taken; add a name to schema/names.toml
-    "#]],
+        expect![[r##"
+            Thing
+              {"properties":{"part":{"$ref":"#/definitions/ThingPartInline"}},"type":"object"}
+            ThingPart
+              {"type":"string"}
+            ThingPartInline at /definitions/Thing/properties/part
+              {"properties":{"a":{}},"type":"object"}
+        "##]],
     );
 }
 

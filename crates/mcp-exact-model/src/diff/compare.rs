@@ -77,6 +77,18 @@ impl<'i> Context<'i> {
         depth: usize,
         found: &mut Found<'i>,
     ) {
+        if before.closed != after.closed {
+            let words = |closed| {
+                if closed {
+                    "object without other members"
+                } else {
+                    "object"
+                }
+            };
+            let (before, after) = (words(before.closed).into(), words(after.closed).into());
+            // Members that neither revision knows are left aside.
+            found.change("", ChangeKind::Retyped { before, after }, Meaning::Neutral);
+        }
         if let (Some(old), Some(new)) = (members(before), members(after)) {
             return self.members(old, new, after, depth, found);
         }

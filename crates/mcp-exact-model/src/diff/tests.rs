@@ -20,6 +20,7 @@ fn define(name: &str, shape: Shape) -> Definition {
         official: true,
         pointers: vec![format!("/definitions/{name}")],
         description: None,
+        closed: false,
         shape,
     }
 }

@@ -1,0 +1,76 @@
+//! The keywords of JSON Schema that the generator knows, in one table: what each of them speaks of.
+//!
+//! To support another keyword, add its row here, its data to the representation, and read it in `ir/lower.rs`; an emitter
+//! writes it, and `validate()` checks it.
+
+/// What a keyword speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    /// Readers of the schema: it restricts no value.
+    Reader,
+    /// Values of any type.
+    Any,
+    /// Values of these types.
+    Of(&'static [&'static str]),
+    /// Values of these types, of which the generated types check nothing: a notice says so.
+    Unchecked(&'static [&'static str]),
+}
+
+use Subject::{Any, Of, Reader, Unchecked};
+
+const TABLE: &[(&str, Subject)] = &[
+    ("$comment", Reader),
+    ("$ref", Any),
+    ("$schema", Reader),
+    ("additionalProperties", Of(&["object"])),
+    ("allOf", Any),
+    ("anyOf", Any),
+    ("const", Any),
+    ("default", Reader),
+    ("deprecated", Reader),
+    ("description", Reader),
+    ("enum", Any),
+    ("examples", Reader),
+    ("format", Of(&["integer", "number", "string"])),
+    ("items", Of(&["array"])),
+    ("maxItems", Of(&["array"])),
+    ("maximum", Of(&["integer", "number"])),
+    ("minItems", Of(&["array"])),
+    ("minimum", Of(&["integer", "number"])),
+    ("oneOf", Any),
+    ("pattern", Unchecked(&["string"])),
+    ("patternProperties", Unchecked(&["object"])),
+    ("properties", Of(&["object"])),
+    ("propertyNames", Unchecked(&["object"])),
+    ("required", Any),
+    ("title", Reader),
+    ("type", Any),
+];
+
+fn subject(key: &str) -> Option<Subject> {
+    let row = TABLE.iter().find(|(known, _)| *known == key);
+    row.map(|(_, subject)| *subject)
+}
+
+/// Returns true if a pass reads the keyword or may leave it out.
+pub fn is_known(key: &str) -> bool {
+    subject(key).is_some()
+}
+
+/// Returns true if a keyword restricts no value.
+pub fn is_annotation(key: &str) -> bool {
+    subject(key) == Some(Reader)
+}
+
+/// Returns true if the generated types do not check what a keyword demands.
+pub fn is_unchecked(key: &str) -> bool {
+    matches!(subject(key), Some(Unchecked(_)))
+}
+
+/// Returns true if a keyword may stand beside the type `one`, once the passes over schemas have run.
+pub fn speaks_of(key: &str, one: &str) -> bool {
+    match subject(key) {
+        Some(Of(types)) => types.contains(&one),
+        _ => key == "type",
+    }
+}

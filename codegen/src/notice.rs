@@ -1,0 +1,42 @@
+//! Notices: what a schema says and the generated types do not, or say in a way that a person should look at.
+//!
+//! A notice never stops the generator. `schema add` prints them; a schema that needs more than a notice is refused.
+
+use std::fmt;
+
+/// One thing to look at.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Notice {
+    /// JSON pointer into the schema.
+    pub pointer: String,
+    /// What the generator did there.
+    pub words: String,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.pointer, self.words)
+    }
+}
+
+/// Notices of one schema, in the order of its passes.
+#[derive(Debug, Default)]
+pub struct Notices(Vec<Notice>);
+
+impl Notices {
+    /// Adds a notice, unless the same is there already.
+    pub fn add(&mut self, pointer: &str, words: impl Into<String>) {
+        let notice = Notice {
+            pointer: pointer.to_owned(),
+            words: words.into(),
+        };
+        if !self.0.contains(&notice) {
+            self.0.push(notice);
+        }
+    }
+
+    /// Returns all of them.
+    pub fn into_list(self) -> Vec<Notice> {
+        self.0
+    }
+}

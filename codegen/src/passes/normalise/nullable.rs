@@ -1,0 +1,101 @@
+//! Null among several types, wherever the schema writes it: one member `{"type": "null"}` behind one other member.
+
+use serde_json::{Map, Value, json};
+
+use crate::input::keywords::is_annotation;
+
+/// What a value is that may also be null: the member beside `{"type": "null"}` in a union of these two.
+pub fn inner(schema: &Value) -> Option<&Value> {
+    match schema["anyOf"].as_array().map(Vec::as_slice) {
+        Some([inner, null]) if *null == json!({ "type": "null" }) => Some(inner),
+        _ => None,
+    }
+}
+
+/// The same, to be changed.
+pub fn inner_mut(object: &mut Map<String, Value>) -> Option<&mut Value> {
+    match object.get_mut("anyOf") {
+        Some(Value::Array(members))
+            if members.len() == 2 && members[1] == json!({ "type": "null" }) =>
+        {
+            members.first_mut()
+        }
+        _ => None,
+    }
+}
+
+/// Pulls null out of a list of types, an enum or a union with other members.
+pub fn pull_out(object: Map<String, Value>) -> Map<String, Value> {
+    let (words, mut rest): (Map<_, _>, Map<_, _>) =
+        object.into_iter().partition(|(key, _)| is_annotation(key));
+    let had_null = match rest.get_mut("anyOf") {
+        Some(Value::Array(members)) => without_null_members(members),
+        Some(_) => false,
+        None => without_null(&mut rest),
+    };
+    if had_null {
+        let inner = match rest.get_mut("anyOf") {
+            Some(Value::Array(members)) if members.len() == 1 => members.remove(0),
+            _ => Value::Object(rest),
+        };
+        let null = json!({ "type": "null" });
+        rest = Map::from_iter([("anyOf".to_owned(), Value::Array(vec![inner, null]))]);
+    }
+    rest.extend(words);
+    rest
+}
+
+/// Takes null out of the members of a union, unless nothing else is there.
+fn without_null_members(members: &mut Vec<Value>) -> bool {
+    let is_null = |member: &Value| {
+        let keys = member
+            .as_object()
+            .map_or(0, |m| m.keys().filter(|k| !is_annotation(k)).count());
+        keys == 1 && (member["type"] == "null" || member.get("const") == Some(&Value::Null))
+    };
+    if members.iter().all(is_null) {
+        return false;
+    }
+    let before = members.len();
+    members.retain(|member| !is_null(member));
+    let mut had_null = members.len() < before;
+    for member in members.iter_mut() {
+        if let Some(inner) = inner(member) {
+            *member = inner.clone();
+            had_null = true;
+        } else if let Some(object) = member.as_object_mut() {
+            had_null |= without_null(object);
+        }
+    }
+    had_null
+}
+
+/// Takes null out of a list of types or an enum; `false` when it is not there, or nothing else is.
+fn without_null(object: &mut Map<String, Value>) -> bool {
+    let mut had_null = false;
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        let others: Vec<Value> = types.iter().filter(|one| *one != "null").cloned().collect();
+        had_null = others.len() < types.len() && !others.is_empty();
+        if had_null {
+            let one = match &others[..] {
+                [one] => one.clone(),
+                _ => Value::Array(others),
+            };
+            object.insert("type".into(), one);
+        }
+    }
+    // A constant is one value, whatever types stand beside it.
+    if object.get("const").is_some_and(|value| !value.is_null()) {
+        return false;
+    }
+    let is_typed = object.contains_key("type");
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        let before = values.len();
+        if values.iter().any(|value| !value.is_null()) && (had_null || !is_typed) {
+            values.retain(|value| !value.is_null());
+        }
+        // Where the types allow null and the values do not, null is not allowed.
+        had_null = values.len() < before;
+    }
+    had_null
+}

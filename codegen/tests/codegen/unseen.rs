@@ -1,0 +1,388 @@
+//! What a next revision may bring and no official schema has yet: absorbed by rule, with a notice where the types leave
+//! something unchecked, or refused with pointer and remedy. `tests/small` compiles and uses many of these shapes.
+
+use codegen::lower;
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::input::{NO_TABLES, revision, schema};
+
+/// Lists the notices of a schema with the definition `Thing`, or its error.
+fn check(thing: Value, expected: &Expect) {
+    check_with(thing, json!({}), expected);
+}
+
+/// The same beside other definitions.
+fn check_with(thing: Value, others: Value, expected: &Expect) {
+    let mut definitions = json!({ "Thing": thing });
+    if let (Some(all), Value::Object(others)) = (definitions.as_object_mut(), others) {
+        all.extend(others);
+    }
+    let bytes = schema(definitions).to_string().into_bytes();
+    let text = match lower(&revision(&bytes), &bytes, NO_TABLES) {
+        Ok(lowered) if lowered.notices.is_empty() => "absorbed without a notice\n".to_owned(),
+        Ok(lowered) => {
+            let lines = lowered.notices.iter().map(|notice| format!("{notice}\n"));
+            lines.collect()
+        }
+        Err(error) => format!("refused: {error}\n"),
+    };
+    expected.assert_eq(&text);
+}
+
+fn object(properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
+fn closed(properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+#[test]
+fn closed_objects() {
+    check(
+        closed(json!({ "a": { "type": "string" } })),
+        &expect![[r#"
+        absorbed without a notice
+    "#]],
+    );
+    check(
+        closed(json!({})),
+        &expect![[r#"
+        absorbed without a notice
+    "#]],
+    );
+    check(
+        object(json!({ "inner": closed(json!({ "a": { "type": "string" } })) })),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+}
+
+#[test]
+fn closed_parts_of_a_whole() {
+    check_with(
+        json!({ "allOf": [{ "$ref": "#/definitions/Base" }, object(json!({ "b": { "type": "string" } }))] }),
+        json!({ "Base": closed(json!({ "a": { "type": "string" } })) }),
+        &expect![[r#"
+            refused: 2000-01-01 at /definitions/Thing/allOf/1: a closed object in this `allOf` forbids the member `b` of another one; close the whole instead of its part by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn enums_of_any_strings() {
+    check(
+        json!({ "type": "string", "enum": ["2025-06-18", "2.0"] }),
+        &expect![[r#"
+            /definitions/Thing/enum: the value "2025-06-18" is the variant `V20250618`
+            /definitions/Thing/enum: the value "2.0" is the variant `V20`
+        "#]],
+    );
+    check(
+        json!({ "type": "string", "enum": ["<", "<=", "*", ""] }),
+        &expect![[r#"
+            /definitions/Thing/enum: the value "<" is the variant `Less`
+            /definitions/Thing/enum: the value "<=" is the variant `LessEqual`
+            /definitions/Thing/enum: the value "*" is the variant `Star`
+            /definitions/Thing/enum: the value "" is the variant `Empty`
+        "#]],
+    );
+    check(
+        json!({ "type": "string", "enum": ["self", "type", "Self", "crate"] }),
+        &expect![[r#"
+            /definitions/Thing/enum: the value "self" is the variant `SelfValue_self`
+            /definitions/Thing/enum: the value "Self" is the variant `SelfValue_Self`
+        "#]],
+    );
+    check(
+        json!({ "type": "string", "enum": ["a", "A", "b"] }),
+        &expect![[r#"
+            /definitions/Thing/enum: the value "a" is the variant `A_a`
+            /definitions/Thing/enum: the value "A" is the variant `A_A`
+        "#]],
+    );
+    check(
+        json!({ "type": "string", "enum": ["unrecognized", "Unrecognized"] }),
+        &expect![[r#"
+            /definitions/Thing/enum: the value "unrecognized" is the variant `Unrecognized_unrecognized`
+            /definitions/Thing/enum: the value "Unrecognized" is the variant `Unrecognized_Unrecognized`
+        "#]],
+    );
+    check(
+        json!({ "enum": ["größe", "日本"] }),
+        &expect![[r#"
+        /definitions/Thing/enum: the value "größe" is the variant `GrUf6UdfE`
+        /definitions/Thing/enum: the value "日本" is the variant `U65e5U672c`
+    "#]],
+    );
+}
+
+#[test]
+fn enums_of_other_values() {
+    check(
+        json!({ "enum": ["a", "b", null] }),
+        &expect![[r#"
+        absorbed without a notice
+    "#]],
+    );
+    check(
+        json!({ "type": ["string", "null"], "enum": ["a", null] }),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check(
+        json!({ "enum": [1, 2] }),
+        &expect![[r#"
+        refused: 2000-01-01 at /definitions/Thing/enum: only enums of strings are supported; teach the generator this enum
+    "#]],
+    );
+}
+
+#[test]
+fn null_among_several_types() {
+    check(
+        json!({ "type": ["string", "integer", "null"] }),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check(
+        json!({ "type": "array", "items": { "type": ["string", "number", "null"] } }),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check(
+        json!({ "type": "array", "items": { "anyOf": [{ "$ref": "#/definitions/ServerResult" }, { "type": "null" }] } }),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check(
+        object(
+            json!({ "a": { "oneOf": [{ "type": "null" }, object(json!({ "b": { "type": "string" } }))] } }),
+        ),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check(
+        json!({ "anyOf": [{ "type": "string" }, { "type": ["integer", "null"] }, { "type": "boolean" }] }),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check(
+        object(
+            json!({ "a": { "anyOf": [{ "const": "x", "type": "string" }, { "const": "y", "type": "string" }, { "type": "null" }] } }),
+        ),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check(
+        json!({ "type": "object", "additionalProperties": { "type": ["string", "boolean", "null"] } }),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+}
+
+#[test]
+fn unions_in_which_one_member_shadows_another() {
+    check(
+        json!({ "anyOf": [{ "type": "integer" }, { "type": "number" }] }),
+        &expect![[r#"
+            /definitions/Thing: `Thing`: every value of the member `Integer` is decoded as `Number`
+        "#]],
+    );
+    check(
+        json!({ "anyOf": [{ "type": "string", "format": "uri" }, { "type": "string" }] }),
+        &expect![[r#"
+            /definitions/Thing/anyOf/1: another member of this union takes all values of this one, and stands for both
+        "#]],
+    );
+    check_with(
+        json!({ "anyOf": [{ "$ref": "#/definitions/Wide" }, { "$ref": "#/definitions/Narrow" }] }),
+        json!({
+            "Wide": object(json!({ "a": { "type": "string" }, "b": { "type": "string" } })),
+            "Narrow": object(json!({ "a": { "type": "string" } })),
+        }),
+        &expect![[r#"
+            /definitions/Thing: `Thing`: every value of the member `Narrow` is decoded as `Wide`
+        "#]],
+    );
+    check_with(
+        json!({ "anyOf": [{ "$ref": "#/definitions/One" }, { "$ref": "#/definitions/Same" }, { "$ref": "#/definitions/One" }] }),
+        json!({
+            "One": { "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] },
+            "Same": { "type": "object", "properties": { "a": { "type": "string", "description": "Others." } }, "required": ["a"] },
+        }),
+        &expect![[r#"
+            /definitions/Thing/anyOf/2: this member of the union is there already, and left out
+            /definitions/Thing: `Thing`: every value of the member `Same` is decoded as `One`
+        "#]],
+    );
+}
+
+#[test]
+fn unions_of_strings_with_known_values() {
+    check_with(
+        json!({ "anyOf": [{ "$ref": "#/definitions/Level" }, { "type": "string" }] }),
+        json!({ "Level": { "type": "string", "enum": ["low", "high"] } }),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check_with(
+        json!({ "anyOf": [{ "$ref": "#/definitions/Level" }, { "$ref": "#/definitions/Colour" }] }),
+        json!({
+            "Level": { "type": "string", "enum": ["low", "high"] },
+            "Colour": { "type": "string", "enum": ["red", "low"] },
+        }),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+}
+
+#[test]
+fn unions_that_nothing_tells_apart() {
+    check(
+        json!({ "anyOf": [{ "type": "string", "format": "uri" }, { "type": "string", "format": "date" }] }),
+        &expect![[r#"
+            refused: 2000-01-01 at /definitions/Thing: the members `String` and `String` are both strings, and nothing tells them apart; merge them by an erratum
+        "#]],
+    );
+    check(
+        json!({ "anyOf": [{ "type": "integer", "maximum": 5 }, { "type": "integer", "minimum": 3 }] }),
+        &expect![[r#"
+            refused: 2000-01-01 at /definitions/Thing: the members `Integer` and `Integer` are both numbers, and nothing tells them apart; merge them by an erratum
+        "#]],
+    );
+    check_with(
+        json!({ "anyOf": [{ "$ref": "#/definitions/One" }, { "$ref": "#/definitions/Other" }] }),
+        json!({
+            "One": { "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] },
+            "Other": { "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] },
+        }),
+        &expect![[r#"
+            refused: 2000-01-01 at /definitions/Thing: nothing tells the member `Other` from those before it; take it out by an erratum
+        "#]],
+    );
+}
+
+#[test]
+fn anonymous_schemas_of_one_name() {
+    let part = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } }, "required": [name] });
+    check_with(
+        object(json!({ "part": part("a") })),
+        json!({ "ThingPart": { "type": "string" } }),
+        &expect![[r#"
+            /definitions/Thing/properties/part: what is anonymous here is called `ThingPartInline`, as a shorter name is taken
+        "#]],
+    );
+}
+
+#[test]
+fn patterns() {
+    check(
+        json!({ "type": "string", "pattern": "^[a-z]+$" }),
+        &expect![[r#"
+            /definitions/Thing/pattern: `validate()` does not check strings against regular expressions, which differ between languages
+        "#]],
+    );
+    check(
+        object(json!({ "a": { "type": ["string", "null"], "pattern": "^a" } })),
+        &expect![[r#"
+            /definitions/Thing/properties/a/pattern: `validate()` does not check strings against regular expressions, which differ between languages
+        "#]],
+    );
+}
+
+#[test]
+fn names_of_members() {
+    check(
+        json!({ "type": "object", "propertyNames": { "pattern": "^x-" }, "additionalProperties": { "type": "string" } }),
+        &expect![[r#"
+            /definitions/Thing/propertyNames: `validate()` does not check the names of members
+        "#]],
+    );
+    check(
+        json!({ "type": "object", "patternProperties": { "^x-": { "type": "string" } }, "additionalProperties": false }),
+        &expect![[r#"
+            /definitions/Thing/patternProperties: every member has this type; `validate()` does not check the names
+        "#]],
+    );
+    check(
+        json!({ "type": "object", "patternProperties": { ".*": { "type": "integer" } } }),
+        &expect![[r#"
+            absorbed without a notice
+        "#]],
+    );
+    check(
+        json!({ "type": "object", "properties": { "a": { "type": "string" } }, "patternProperties": { "^x-": { "type": "string" } }, "additionalProperties": false }),
+        &expect![[r#"
+            /definitions/Thing/patternProperties: members with such names are kept as any JSON, and `validate()` does not check them
+        "#]],
+    );
+}
+
+#[test]
+fn any_value_in_a_union() {
+    check(
+        json!({ "anyOf": [{ "type": "string" }, {}] }),
+        &expect![[r#"
+            /definitions/Thing: one member of this union is any value, so the whole is any value
+        "#]],
+    );
+    check(
+        object(json!({ "a": { "oneOf": [true, { "type": "string" }] } })),
+        &expect![[r#"
+            /definitions/Thing/properties/a: one member of this union is any value, so the whole is any value
+        "#]],
+    );
+}
+
+#[test]
+fn keywords_that_no_type_can_show() {
+    check(
+        json!({ "not": { "type": "string" } }),
+        &expect![[r#"
+        refused: 2000-01-01 at /definitions/Thing/not: the keyword `not` is not understood; teach the generator what it means, or correct it by an erratum
+    "#]],
+    );
+    check(
+        json!({ "type": "string", "minLength": 1 }),
+        &expect![[r#"
+        refused: 2000-01-01 at /definitions/Thing/minLength: the keyword `minLength` is not understood; teach the generator what it means, or correct it by an erratum
+    "#]],
+    );
+    check(
+        json!({ "type": "object", "properties": { "a": { "type": "string" } }, "additionalProperties": { "type": "integer" } }),
+        &expect![[r#"
+            refused: 2000-01-01 at /definitions/Thing/additionalProperties: known members beside additional ones of a type are not supported; teach the generator such objects
+        "#]],
+    );
+    check(
+        json!({ "if": { "type": "object" }, "then": { "type": "object" } }),
+        &expect![[r#"
+            refused: 2000-01-01 at /definitions/Thing/if: the keyword `if` is not understood; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+    check(
+        json!({ "type": "array", "prefixItems": [{ "type": "string" }] }),
+        &expect![[r#"
+            refused: 2000-01-01 at /definitions/Thing/prefixItems: the keyword `prefixItems` is not understood; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+    check(
+        json!({ "type": "object", "unevaluatedProperties": false }),
+        &expect![[r#"
+            refused: 2000-01-01 at /definitions/Thing/unevaluatedProperties: the keyword `unevaluatedProperties` is not understood; teach the generator what it means, or correct it by an erratum
+        "#]],
+    );
+}
