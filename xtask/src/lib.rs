@@ -4,25 +4,17 @@
 // Printing is what a task runner is for.
 #![allow(clippy::print_stdout)]
 
-pub mod add;
 pub mod bench;
 pub mod codegen;
 pub mod conformance;
 pub mod diff;
 pub mod examples;
-pub mod history;
-pub mod index;
 pub mod interop;
 pub mod miri;
 pub mod nightly;
-pub mod origin;
 pub mod quickstart;
-pub mod review;
 pub mod schema;
-pub mod source;
 pub mod test;
-pub mod undo;
-pub mod watch;
 
 use std::path::PathBuf;
 

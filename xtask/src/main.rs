@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
 use xtask::{
-    add, codegen, conformance, diff, history, interop, miri, nightly, quickstart, schema, test,
-    watch, workspace_root,
+    codegen, conformance, diff, interop, miri, nightly, quickstart, schema, test, workspace_root,
 };
 
 /// The commands that build this workspace.
@@ -118,7 +117,7 @@ enum BenchTask {
 #[derive(Subcommand)]
 enum SchemaAction {
     /// Take a revision in: its entry, its crate, and its place in everything that lists revisions; build and test it.
-    Add(add::Arguments),
+    Add(schema::add::Arguments),
     /// Run the generator over every schema in the history of a clone of the official repository.
     #[command(hide = true)]
     History {
@@ -175,22 +174,22 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Quickstart => quickstart::run(&root),
         Task::Schema {
             action: SchemaAction::Add(arguments),
-        } => add::add(&root, &arguments),
+        } => schema::add::add(&root, &arguments),
         Task::Schema {
             action: SchemaAction::Check { upstream },
-        } => watch::check(&root, upstream.as_deref()),
+        } => schema::check::check(&root, upstream.as_deref()),
         Task::Schema {
             action: SchemaAction::History { clone },
-        } => history::run(&root, &clone),
+        } => schema::history::run(&root, &clone),
         Task::Schema {
             action: SchemaAction::Remove { revision },
-        } => add::remove(&root, &revision),
+        } => schema::add::remove(&root, &revision),
         Task::Schema {
             action: SchemaAction::Fetch { revisions },
-        } => schema::fetch(&root.join("schema"), &revisions),
+        } => schema::files::fetch(&root.join("schema"), &revisions),
         Task::Schema {
             action: SchemaAction::Verify,
-        } => schema::verify(&root.join("schema")),
+        } => schema::files::verify(&root.join("schema")),
         Task::Test { arguments } => test::run(&root, &arguments),
     }
 }

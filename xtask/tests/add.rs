@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use xtask::add::{self, Arguments, Status};
+use xtask::schema::add::{self, Arguments, Status};
 use xtask::workspace_root;
 
 const OFFICIAL: &str = "2025-06-18";

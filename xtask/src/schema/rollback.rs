@@ -10,13 +10,13 @@ use anyhow::Context;
 /// What a tree was like.
 #[derive(Debug)]
 #[must_use = "dropping it puts everything back"]
-pub struct Undo {
+pub struct Rollback {
     root: PathBuf,
     files: Vec<(PathBuf, Option<Vec<u8>>)>,
     directories: Vec<PathBuf>,
 }
 
-impl Undo {
+impl Rollback {
     /// Nothing of the tree is remembered yet.
     pub fn new(root: &Path) -> Self {
         Self {
@@ -134,7 +134,7 @@ fn restore(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     fs::write(file, bytes)
 }
 
-impl Drop for Undo {
+impl Drop for Rollback {
     #[allow(clippy::print_stderr)]
     fn drop(&mut self) {
         for file in self.put_back() {
@@ -156,14 +156,14 @@ mod tests {
         root
     }
 
-    fn change(root: &Path) -> Undo {
-        let mut undo = Undo::new(root);
-        undo.write("a", b"new").expect("written");
-        undo.write("a", b"newer").expect("written");
-        undo.write("b/c/d", b"new").expect("written");
-        undo.remember("e").expect("not there");
+    fn change(root: &Path) -> Rollback {
+        let mut rollback = Rollback::new(root);
+        rollback.write("a", b"new").expect("written");
+        rollback.write("a", b"newer").expect("written");
+        rollback.write("b/c/d", b"new").expect("written");
+        rollback.remember("e").expect("not there");
         fs::write(root.join("e"), "made by another program").expect("a file");
-        undo
+        rollback
     }
 
     #[test]
@@ -179,12 +179,12 @@ mod tests {
         let root = tree();
         fs::create_dir_all(root.path().join("b/c")).expect("folders");
         fs::write(root.path().join("b/c/d"), "old").expect("a file");
-        let mut undo = Undo::new(root.path());
-        undo.remove("b").expect("removed");
-        undo.remove_file("a").expect("removed");
-        undo.remove_file("not-there").expect("nothing to remove");
+        let mut rollback = Rollback::new(root.path());
+        rollback.remove("b").expect("removed");
+        rollback.remove_file("a").expect("removed");
+        rollback.remove_file("not-there").expect("nothing to remove");
         assert_eq!(fs::read_dir(root.path()).expect("a folder").count(), 0);
-        drop(undo);
+        drop(rollback);
         assert_eq!(fs::read(root.path().join("a")).expect("a file"), b"old");
         assert_eq!(fs::read(root.path().join("b/c/d")).expect("a file"), b"old");
     }

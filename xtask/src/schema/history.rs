@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use codegen::Revision;
 
 use crate::codegen::Schemas;
-use crate::origin::git;
+use super::origin::git;
 
 /// One version of a schema file.
 struct Version {

@@ -11,7 +11,7 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::source::{self, Source};
+use super::source::{self, Source};
 
 /// The file with one entry a revision.
 const INDEX: &str = "revisions.toml";

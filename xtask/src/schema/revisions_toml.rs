@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use codegen::{Lifecycle, PropertyValue};
 
-use crate::source::{Registry, Source};
+use super::source::{Registry, Source};
 
 /// What a new entry says.
 #[derive(Debug, Clone)]

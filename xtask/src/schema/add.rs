@@ -14,11 +14,11 @@ use codegen::ir::Ir;
 use codegen::{AssumedProperties, Lifecycle, Revision, RevisionFacts, RevisionRow};
 
 use crate::codegen::{Schemas, generate};
-use crate::index::{self, Entry};
-use crate::origin::{self, Origin};
-use crate::review;
-use crate::source::Source;
-use crate::undo::Undo;
+use super::origin::{self, Origin};
+use super::review;
+use super::revisions_toml::{self, Entry};
+use super::rollback::Rollback;
+use super::source::Source;
 
 /// The arguments of `cargo xtask schema add`.
 #[derive(Debug, Args)]
@@ -85,11 +85,11 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             .iter()
             .any(|method| method.method == "initialize"),
     );
-    let place = index::place(&list, id, draft);
+    let place = revisions_toml::place(&list, id, draft);
     let assumed = codegen::assumed_properties(&schemas.facts, place, lifecycle);
     let facts = RevisionFacts::new(id, lifecycle, &assumed);
     // Everything before this line only reads.
-    let list = index::with(
+    let list = revisions_toml::with(
         &list,
         &entry(
             arguments,
@@ -99,13 +99,13 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             &today(),
         ),
     );
-    let mut undo = Undo::new(root);
-    undo.remember("Cargo.lock")?;
-    undo.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
-    undo.write("schema/revisions.toml", list.as_bytes())?;
-    let lines = write_generated(root, &mut undo, id)?;
+    let mut rollback = Rollback::new(root);
+    rollback.remember("Cargo.lock")?;
+    rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
+    rollback.write("schema/revisions.toml", list.as_bytes())?;
+    let lines = write_generated(root, &mut rollback, id)?;
     prove(root, id)?;
-    undo.keep();
+    rollback.keep();
     println!("\nadded {id}: {}", review::summary(&ir, lines));
     let previous = previous(&schemas, id);
     let mut lines = review::review(&ir, previous.as_ref().map(|previous| &previous.ir));
@@ -147,20 +147,20 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
     let list = fs::read_to_string(root.join("schema/revisions.toml"))
         .context("cannot read schema/revisions.toml; restore it from version control")?;
-    let list = index::without(&list, id)
+    let list = revisions_toml::without(&list, id)
         .with_context(|| format!("there is no revision {id} in schema/revisions.toml"))?;
-    let mut undo = Undo::new(root);
-    undo.remember("Cargo.lock")?;
-    undo.write("schema/revisions.toml", list.as_bytes())?;
-    write_generated(root, &mut undo, id)?;
+    let mut rollback = Rollback::new(root);
+    rollback.remember("Cargo.lock")?;
+    rollback.write("schema/revisions.toml", list.as_bytes())?;
+    write_generated(root, &mut rollback, id)?;
     for folder in [format!("schema/{id}"), format!("crates/mcp-{id}")] {
         if root.join(&folder).exists() {
-            undo.remove(&folder)?;
+            rollback.remove(&folder)?;
         }
     }
-    undo.remove_file(&format!("{}/{id}.json", codegen::EMBEDDED))?;
+    rollback.remove_file(&format!("{}/{id}.json", codegen::EMBEDDED))?;
     cargo(root, &["metadata", "--format-version", "1", "--quiet"], &[])?;
-    undo.keep();
+    rollback.keep();
     println!(
         "removed {id}; take it out of schema/errata.toml and schema/names.toml where an entry names it, \
          which `cargo xtask codegen` checks"
@@ -206,11 +206,11 @@ fn entry<'e>(
 
 fn today() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    index::day(now.map_or(0, |since| since.as_secs()))
+    revisions_toml::day(now.map_or(0, |since| since.as_secs()))
 }
 
 /// Writes what the generator writes for the list as it is now; gives the lines of the crate of `id`.
-fn write_generated(root: &Path, undo: &mut Undo, id: &str) -> anyhow::Result<usize> {
+fn write_generated(root: &Path, rollback: &mut Rollback, id: &str) -> anyhow::Result<usize> {
     let schemas = Schemas::read(&root.join("schema"))?;
     let files = generate(root, &schemas)?;
     let own = format!("crates/mcp-{id}/");
@@ -220,7 +220,7 @@ fn write_generated(root: &Path, undo: &mut Undo, id: &str) -> anyhow::Result<usi
             lines += text.lines().count();
         }
         if fs::read(root.join(path)).ok().as_deref() != Some(text.as_bytes()) {
-            undo.write(path, text.as_bytes())?;
+            rollback.write(path, text.as_bytes())?;
         }
     }
     Ok(lines)

@@ -12,7 +12,7 @@ use codegen::{Revision, Tables};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::origin::{self, git};
+use super::origin::{self, git};
 
 /// What this task needs of schema/revisions.toml.
 #[derive(Deserialize)]
