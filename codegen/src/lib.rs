@@ -154,6 +154,18 @@ pub fn generate(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result
     emit(&lower(revision, bytes, tables)?, revision)
 }
 
+/// The schema of an extension with its errata applied, without the definitions of its revision.
+///
+/// # Errors
+/// When the file is not the one that is listed, or an erratum does not fit.
+pub fn corrected_extension(
+    extension: &Revision,
+    bytes: &[u8],
+    tables: Tables<'_>,
+) -> Result<Value> {
+    input::read_extension(extension, bytes, tables).map(|schema| schema.root)
+}
+
 /// The official schema of one revision with its errata applied, whatever the passes say of it.
 ///
 /// # Errors

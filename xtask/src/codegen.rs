@@ -204,6 +204,17 @@ impl Schemas {
         }
     }
 
+    /// Takes an extension that need not be in the folder yet through the passes.
+    ///
+    /// # Errors
+    /// When the generator does not understand it, or the revision is not listed.
+    pub fn lower_extension_bytes(&self, listed: &Listed, schema: &[u8]) -> anyhow::Result<Lowered> {
+        let base = &self.revisions[self.base_index(listed)?];
+        let base = self.lower_bytes(base, &self.bytes(base)?)?;
+        let extension = Extension { listed, schema };
+        Ok(codegen::lower_extension(extension, &base, self.tables())?)
+    }
+
     /// Takes a schema that need not be in the folder yet through the passes.
     ///
     /// # Errors

@@ -128,7 +128,7 @@ enum SchemaAction {
     Check {
         /// An address or a clone, instead of the one that schema/revisions.toml names.
         #[arg(long, value_name = "URL|DIR")]
-        upstream: Option<String>,
+        upstream: Vec<String>,
     },
     /// Take a revision out again.
     Remove {
@@ -177,7 +177,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         } => schema::add::add(&root, &arguments),
         Task::Schema {
             action: SchemaAction::Check { upstream },
-        } => schema::check::check(&root, upstream.as_deref()),
+        } => schema::check::check(&root, &upstream),
         Task::Schema {
             action: SchemaAction::History { clone },
         } => schema::history::run(&root, &clone),

@@ -56,6 +56,9 @@ fn add_bytes(tree: &TempDir, revision: &str, bytes: &[u8]) -> Result<(), String>
         from: file.display().to_string(),
         status: Status::Draft,
         source: None,
+        extends: None,
+        repository: None,
+        licence: "MIT".to_owned(),
     };
     add::add(tree.path(), &arguments).map_err(|error| format!("{error:#}"))
 }

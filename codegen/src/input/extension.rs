@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::error::Result;
 use crate::input::lists::Listed;
-use crate::input::schema::{Schema, load_extension};
-use crate::input::{Tables, errata};
+use crate::input::schema::Schema;
+use crate::input::{Tables, read_extension};
 
 /// An extension with the bytes of its schema.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +29,7 @@ pub struct Joined {
 /// # Errors
 /// When the schema of the extension cannot be read, or is written in another dialect.
 pub fn join(extension: Extension<'_>, core: &Schema, tables: Tables<'_>) -> Result<Joined> {
-    let mut schema = load_extension(&extension.listed.revision, extension.schema)?;
-    errata::correct(&mut schema, &errata::errata(tables.errata)?)?;
+    let mut schema = read_extension(&extension.listed.revision, extension.schema, tables)?;
     if schema.definitions != core.definitions {
         let pointer = format!("/{}", schema.definitions);
         let problem = format!(

@@ -30,3 +30,13 @@ pub fn read(revision: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Sch
     errata::correct(&mut schema, &errata::errata(tables.errata)?)?;
     Ok(schema)
 }
+
+/// Reads the schema of an extension and applies its errata.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_extension(extension: &Revision, bytes: &[u8], tables: Tables<'_>) -> Result<Schema> {
+    let mut schema = schema::load_extension(extension, bytes)?;
+    errata::correct(&mut schema, &errata::errata(tables.errata)?)?;
+    Ok(schema)
+}

@@ -14,6 +14,7 @@ use codegen::ir::Ir;
 use codegen::{AssumedProperties, Lifecycle, Revision, RevisionFacts, RevisionRow};
 
 use crate::codegen::{Schemas, generate};
+use super::extension;
 use super::origin::{self, Origin};
 use super::review;
 use super::revisions_toml::{self, Entry};
@@ -34,6 +35,15 @@ pub struct Arguments {
     /// The package that has a copy: `crates:package@version:path` or `pypi:package@version:path`.
     #[arg(long, value_name = "REGISTRY:PACKAGE@VERSION:PATH")]
     pub source: Option<Source>,
+    /// The file is the schema of an extension to this revision.
+    #[arg(long, value_name = "REVISION", requires = "repository")]
+    pub extends: Option<String>,
+    /// Where an extension comes from.
+    #[arg(long, value_name = "URL", requires = "extends")]
+    pub repository: Option<String>,
+    /// The licence of an extension's schema.
+    #[arg(long, value_name = "SPDX", default_value = "Apache-2.0")]
+    pub licence: String,
 }
 
 /// Whether a revision may still change.
@@ -50,6 +60,9 @@ pub enum Status {
 /// # Errors
 /// When the file is no schema that the generator understands, or what it makes does not build or pass its tests.
 pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    if let Some(extends) = &arguments.extends {
+        return extension::add(root, arguments, extends);
+    }
     let id = arguments.revision.as_str();
     check_id(id)?;
     let draft = arguments.status == Status::Draft;
@@ -104,7 +117,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
     rollback.write("schema/revisions.toml", list.as_bytes())?;
     let lines = write_generated(root, &mut rollback, id)?;
-    prove(root, id)?;
+    prove(root, id, &["mcp-exact-tests-agreement", "mcp-exact-tests-convert"])?;
     rollback.keep();
     println!("\nadded {id}: {}", review::summary(&ir, lines));
     let previous = previous(&schemas, id);
@@ -145,13 +158,16 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 /// # Errors
 /// When there is no such revision, or what is left cannot be generated.
 pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
-    let list = fs::read_to_string(root.join("schema/revisions.toml"))
-        .context("cannot read schema/revisions.toml; restore it from version control")?;
-    let list = revisions_toml::without(&list, id)
-        .with_context(|| format!("there is no revision {id} in schema/revisions.toml"))?;
+    let mut found = LISTS.iter().filter_map(|path| {
+        let list = fs::read_to_string(root.join(path)).ok()?;
+        Some((path, revisions_toml::without(&list, id)?))
+    });
+    let (path, list) = found
+        .next()
+        .with_context(|| format!("there is no {id} in {}", LISTS.join(" or ")))?;
     let mut rollback = Rollback::new(root);
     rollback.remember("Cargo.lock")?;
-    rollback.write("schema/revisions.toml", list.as_bytes())?;
+    rollback.write(path, list.as_bytes())?;
     write_generated(root, &mut rollback, id)?;
     for folder in [format!("schema/{id}"), format!("crates/mcp-{id}")] {
         if root.join(&folder).exists() {
@@ -168,8 +184,11 @@ pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The lists of what `remove` takes out.
+const LISTS: [&str; 2] = ["schema/revisions.toml", "schema/extensions.toml"];
+
 /// A name that can be a part of paths, crate names and features.
-fn check_id(id: &str) -> anyhow::Result<()> {
+pub fn check_id(id: &str) -> anyhow::Result<()> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let ends = [id.bytes().next(), id.bytes().last()];
     let ends_well = ends
@@ -189,11 +208,10 @@ fn entry<'e>(
     (lifecycle, assumed): (Lifecycle, &'e AssumedProperties),
     today: &'e str,
 ) -> Entry<'e> {
-    let is_2020 = !origin.bytes.windows(8).any(|word| word == b"draft-07");
     Entry {
         id: &revision.id,
         draft: revision.is_draft(),
-        dialect: if is_2020 { "2020-12" } else { "draft-07" },
+        dialect: dialect(&origin.bytes),
         lifecycle,
         sha256: &revision.sha256,
         upstream_path: &origin.path,
@@ -204,13 +222,20 @@ fn entry<'e>(
     }
 }
 
-fn today() -> String {
+/// The name that the lists have for the dialect of a schema.
+pub fn dialect(schema: &[u8]) -> &'static str {
+    let is_draft_07 = schema.windows(8).any(|word| word == b"draft-07");
+    if is_draft_07 { "draft-07" } else { "2020-12" }
+}
+
+/// The day, such as `2026-11-21`.
+pub fn today() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     revisions_toml::day(now.map_or(0, |since| since.as_secs()))
 }
 
 /// Writes what the generator writes for the list as it is now; gives the lines of the crate of `id`.
-fn write_generated(root: &Path, rollback: &mut Rollback, id: &str) -> anyhow::Result<usize> {
+pub fn write_generated(root: &Path, rollback: &mut Rollback, id: &str) -> anyhow::Result<usize> {
     let schemas = Schemas::read(&root.join("schema"))?;
     let files = generate(root, &schemas)?;
     let own = format!("crates/mcp-{id}/");
@@ -227,7 +252,7 @@ fn write_generated(root: &Path, rollback: &mut Rollback, id: &str) -> anyhow::Re
 }
 
 /// Builds and tests what was written.
-fn prove(root: &Path, id: &str) -> anyhow::Result<()> {
+pub fn prove(root: &Path, id: &str, tests: &[&str]) -> anyhow::Result<()> {
     let package = format!("mcp-{id}");
     cargo(
         root,
@@ -239,7 +264,7 @@ fn prove(root: &Path, id: &str) -> anyhow::Result<()> {
         &["test", "--quiet", "--package", &package, "--all-features"],
         &[],
     )?;
-    for tests in ["mcp-exact-tests-agreement", "mcp-exact-tests-convert"] {
+    for tests in tests {
         cargo(
             root,
             &["test", "--quiet", "--package", tests],

@@ -1,7 +1,7 @@
-//! `cargo xtask schema check`: the files that are kept here against the official repository.
+//! `cargo xtask schema check`: the files that are kept here against the official repositories.
 //!
-//! Takes a clone, or clones an address; says which revisions are new, which released files were amended and whether errata
-//! cover that, and whether drafts moved. Writes nothing.
+//! Takes clones, or clones the addresses that the lists name; prints which revisions and versions of extensions are new,
+//! which files were amended and whether errata cover that, and whether drafts moved. Writes nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,11 +29,46 @@ struct Listed {
     upstream_reviewed: Option<String>,
 }
 
+/// What this task needs of schema/extensions.toml.
+#[derive(Deserialize)]
+struct Extensions {
+    #[serde(default)]
+    extension: Vec<ListedExtension>,
+}
+
+#[derive(Deserialize)]
+struct ListedExtension {
+    #[serde(flatten)]
+    listed: Listed,
+    upstream_repository: String,
+}
+
+/// Where the repositories are: `PLACE` for that of the revisions, `ID=PLACE` for that of an extension.
+struct Places<'p>(&'p [String]);
+
+impl Places<'_> {
+    fn of_revisions(&self) -> Option<&str> {
+        let mut places = self.0.iter().filter(|place| !is_of_extension(place));
+        places.next().map(String::as_str)
+    }
+
+    fn of_extension(&self, id: &str) -> Option<&str> {
+        let mut places = self.0.iter().filter_map(|place| place.split_once('='));
+        places.find(|(known, _)| *known == id).map(|(_, place)| place)
+    }
+}
+
+/// Returns true for `ext-tasks=PLACE`. Addresses and paths begin otherwise.
+fn is_of_extension(place: &str) -> bool {
+    place.starts_with("ext-") && place.contains('=')
+}
+
 /// Compares; an error lists what is to be done.
 ///
 /// # Errors
 /// When something is new or amended, or there is no such repository.
-pub fn check(root: &Path, upstream: Option<&str>) -> anyhow::Result<()> {
+pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
+    let places = Places(upstream);
     let folder = root.join("schema");
     let read = |name: &str| {
         fs::read_to_string(folder.join(name)).with_context(|| format!("cannot read schema/{name}"))
@@ -44,22 +79,34 @@ pub fn check(root: &Path, upstream: Option<&str>) -> anyhow::Result<()> {
         errata: &errata,
         names: &names,
     };
-    let place = upstream.unwrap_or(&index.upstream_repository);
+    let place = places.of_revisions().unwrap_or(&index.upstream_repository);
     let scratch = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
-    let clone = clone(place, scratch.path())?;
+    let clone = clone(place, &scratch.path().join("revisions"))?;
     let mut to_do = new_revisions(&clone, &index)?;
     for listed in &index.revision {
-        let file = folder.join(&listed.revision.id).join("schema.json");
-        let bytes = fs::read(&file).with_context(|| {
-            let id = &listed.revision.id;
-            format!(
-                "cannot read {}; run `cargo xtask schema fetch {id}`",
-                file.display()
-            )
-        })?;
-        to_do.extend(amended(&clone, listed, &bytes, tables)?);
+        let bytes = kept(&folder, listed)?;
+        let corrected = || codegen::corrected(&listed.revision, &bytes, tables);
+        to_do.extend(amended(&clone, listed, &bytes, corrected)?);
     }
     println!("{}", draft(&clone, &index)?);
+    let extensions = match read("extensions.toml") {
+        Ok(text) => toml::from_str::<Extensions>(&text)?.extension,
+        // A folder without extensions has no list of them.
+        Err(_) => Vec::new(),
+    };
+    for extension in &extensions {
+        let listed = &extension.listed;
+        let id = &listed.revision.id;
+        let place = places.of_extension(id);
+        let place = place.unwrap_or(&extension.upstream_repository);
+        let scratch = scratch.path().join(id);
+        let clone = self::clone(place, &scratch)?;
+        let bytes = kept(&folder, listed)?;
+        let corrected = || codegen::corrected_extension(&listed.revision, &bytes, tables);
+        to_do.extend(amended(&clone, listed, &bytes, corrected)?);
+        to_do.extend(new_versions(&clone, listed)?);
+        println!("{id}: compared with {place}");
+    }
     for line in &to_do {
         println!("{line}");
     }
@@ -109,12 +156,36 @@ fn new_revisions(clone: &Path, index: &Index) -> anyhow::Result<Vec<String>> {
         .collect())
 }
 
+/// Versions of an extension that its repository has and the list has not.
+fn new_versions(clone: &Path, extension: &Listed) -> anyhow::Result<Vec<String>> {
+    let id = &extension.revision.id;
+    let own = extension.upstream_path.as_deref().unwrap_or_default();
+    let files = show(clone, &["ls-tree", "-r", "--name-only", "HEAD", "schema/"])?;
+    let schemas = files.lines().filter(|path| path.ends_with("/schema.json"));
+    let others = schemas.filter(|path| *path != own && !path.starts_with("schema/draft/"));
+    Ok(others
+        .map(|path| {
+            format!("new version {path} of {id}: run `cargo xtask schema add {id} --extends <revision> --from <file>`")
+        })
+        .collect())
+}
+
+/// The file that is kept here.
+fn kept(folder: &Path, listed: &Listed) -> anyhow::Result<Vec<u8>> {
+    let id = &listed.revision.id;
+    let file = folder.join(id).join("schema.json");
+    fs::read(&file).with_context(|| {
+        let file = file.display();
+        format!("cannot read {file}; run `cargo xtask schema fetch {id}`")
+    })
+}
+
 /// What is to be done about a file that upstream changed since it was reviewed.
 fn amended(
     clone: &Path,
     listed: &Listed,
     bytes: &[u8],
-    tables: Tables<'_>,
+    corrected: impl Fn() -> codegen::Result<Value>,
 ) -> anyhow::Result<Option<String>> {
     let Some(path) = &listed.upstream_path else {
         return Ok(None);
@@ -135,7 +206,7 @@ fn amended(
     if ours == theirs && listed.upstream_reviewed.is_none() {
         return Ok(None);
     }
-    let corrected = codegen::corrected(&listed.revision, bytes, tables)?;
+    let corrected = corrected()?;
     let mut places = Vec::new();
     differences(&ours, &theirs, "", &mut places);
     let is_open = |place: &&String| corrected.pointer(place) != theirs.pointer(place);

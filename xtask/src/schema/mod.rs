@@ -2,6 +2,7 @@
 
 pub mod add;
 pub mod check;
+mod extension;
 pub mod files;
 pub mod history;
 pub mod origin;

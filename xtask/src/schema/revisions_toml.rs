@@ -47,15 +47,7 @@ impl Entry<'_> {
             );
         }
         if let Some(source) = self.source {
-            let registry = match source.registry {
-                Registry::Crates => "crates",
-                Registry::Pypi => "pypi",
-            };
-            let _ = writeln!(
-                text,
-                "source = {{ registry = \"{registry}\", package = \"{}\", version = \"{}\", path = \"{}\" }}",
-                source.package, source.version, source.path
-            );
+            let _ = writeln!(text, "{}", source_line(source));
         }
         let _ = write!(
             text,
@@ -68,6 +60,69 @@ impl Entry<'_> {
         }
         text
     }
+}
+
+/// What a new entry of `schema/extensions.toml` says.
+#[derive(Debug, Clone)]
+pub struct ExtensionEntry<'e> {
+    /// The extension.
+    pub id: &'e str,
+    /// The revision that it extends.
+    pub extends: &'e str,
+    /// Whether it may still change.
+    pub draft: bool,
+    /// `draft-07` or `2020-12`.
+    pub dialect: &'e str,
+    /// The hash of the file.
+    pub sha256: &'e str,
+    /// Where it comes from.
+    pub repository: &'e str,
+    /// The path of the file there.
+    pub upstream_path: &'e str,
+    /// The commit there, when it is known.
+    pub upstream_commit: Option<&'e str>,
+    /// The package that has a copy, when there is one.
+    pub source: Option<&'e Source>,
+    /// The day, such as `2026-11-21`.
+    pub retrieved: &'e str,
+    /// The licence of the file.
+    pub licence: &'e str,
+}
+
+/// The list of extensions with an entry more, at its end.
+pub fn with_extension(list: &str, entry: &ExtensionEntry<'_>) -> String {
+    let status = if entry.draft { "draft" } else { "release" };
+    let mut lines = vec![
+        "[[extension]]".to_owned(),
+        format!("id = \"{}\"", entry.id),
+        format!("extends = \"{}\"", entry.extends),
+        format!("status = \"{status}\""),
+        format!("dialect = \"{}\"", entry.dialect),
+        format!("sha256 = \"{}\"", entry.sha256),
+        format!("upstream_repository = \"{}\"", entry.repository),
+        format!("upstream_path = \"{}\"", entry.upstream_path),
+    ];
+    if let Some(commit) = entry.upstream_commit {
+        lines.push(format!("upstream_commit = \"{commit}\""));
+        lines.push(format!("upstream_reviewed = \"{commit}\""));
+    }
+    lines.extend(entry.source.map(source_line));
+    lines.push(format!("retrieved = \"{}\"", entry.retrieved));
+    lines.push(format!("licence = \"{}\"", entry.licence));
+    let before = list.trim_end_matches('\n');
+    let gap = if before.is_empty() { "" } else { "\n\n" };
+    format!("{before}{gap}{}\n", lines.join("\n"))
+}
+
+fn source_line(source: &Source) -> String {
+    let registry = match source.registry {
+        Registry::Crates => "crates",
+        Registry::Pypi => "pypi",
+    };
+    format!(
+        "source = {{ registry = \"{registry}\", package = \"{}\", version = \"{}\", path = \"{}\" }}",
+        source.package, source.version, source.path
+    )
 }
 
 /// The list with an entry more: releases stand oldest first, drafts last.
@@ -108,7 +163,7 @@ fn entries(list: &str) -> Vec<(usize, usize)> {
     let mut starts: Vec<usize> = Vec::new();
     let mut at = 0;
     for line in list.split_inclusive('\n') {
-        if line.trim() == "[[revision]]" {
+        if ["[[revision]]", "[[extension]]"].contains(&line.trim()) {
             starts.push(at);
         }
         at += line.len();

@@ -1,0 +1,79 @@
+//! `cargo xtask schema add --extends`: an extension joins the workspace in one step.
+//!
+//! Takes a schema file; writes its entry, its crate and every generated region, then builds and tests what it wrote. When
+//! anything fails, every file is as it was.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::ensure;
+use codegen::{Listed, Revision};
+
+use super::add::{Arguments, Status, check_id, dialect, prove, today, write_generated};
+use super::origin;
+use super::revisions_toml::{ExtensionEntry, with_extension};
+use super::rollback::Rollback;
+use crate::codegen::Schemas;
+
+/// The list of extensions.
+const LIST: &str = "schema/extensions.toml";
+
+/// Adds an extension to the revision `extends`.
+///
+/// # Errors
+/// When the file is no schema that the generator understands, or what it makes does not build or pass its tests.
+pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<()> {
+    let id = arguments.revision.as_str();
+    check_id(id)?;
+    ensure!(
+        id.starts_with("ext-"),
+        "{id:?} would look like a revision; call an extension ext-<name>"
+    );
+    let schemas = Schemas::read(&root.join("schema"))?;
+    let known = schemas.extensions.iter().map(|listed| &listed.revision.id);
+    ensure!(
+        known.into_iter().all(|known| known != id),
+        "{id} is there; run `cargo xtask schema remove {id}` first"
+    );
+    let draft = arguments.status == Status::Draft;
+    let origin = origin::bring(&arguments.from, id, draft)?;
+    let listed = Listed {
+        revision: Revision {
+            id: id.to_owned(),
+            status: if draft { "draft" } else { "release" }.to_owned(),
+            sha256: codegen::sha256(&origin.bytes),
+        },
+        extends: extends.to_owned(),
+    };
+    let lowered = schemas.lower_extension_bytes(&listed, &origin.bytes)?;
+    // Everything before this line only reads.
+    let list = fs::read_to_string(root.join(LIST)).unwrap_or_default();
+    let entry = ExtensionEntry {
+        id,
+        extends,
+        draft,
+        dialect: dialect(&origin.bytes),
+        sha256: &listed.revision.sha256,
+        repository: arguments.repository.as_deref().unwrap_or_default(),
+        upstream_path: &origin.path,
+        upstream_commit: origin.commit.as_deref(),
+        source: arguments.source.as_ref(),
+        retrieved: &today(),
+        licence: &arguments.licence,
+    };
+    let mut rollback = Rollback::new(root);
+    rollback.remember("Cargo.lock")?;
+    rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
+    rollback.write(LIST, with_extension(&list, &entry).as_bytes())?;
+    let lines = write_generated(root, &mut rollback, id)?;
+    prove(root, id, &["mcp-exact-tests-agreement"])?;
+    rollback.keep();
+    let own = lowered.ir.definitions.iter().filter(|d| d.official).count();
+    let shared = lowered.shared.len();
+    println!("\nadded {id}: {own} definitions, {shared} types of {extends}, {lines} lines");
+    for notice in &lowered.notices {
+        println!("  look at {notice}");
+    }
+    println!("next: errata (schema/errata.toml), schema/README.md, then `cargo xtask test`");
+    Ok(())
+}
