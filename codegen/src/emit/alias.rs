@@ -4,19 +4,25 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::types::{ident, rust_type};
-use super::{Context, docs};
+use super::{Context, Parts, docs};
 use crate::ir::{Definition, Type};
 
 /// A type alias.
-pub fn emit(cx: &Context<'_>, definition: &Definition, value: &Type) -> TokenStream {
+pub fn emit(cx: &Context<'_>, definition: &Definition, value: &Type) -> Parts {
     let (name, docs) = (ident(&definition.name), docs::definition(cx.ir, definition));
     let value = rust_type(value);
-    quote!(#docs pub type #name = #value;)
+    Parts {
+        definition: quote!(#docs pub type #name = #value;),
+        codec: TokenStream::new(),
+    }
 }
 
 /// A type of the runtime crate.
-pub fn emit_runtime(cx: &Context<'_>, definition: &Definition, runtime: &str) -> TokenStream {
+pub fn emit_runtime(cx: &Context<'_>, definition: &Definition, runtime: &str) -> Parts {
     let (name, docs) = (ident(&definition.name), docs::definition(cx.ir, definition));
     let runtime = ident(runtime);
-    quote!(#docs pub type #name = mcp_exact_wire::#runtime;)
+    Parts {
+        definition: quote!(#docs pub type #name = mcp_exact_wire::#runtime;),
+        codec: TokenStream::new(),
+    }
 }

@@ -5,7 +5,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::ir::{Definition, Ir};
+use crate::ir::{Definition, Ir, Member, MemberValue, Type};
 
 /// The documentation of a type.
 pub fn definition(ir: &Ir, definition: &Definition) -> TokenStream {
@@ -22,20 +22,20 @@ pub fn definition(ir: &Ir, definition: &Definition) -> TokenStream {
         format!("Anonymous in the schema, at {}.", places.join(", "))
     };
     let words = match &definition.description {
-        Some(words) => format!("{}\n\n{place}", words.trim()),
-        None => format!("{}\n\n{place}", untold(ir, definition)),
+        Some(words) => markdown(ir, words),
+        None => undescribed(ir, definition),
     };
-    lines(ir, &words)
+    attributes(&format!("{words}\n\n{place}"))
 }
 
 /// Words for a type that the schema does not describe.
-fn untold(ir: &Ir, definition: &Definition) -> String {
+fn undescribed(ir: &Ir, definition: &Definition) -> String {
     let name = &definition.name;
     match name.strip_suffix("Params") {
-        Some(of) if ir.get(of).is_some() => format!("The parameters of [`{of}`]."),
+        Some(of) if ir.get(of).is_some() => format!("Parameters of [`{of}`]."),
         _ if definition.official => format!("`{name}` of the specification."),
         _ => match answered(ir, name) {
-            Some(request) => format!("What the answer to a [`{request}`] can be."),
+            Some(request) => format!("Any of the results that answer a [`{request}`]."),
             None => "A part of the specification that it leaves without a name.".to_owned(),
         },
     }
@@ -48,17 +48,38 @@ fn answered<'i>(ir: &'i Ir, name: &str) -> Option<&'i str> {
     method.map(|method| method.definition.as_str())
 }
 
-/// The documentation of a field.
-pub fn member(ir: &Ir, name: &str, description: Option<&str>) -> TokenStream {
-    match description {
-        Some(words) => lines(ir, words),
-        None => lines(ir, &format!("The member `{name}`.")),
+/// The documentation of a field; none where the schema has no words and the type has its own.
+pub fn member(ir: &Ir, member: &Member) -> TokenStream {
+    if let Some(words) = &member.description {
+        return lines(ir, words);
+    }
+    match &member.value {
+        MemberValue::Type(value) => match named(value) {
+            Some(name) => attributes(&format!("See [`{name}`].")),
+            None if member.field == member.name => TokenStream::new(),
+            None => attributes(&format!("`{}` in JSON.", member.name)),
+        },
+        _ => TokenStream::new(),
     }
 }
 
-/// Documentation attributes, one a line.
+/// The definition that a type is made of.
+fn named(value: &Type) -> Option<&str> {
+    match value {
+        Type::Ref { name, .. } => Some(name),
+        Type::Array { items, .. } => named(items),
+        Type::Map(inner) | Type::Nullable(inner) => named(inner),
+        _ => None,
+    }
+}
+
+/// Documentation attributes of words of the schema, one a line.
 pub fn lines(ir: &Ir, words: &str) -> TokenStream {
-    let text = markdown(ir, words);
+    attributes(&markdown(ir, words))
+}
+
+/// Documentation attributes, one a line.
+pub fn attributes(text: &str) -> TokenStream {
     let lines = text.lines().map(|line| match line.trim_end() {
         "" => String::new(),
         line => format!(" {line}"),
@@ -66,14 +87,34 @@ pub fn lines(ir: &Ir, words: &str) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
+/// Where links of the specification's pages to each other lead.
+const SITE: &str = "https://modelcontextprotocol.io";
+
 fn markdown(ir: &Ir, words: &str) -> String {
     let mut out = String::new();
     let mut rest = words.trim();
-    while let Some((before, after)) = rest.split_once("{@link ") {
-        out.push_str(&escaped(before));
-        let (inside, tail) = after.split_once('}').unwrap_or((after, ""));
-        out.push_str(&link(ir, inside));
-        rest = tail;
+    // The text before each link is taken as a whole, because a code span may go over several words.
+    let mut pending = 0;
+    let mut is_code = false;
+    while let Some(found) = rest[pending..].find(['{', '[']) {
+        let at = pending + found;
+        let from = &rest[at..];
+        is_code ^= rest[pending..at].matches('`').count() % 2 == 1;
+        let (text, length) = if let Some(after) = from.strip_prefix("{@link ") {
+            let inside = after.split_once('}').map_or(after, |(inside, _)| inside);
+            let length = (from.len() - after.len() + inside.len() + 1).min(from.len());
+            (link(ir, inside), length)
+        } else if let Some((label, target, length)) = markdown_link(from).filter(|_| !is_code) {
+            let site = if target.starts_with('/') { SITE } else { "" };
+            (format!("[{label}]({site}{target})"), length)
+        } else {
+            pending = at + 1;
+            continue;
+        };
+        out.push_str(&escaped(&rest[..at]));
+        out.push_str(&text);
+        rest = &rest[at + length..];
+        (pending, is_code) = (0, false);
     }
     out.push_str(&escaped(rest));
     out
@@ -130,9 +171,6 @@ fn plain(words: &str) -> String {
             let url = from[..end].trim_end_matches('.');
             out.push_str(&format!("<{url}>"));
             url.len()
-        } else if let Some(length) = markdown_link(from) {
-            out.push_str(&from[..length]);
-            length
         } else {
             let c = &from[..1];
             out.push_str(if c == "h" { "" } else { "\\" });
@@ -155,14 +193,18 @@ fn start(text: &str, most: usize) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
-/// The length of a Markdown link with an absolute target at the start of the text.
-fn markdown_link(text: &str) -> Option<usize> {
+/// The label and the target of a Markdown link at the start of the text, and its length; the target is absolute, or a page
+/// of the specification.
+fn markdown_link(text: &str) -> Option<(&str, &str, usize)> {
     let text = start(text, MAX_LINK);
     let close = text.strip_prefix('[')?.find("](")? + 1;
-    let target = &text[close + 2..];
-    let end = target.find(')')?;
-    let absolute = target.starts_with("http://") || target.starts_with("https://");
-    (absolute && !text[..close].contains('\n')).then_some(close + 2 + end + 1)
+    let (label, rest) = (&text[1..close], &text[close + 2..]);
+    let target = &rest[..rest.find(')')?];
+    let is_page = ["http://", "https://", "/"]
+        .iter()
+        .any(|start| target.starts_with(start));
+    let is_plain = !label.contains(['\n', '[']) && !target.contains(char::is_whitespace);
+    (is_page && is_plain).then_some((label, target, close + 2 + target.len() + 1))
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
 //! Strings with known values.
 
-use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::types::ident;
-use super::{Context, docs};
+use super::{Context, Parts, docs};
 use crate::ir::Definition;
 use crate::passes::names;
 
 /// A string enum; values that the revision does not define are kept.
-pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> TokenStream {
+pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Parts {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
     let variants: Vec<_> = names::values(values).iter().map(|n| ident(n)).collect();
@@ -18,7 +17,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Tok
     // Names that differ in case only hold their values.
     let is_plain = variants.iter().all(|name| !name.to_string().contains('_'));
     let camel_case = (!is_plain).then(|| quote!(#[allow(non_camel_case_types)]));
-    quote! {
+    let definition = quote! {
         #docs
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #camel_case
@@ -38,6 +37,8 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Tok
                 }
             }
         }
+    };
+    let codec = quote! {
         impl From<&str> for #name {
             #[inline]
             fn from(value: &str) -> Self {
@@ -68,18 +69,19 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Tok
             }
         }
         mcp_exact_wire::serde_through_wire!(#name);
-    }
+    };
+    Parts { definition, codec }
 }
 
 /// An optional constant: an enum of one value, because whether it is there matters.
-pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> TokenStream {
+pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> Parts {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
     let only = ident(&names::variant(value));
     let variant_doc = format!(" `{value}`");
     let text = serde_json::Value::from(value).to_string();
     let non_exhaustive = cx.non_exhaustive();
-    quote! {
+    let definition = quote! {
         #docs
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #non_exhaustive
@@ -87,6 +89,8 @@ pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> 
             #[doc = #variant_doc]
             #only,
         }
+    };
+    let codec = quote! {
         impl Decode for #name {
             #[inline]
             fn decode(r: &mut Reader<'_>) -> Read<Self> {
@@ -104,5 +108,6 @@ pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> 
             fn check(&self, _: &Path<'_>, _: &mut Violations) {}
         }
         mcp_exact_wire::serde_through_wire!(#name);
-    }
+    };
+    Parts { definition, codec }
 }

@@ -1,9 +1,12 @@
 //! The files of a crate that are no modules: its manifest, its README and its front page.
 
+use std::collections::BTreeMap;
+
 use quote::quote;
 
 use super::Base;
 use super::methods::marker_name;
+use super::topics;
 use super::types::ident;
 use crate::emit::format::format;
 use crate::error::Result;
@@ -56,6 +59,7 @@ pub const REEXPORTED: &[&str] = &[
     "RevisionTypes",
     "UnknownName",
     "UnknownVariant",
+    "MAX_DEPTH",
     "Validate",
     "Violation",
     "ViolationKind",
@@ -103,6 +107,9 @@ schemars1 = ["mcp-exact-wire/schemars1"{schemars}]
 
 [dev-dependencies]
 serde_json.workspace = true
+
+[package.metadata.docs.rs]
+all-features = true
 
 [lints]
 workspace = true
@@ -155,7 +162,7 @@ pub fn lib_rs(ir: &Ir, revision: &Revision, base: Option<Base<'_>>) -> Result<St
     let tokens = quote! {
         #(#![doc = #lines])*
         #[rustfmt::skip]
-        #[allow(clippy::all)]
+        #[allow(clippy::all, missing_docs, unused_imports)]
         mod generated;
         pub use generated::*;
         #[rustfmt::skip]
@@ -224,6 +231,7 @@ fn front_page(ir: &Ir, id: &str, draft: bool) -> String {
          The feature `schemars1` implements `JsonSchema` of schemars 1 for every type, word for word as the schema has it, and\n\
          `registry` adds the table of definitions by name.\n\n\
          [`{}`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.\n\n\
+         Values of known types are decoded up to [`MAX_DEPTH`] levels deep, open JSON to any depth.\n\n\
          `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a\nglob.\n",
         marker_name(id)
     );
@@ -232,7 +240,48 @@ fn front_page(ir: &Ir, id: &str, draft: bool) -> String {
     }
     page.push_str(&building(ir, &library, draft));
     page.push_str(&reading(ir, &library));
+    page.push_str(&messages(ir, &library));
+    page.push_str(&by_topic(ir));
     page
+}
+
+/// An example of messages, for revisions that keep requests of unknown methods.
+fn messages(ir: &Ir, library: &str) -> String {
+    let is_open = match ir.get("ClientRequest").map(|definition| &definition.shape) {
+        Some(Shape::Union(union)) => union.open_tag() == Some("method"),
+        _ => false,
+    };
+    if !is_open {
+        return String::new();
+    }
+    format!(
+        "\n# Messages\n\n```\n# fn main() -> Result<(), Box<dyn std::error::Error>> {{\nuse {library} as mcp;\n\n\
+         // A result is decoded by the request that it answers; the second argument gives the method of that one.\n\
+         let text = br#\"{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"vendor/jump\",\"params\":{{\"height\":2.0}}}}\"#;\n\
+         let message: mcp::Message<mcp::FromClient> = mcp::decode_message(text, &|_| None)?;\n\
+         assert_eq!(message.kind(), mcp::MessageKind::Request);\n\
+         assert_eq!(message.method(), Some(\"vendor/jump\"));\n\
+         assert_eq!(message.id(), Some(1.into()));\n\
+         assert_eq!(message.params().unwrap().text(), r#\"{{\"height\":2.0}}\"#);\n\n\
+         // What is no message says which answer it deserves.\n\
+         let bad = mcp::decode_message::<mcp::FromClient>(br#\"{{\"id\":1}}\"#, &|_| None).unwrap_err();\n\
+         assert_eq!(bad.code(), Some(-32600));\n# Ok(())\n# }}\n```\n"
+    )
+}
+
+/// The definitions under the headings of their topics.
+fn by_topic(ir: &Ir) -> String {
+    let mut topics: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, topic) in topics::topics(ir) {
+        topics.entry(topic).or_default().push(format!("[`{name}`]"));
+    }
+    let rows = topics
+        .iter()
+        .map(|(topic, names)| format!("| {topic} | {} |\n", names.join(", ")));
+    format!(
+        "\n# Types by topic\n\n| topic | types |\n|---|---|\n{}",
+        rows.collect::<String>()
+    )
 }
 
 /// The members of a definition that is an object.

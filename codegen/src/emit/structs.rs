@@ -4,11 +4,11 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use super::types::{ident, rust_type};
-use super::{Context, constructors, docs, validate};
+use super::{Context, Parts, constructors, docs, validate};
 use crate::ir::{Definition, Member, MemberValue, Type};
 
 /// A struct and all that belongs to it.
-pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
+pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Parts {
     let name = ident(&definition.name);
     let struct_ = declaration(cx, definition, members);
     let new = constructors::emit(cx, definition, members);
@@ -21,9 +21,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
     let decode = decode(&name, members);
     let encode = encode(members);
     let check = validate::members(cx, members, definition.closed);
-    quote! {
-        #struct_
-        #new
+    let codec = quote! {
         impl Members for #name {
             const MEMBERS: &'static [&'static str] = &[#(#names),*];
             #is_message
@@ -38,6 +36,10 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
         }
         impl Validate for #name { #check }
         mcp_exact_wire::serde_through_wire!(#name);
+    };
+    Parts {
+        definition: quote!(#struct_ #new),
+        codec,
     }
 }
 
@@ -49,7 +51,7 @@ pub fn is_message(cx: &Context<'_>, definition: &Definition, members: &[Member])
 }
 
 /// A JSON Schema document and its typed view.
-pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
+pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Parts {
     let view = Definition {
         name: format!("{}View", definition.name),
         description: Some(format!(
@@ -58,7 +60,8 @@ pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Membe
         )),
         ..definition.clone()
     };
-    let view_struct = emit(cx, &view, members);
+    let view_parts = emit(cx, &view, members);
+    let (view_struct, view_codec) = (view_parts.definition, view_parts.codec);
     let (name, view) = (ident(&definition.name), ident(&view.name));
     let docs = docs::definition(cx.ir, definition);
     let rules = members
@@ -70,18 +73,22 @@ pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Membe
             const CLOSED: bool = true;
         )
     });
-    quote! {
+    let definition = quote! {
         #docs
         ///
         /// A JSON Schema document: kept as the text that arrived, with a typed view on demand.
         pub type #name = Document<#view>;
         #view_struct
+    };
+    let codec = quote! {
+        #view_codec
         impl DocumentView for #view {
             const RULES: &'static [DocumentRule] = &[#(#rules),*];
             const SMALLEST: &'static str = #smallest;
             #closed
         }
-    }
+    };
+    Parts { definition, codec }
 }
 
 /// The document that holds only the constants that have to be there.
@@ -118,10 +125,7 @@ fn declaration(cx: &Context<'_>, definition: &Definition, members: &[Member]) ->
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
     let fields = fields(members).map(|(member, value)| {
-        let (field, docs) = (
-            ident(&member.field),
-            docs::member(cx.ir, &member.name, member.description.as_deref()),
-        );
+        let (field, docs) = (ident(&member.field), docs::member(cx.ir, member));
         let value = rust_type(value);
         let value = if member.required {
             value
@@ -144,12 +148,8 @@ fn declaration(cx: &Context<'_>, definition: &Definition, members: &[Member]) ->
 }
 
 fn decode(name: &Ident, members: &[Member]) -> TokenStream {
-    let required = members
-        .iter()
-        .enumerate()
-        .filter(|(_, member)| member.required)
-        .fold(0_u64, |bits, (index, _)| bits | 1 << index);
-    let required = proc_macro2::Literal::u64_unsuffixed(required);
+    let required = members.iter().filter(|member| member.required);
+    let required = required.map(|member| &member.name);
     let count = proc_macro2::Literal::usize_unsuffixed(members.len());
     let locals = fields(members).map(|(member, _)| local(member));
     let arms = arms(members);
@@ -177,7 +177,7 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
         static SHAPE: Shape = Shape {
             members: <#name as Members>::MEMBERS,
             keys: &keys::<#count>(<#name as Members>::MEMBERS),
-            required: #required,
+            required: required_bits(<#name as Members>::MEMBERS, &[#(#required),*]),
         };
         let mut object = ObjectReader::of(&SHAPE);
         #(let mut #locals = None;)*

@@ -6,12 +6,12 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::types::{ident, rust_type};
-use super::{Context, constructors, docs, validate};
+use super::{Context, Parts, constructors, docs, validate};
 use crate::ir::properties::has_envelope_in_types;
 use crate::ir::{Definition, Ir, MemberValue, ObjectDispatch, Shape, Tag, Type, Union};
 
 /// An enum and all that belongs to it.
-pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenStream {
+pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> Parts {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
     let variants: Vec<_> = union
@@ -45,7 +45,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
     let decode = decode(definition, union);
     let check = validate::union(cx, union);
     let non_exhaustive = cx.non_exhaustive();
-    quote! {
+    let definition = quote! {
         #docs
         #[derive(Debug, Clone, PartialEq, Eq)]
         #non_exhaustive
@@ -55,6 +55,8 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
         }
         #constructors
         #tag
+    };
+    let codec = quote! {
         #conversions
         #open_union
         impl Decode for #name {
@@ -72,7 +74,8 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenSt
         }
         impl Validate for #name { #check }
         mcp_exact_wire::serde_through_wire!(#name);
-    }
+    };
+    Parts { definition, codec }
 }
 
 /// A function that gives the discriminant of a value, for unions of values in which each variant has one.

@@ -34,7 +34,7 @@ fn one_that_fits() {
         "/definitions/Thing/properties/a/minimum",
         "expect = '0'\nput = '1'",
         &expect![[r#"
-            accepted: 13 files
+            accepted
         "#]],
     );
 }

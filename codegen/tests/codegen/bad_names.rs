@@ -86,14 +86,14 @@ fn definitions_called_as_what_generated_code_does_not_name() {
             "Notification",
         ],
         &expect![[r#"
-            accepted: 13 files
-            accepted: 13 files
-            accepted: 13 files
-            accepted: 13 files
-            accepted: 12 files
-            accepted: 13 files
-            accepted: 13 files
-            accepted: 13 files
+            accepted
+            accepted
+            accepted
+            accepted
+            accepted
+            accepted
+            accepted
+            accepted
         "#]],
     );
 }

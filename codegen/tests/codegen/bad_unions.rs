@@ -137,7 +137,7 @@ fn two_hundred_members_are_fine() {
     check(
         Value::Object(definitions),
         &expect![[r#"
-            accepted: 13 files
+            accepted
         "#]],
     );
 }
@@ -203,6 +203,6 @@ fn unions_of_objects_that_contain_the_union() {
             object: of(union),
         });
         let said = words(run(definitions, NO_TABLES));
-        assert_eq!(said, "accepted: 13 files\n", "{union} of {object}");
+        assert_eq!(said, "accepted\n", "{union} of {object}");
     }
 }

@@ -144,7 +144,7 @@ fn only_its_own_types_are_written() {
         emit(&lowered, &extension.listed.revision)
     });
     let files = files.expect("a schema that is understood");
-    let types = &files["crates/mcp-ext-x/src/generated/types.rs"];
+    let types = &files["crates/mcp-ext-x/src/generated/common.rs"];
     assert!(types.contains("pub struct Mine") && !types.contains("struct Outer"));
     let root = &files["crates/mcp-ext-x/src/generated/mod.rs"];
     assert!(

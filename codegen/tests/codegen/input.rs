@@ -57,7 +57,7 @@ pub fn check_thing(thing: Value, expected: &Expect) {
 /// The text of an error, as a line.
 pub fn words(generated: codegen::Result<Files>) -> String {
     match generated {
-        Ok(files) => format!("accepted: {} files\n", files.len()),
+        Ok(_) => "accepted\n".to_owned(),
         Err(error) => format!("{error}\n"),
     }
 }

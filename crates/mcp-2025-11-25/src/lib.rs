@@ -18,6 +18,8 @@
 //!
 //! [`V2025_11_25`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.
 //!
+//! Values of known types are decoded up to [`MAX_DEPTH`] levels deep, open JSON to any depth.
+//!
 //! `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a
 //! glob.
 //!
@@ -68,8 +70,50 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Messages
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use mcp_2025_11_25 as mcp;
+//!
+//! // A result is decoded by the request that it answers; the second argument gives the method of that one.
+//! let text = br#"{"jsonrpc":"2.0","id":1,"method":"vendor/jump","params":{"height":2.0}}"#;
+//! let message: mcp::Message<mcp::FromClient> = mcp::decode_message(text, &|_| None)?;
+//! assert_eq!(message.kind(), mcp::MessageKind::Request);
+//! assert_eq!(message.method(), Some("vendor/jump"));
+//! assert_eq!(message.id(), Some(1.into()));
+//! assert_eq!(message.params().unwrap().text(), r#"{"height":2.0}"#);
+//!
+//! // What is no message says which answer it deserves.
+//! let bad = mcp::decode_message::<mcp::FromClient>(br#"{"id":1}"#, &|_| None).unwrap_err();
+//! assert_eq!(bad.code(), Some(-32600));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Types by topic
+//!
+//! | topic | types |
+//! |---|---|
+//! | common | [`BaseMetadata`], [`Icon`], [`IconTheme`], [`Icons`] |
+//! | completion | [`CompleteRequest`], [`CompleteRequestParams`], [`CompleteRequestParamsArgument`], [`CompleteRequestParamsContext`], [`CompleteRequestParamsRef`], [`CompleteResult`], [`CompleteResultCompletion`] |
+//! | content | [`Annotations`], [`AudioContent`], [`ContentBlock`], [`EmbeddedResource`], [`ImageContent`], [`ResourceLink`], [`Role`], [`SamplingMessageContent`], [`TextContent`], [`ToolResultContent`], [`ToolUseContent`] |
+//! | elicitation | [`BooleanSchema`], [`ElicitOutcome`], [`ElicitRequest`], [`ElicitRequestFormParams`], [`ElicitRequestFormParamsMode`], [`ElicitRequestFormParamsRequestedSchema`], [`ElicitRequestParams`], [`ElicitRequestURLParams`], [`ElicitResult`], [`ElicitResultAction`], [`ElicitResultContentValue`], [`ElicitationCompleteNotification`], [`ElicitationCompleteNotificationParams`], [`EnumSchema`], [`LegacyTitledEnumSchema`], [`MultiSelectEnumSchema`], [`MultiSelectOption`], [`NumberSchema`], [`NumberSchemaType`], [`PrimitiveSchemaDefinition`], [`SingleSelectEnumSchema`], [`SingleSelectOption`], [`StringSchema`], [`StringSchemaFormat`], [`TitledMultiSelectEnumSchema`], [`TitledMultiSelectEnumSchemaItems`], [`TitledSingleSelectEnumSchema`], [`UntitledMultiSelectEnumSchema`], [`UntitledMultiSelectEnumSchemaItems`], [`UntitledSingleSelectEnumSchema`] |
+//! | errors | [`Error`], [`URLElicitationRequiredError`], [`URLElicitationRequiredErrorData`], [`URLElicitationRequiredErrorObject`] |
+//! | jsonrpc | [`JSONRPCErrorResponse`], [`JSONRPCMessage`], [`JSONRPCNotification`], [`JSONRPCRequest`], [`JSONRPCResponse`], [`JSONRPCResultResponse`], [`RequestId`] |
+//! | lifecycle | [`ClientCapabilities`], [`ClientCapabilitiesElicitation`], [`ClientCapabilitiesRoots`], [`ClientCapabilitiesSampling`], [`ClientCapabilitiesTasks`], [`ClientCapabilitiesTasksRequests`], [`ClientCapabilitiesTasksRequestsElicitation`], [`ClientCapabilitiesTasksRequestsSampling`], [`Implementation`], [`InitializeRequest`], [`InitializeRequestParams`], [`InitializeResult`], [`InitializedNotification`], [`PingRequest`], [`ServerCapabilities`], [`ServerCapabilitiesPrompts`], [`ServerCapabilitiesResources`], [`ServerCapabilitiesTasks`], [`ServerCapabilitiesTasksRequests`], [`ServerCapabilitiesTasksRequestsTools`], [`ServerCapabilitiesTools`] |
+//! | logging | [`LoggingLevel`], [`LoggingMessageNotification`], [`LoggingMessageNotificationParams`], [`SetLevelRequest`], [`SetLevelRequestParams`] |
+//! | messages | [`ClientNotification`], [`ClientRequest`], [`ClientResult`], [`Cursor`], [`EmptyResult`], [`Notification`], [`NotificationParams`], [`PaginatedRequest`], [`PaginatedRequestParams`], [`PaginatedResult`], [`Request`], [`RequestParams`], [`RequestParamsMeta`], [`Result`], [`ServerNotification`], [`ServerRequest`], [`ServerResult`] |
+//! | progress | [`CancelledNotification`], [`CancelledNotificationParams`], [`ProgressNotification`], [`ProgressNotificationParams`], [`ProgressToken`] |
+//! | prompts | [`GetPromptRequest`], [`GetPromptRequestParams`], [`GetPromptResult`], [`ListPromptsRequest`], [`ListPromptsResult`], [`Prompt`], [`PromptArgument`], [`PromptListChangedNotification`], [`PromptMessage`], [`PromptReference`] |
+//! | resources | [`AnyResourceContents`], [`BlobResourceContents`], [`ListResourceTemplatesRequest`], [`ListResourceTemplatesResult`], [`ListResourcesRequest`], [`ListResourcesResult`], [`ReadResourceRequest`], [`ReadResourceRequestParams`], [`ReadResourceResult`], [`Resource`], [`ResourceContents`], [`ResourceListChangedNotification`], [`ResourceRequestParams`], [`ResourceTemplate`], [`ResourceTemplateReference`], [`ResourceUpdatedNotification`], [`ResourceUpdatedNotificationParams`], [`SubscribeRequest`], [`SubscribeRequestParams`], [`TextResourceContents`], [`UnsubscribeRequest`], [`UnsubscribeRequestParams`] |
+//! | roots | [`ListRootsRequest`], [`ListRootsResult`], [`Root`], [`RootsListChangedNotification`] |
+//! | sampling | [`CreateMessageOutcome`], [`CreateMessageRequest`], [`CreateMessageRequestParams`], [`CreateMessageRequestParamsIncludeContext`], [`CreateMessageResult`], [`ModelHint`], [`ModelPreferences`], [`SamplingMessage`], [`SamplingMessageContentBlock`] |
+//! | tasks | [`CancelTaskRequest`], [`CancelTaskRequestParams`], [`CancelTaskResult`], [`CreateTaskResult`], [`GetTaskPayloadRequest`], [`GetTaskPayloadRequestParams`], [`GetTaskPayloadResult`], [`GetTaskRequest`], [`GetTaskRequestParams`], [`GetTaskResult`], [`ListTasksRequest`], [`ListTasksResult`], [`RelatedTaskMetadata`], [`Task`], [`TaskAugmentedRequestParams`], [`TaskMetadata`], [`TaskStatus`], [`TaskStatusNotification`], [`TaskStatusNotificationParams`], [`ToolExecutionTaskSupport`] |
+//! | tools | [`CallToolOutcome`], [`CallToolRequest`], [`CallToolRequestParams`], [`CallToolResult`], [`ListToolsRequest`], [`ListToolsResult`], [`Tool`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceMode`], [`ToolExecution`], [`ToolInputSchema`], [`ToolListChangedNotification`], [`ToolOutputSchema`] |
 #[rustfmt::skip]
-#[allow(clippy::all)]
+#[allow(clippy::all, missing_docs, unused_imports)]
 mod generated;
 pub use generated::*;
 
@@ -81,6 +125,6 @@ pub use mcp_exact_wire::{
     Decode, DecodeError, DecodeErrorKind, DecodeParams, Direction, Encode, EncodeParams,
     Extra, Integer, Json, JsonObject, KnownMember, Map, Never, NotAnObject,
     Notification as NotificationMethod, Nullable, Number, Request as RequestMethod,
-    Revision, RevisionTypes, UnknownName, UnknownVariant, Validate, Violation,
+    Revision, RevisionTypes, UnknownName, UnknownVariant, MAX_DEPTH, Validate, Violation,
     ViolationKind, Violations,
 };

@@ -18,6 +18,8 @@
 //!
 //! [`V2026_07_28`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.
 //!
+//! Values of known types are decoded up to [`MAX_DEPTH`] levels deep, open JSON to any depth.
+//!
 //! `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a
 //! glob.
 //!
@@ -62,8 +64,51 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Messages
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use mcp_2026_07_28 as mcp;
+//!
+//! // A result is decoded by the request that it answers; the second argument gives the method of that one.
+//! let text = br#"{"jsonrpc":"2.0","id":1,"method":"vendor/jump","params":{"height":2.0}}"#;
+//! let message: mcp::Message<mcp::FromClient> = mcp::decode_message(text, &|_| None)?;
+//! assert_eq!(message.kind(), mcp::MessageKind::Request);
+//! assert_eq!(message.method(), Some("vendor/jump"));
+//! assert_eq!(message.id(), Some(1.into()));
+//! assert_eq!(message.params().unwrap().text(), r#"{"height":2.0}"#);
+//!
+//! // What is no message says which answer it deserves.
+//! let bad = mcp::decode_message::<mcp::FromClient>(br#"{"id":1}"#, &|_| None).unwrap_err();
+//! assert_eq!(bad.code(), Some(-32600));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Types by topic
+//!
+//! | topic | types |
+//! |---|---|
+//! | common | [`BaseMetadata`], [`Icon`], [`IconTheme`], [`Icons`], [`JSONArray`], [`JSONObject`], [`JSONValue`] |
+//! | completion | [`CompleteRequest`], [`CompleteRequestParams`], [`CompleteRequestParamsArgument`], [`CompleteRequestParamsContext`], [`CompleteRequestParamsRef`], [`CompleteResult`], [`CompleteResultCompletion`], [`CompleteResultResponse`] |
+//! | content | [`Annotations`], [`AudioContent`], [`ContentBlock`], [`EmbeddedResource`], [`ImageContent`], [`ResourceLink`], [`Role`], [`SamplingMessageContent`], [`TextContent`], [`ToolResultContent`], [`ToolUseContent`] |
+//! | elicitation | [`BooleanSchema`], [`ElicitRequest`], [`ElicitRequestFormParams`], [`ElicitRequestFormParamsMode`], [`ElicitRequestFormParamsRequestedSchema`], [`ElicitRequestParams`], [`ElicitRequestURLParams`], [`ElicitResult`], [`ElicitResultAction`], [`ElicitResultContentValue`], [`EnumSchema`], [`LegacyTitledEnumSchema`], [`MultiSelectEnumSchema`], [`MultiSelectOption`], [`NumberSchema`], [`NumberSchemaType`], [`PrimitiveSchemaDefinition`], [`SingleSelectEnumSchema`], [`SingleSelectOption`], [`StringSchema`], [`StringSchemaFormat`], [`TitledMultiSelectEnumSchema`], [`TitledMultiSelectEnumSchemaItems`], [`TitledSingleSelectEnumSchema`], [`UntitledMultiSelectEnumSchema`], [`UntitledMultiSelectEnumSchemaItems`], [`UntitledSingleSelectEnumSchema`] |
+//! | errors | [`Error`], [`HeaderMismatchError`], [`HeaderMismatchErrorObject`], [`InternalError`], [`InvalidParamsError`], [`InvalidRequestError`], [`MethodNotFoundError`], [`MissingRequiredClientCapabilityError`], [`MissingRequiredClientCapabilityErrorData`], [`MissingRequiredClientCapabilityErrorObject`], [`ParseError`], [`UnsupportedProtocolVersionError`], [`UnsupportedProtocolVersionErrorData`], [`UnsupportedProtocolVersionErrorObject`] |
+//! | input | [`InputRequest`], [`InputRequests`], [`InputRequiredResult`], [`InputResponse`], [`InputResponseRequestParams`], [`InputResponses`] |
+//! | jsonrpc | [`JSONRPCErrorResponse`], [`JSONRPCMessage`], [`JSONRPCNotification`], [`JSONRPCRequest`], [`JSONRPCResponse`], [`JSONRPCResultResponse`], [`RequestId`] |
+//! | lifecycle | [`ClientCapabilities`], [`ClientCapabilitiesElicitation`], [`ClientCapabilitiesSampling`], [`DiscoverRequest`], [`DiscoverResult`], [`DiscoverResultResponse`], [`Implementation`], [`ServerCapabilities`], [`ServerCapabilitiesPrompts`], [`ServerCapabilitiesResources`], [`ServerCapabilitiesTools`] |
+//! | logging | [`LoggingLevel`], [`LoggingMessageNotification`], [`LoggingMessageNotificationParams`] |
+//! | messages | [`CacheScope`], [`CacheableResult`], [`ClientNotification`], [`ClientRequest`], [`ClientResult`], [`Cursor`], [`EmptyResult`], [`MetaObject`], [`Notification`], [`NotificationMetaObject`], [`NotificationParams`], [`PaginatedRequest`], [`PaginatedRequestParams`], [`PaginatedResult`], [`Request`], [`RequestMetaObject`], [`RequestParams`], [`Result`], [`ResultMetaObject`], [`ResultType`], [`ServerNotification`], [`ServerResult`] |
+//! | progress | [`CancelledNotification`], [`CancelledNotificationParams`], [`ProgressNotification`], [`ProgressNotificationParams`], [`ProgressToken`] |
+//! | prompts | [`GetPromptOutcome`], [`GetPromptRequest`], [`GetPromptRequestParams`], [`GetPromptResult`], [`GetPromptResultResponse`], [`ListPromptsRequest`], [`ListPromptsResult`], [`ListPromptsResultResponse`], [`Prompt`], [`PromptArgument`], [`PromptListChangedNotification`], [`PromptMessage`], [`PromptReference`] |
+//! | resources | [`AnyResourceContents`], [`BlobResourceContents`], [`ListResourceTemplatesRequest`], [`ListResourceTemplatesResult`], [`ListResourceTemplatesResultResponse`], [`ListResourcesRequest`], [`ListResourcesResult`], [`ListResourcesResultResponse`], [`ReadResourceOutcome`], [`ReadResourceRequest`], [`ReadResourceRequestParams`], [`ReadResourceResult`], [`ReadResourceResultResponse`], [`Resource`], [`ResourceContents`], [`ResourceListChangedNotification`], [`ResourceRequestParams`], [`ResourceTemplate`], [`ResourceTemplateReference`], [`ResourceUpdatedNotification`], [`ResourceUpdatedNotificationParams`], [`TextResourceContents`] |
+//! | roots | [`ListRootsRequest`], [`ListRootsRequestParams`], [`ListRootsResult`], [`Root`] |
+//! | sampling | [`CreateMessageRequest`], [`CreateMessageRequestParams`], [`CreateMessageRequestParamsIncludeContext`], [`CreateMessageResult`], [`ModelHint`], [`ModelPreferences`], [`SamplingMessage`], [`SamplingMessageContentBlock`] |
+//! | subscriptions | [`SubscriptionFilter`], [`SubscriptionsAcknowledgedNotification`], [`SubscriptionsAcknowledgedNotificationParams`], [`SubscriptionsListenRequest`], [`SubscriptionsListenRequestParams`], [`SubscriptionsListenResult`], [`SubscriptionsListenResultMetaObject`], [`SubscriptionsListenResultResponse`] |
+//! | tools | [`CallToolOutcome`], [`CallToolRequest`], [`CallToolRequestParams`], [`CallToolResult`], [`CallToolResultResponse`], [`ListToolsRequest`], [`ListToolsResult`], [`ListToolsResultResponse`], [`Tool`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceMode`], [`ToolInputSchema`], [`ToolListChangedNotification`], [`ToolOutputSchema`] |
 #[rustfmt::skip]
-#[allow(clippy::all)]
+#[allow(clippy::all, missing_docs, unused_imports)]
 mod generated;
 pub use generated::*;
 
@@ -75,6 +120,6 @@ pub use mcp_exact_wire::{
     Decode, DecodeError, DecodeErrorKind, DecodeParams, Direction, Encode, EncodeParams,
     Extra, Integer, Json, JsonObject, KnownMember, Map, Never, NotAnObject,
     Notification as NotificationMethod, Nullable, Number, Request as RequestMethod,
-    Revision, RevisionTypes, UnknownName, UnknownVariant, Validate, Violation,
+    Revision, RevisionTypes, UnknownName, UnknownVariant, MAX_DEPTH, Validate, Violation,
     ViolationKind, Violations,
 };

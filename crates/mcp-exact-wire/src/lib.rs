@@ -103,7 +103,7 @@ pub use message::{
 };
 pub use nullable::Nullable;
 pub use number::{Integer, NotFinite, Number};
-pub use object::{ObjectReader, Shape, keys};
+pub use object::{ObjectReader, Shape, keys, required_bits};
 pub use outline::Outline;
 pub use places::Places;
 pub use pointer::MAX_POINTER;
@@ -123,6 +123,19 @@ pub use validate::{
 };
 pub use view::{JsonRef, ObjectRef, ObjectWith};
 pub use writer::Writer;
+
+/// What the files of generated crates import: types of fields, and the machinery of the codec. The generator's
+/// `emit/mod.rs` lists the names of types, which no definition of a schema may have.
+#[doc(hidden)]
+pub mod generated {
+    pub use crate::{
+        Case, Choice, Decode, Document, DocumentRule, DocumentValue, DocumentView, Encode, Extra,
+        Failed, Format, Integer, Json, JsonObject, Kind, Map, Members, Never, Nullable, Number,
+        ObjectReader, Path, Probe, Read, Reader, Revision, RevisionTypes, Shape, Tag, UnknownName,
+        UnknownVariant, Validate, Violations, Writer, check_format, check_max_items, check_maximum,
+        check_min_items, check_minimum, keys, required_bits,
+    };
+}
 
 /// How many cases exhaustive unit tests go on by: all of them, or one of `every` under Miri, which is slower by two orders
 /// of magnitude and looks at how memory is used, not at what comes out.

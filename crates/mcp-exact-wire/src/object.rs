@@ -37,6 +37,30 @@ pub const fn keys<const N: usize>(names: &[&str]) -> [u64; N] {
     keys
 }
 
+/// The bits of some of the members, by name. Fails to compile for a name that is not among them.
+pub const fn required_bits(members: &[&str], required: &[&str]) -> u64 {
+    let (mut bits, mut at) = (0, 0);
+    while at < required.len() {
+        let mut member = 0;
+        while !is_same(members[member], required[at]) {
+            member += 1;
+        }
+        bits |= 1 << member;
+        at += 1;
+    }
+    bits
+}
+
+/// `==` of strings, which no constant can use.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
 /// The key of the name that begins at `at`; `None` at the end of the text.
 #[inline]
 fn key_at(bytes: &[u8], at: usize) -> Option<u64> {

@@ -12,7 +12,7 @@
 //!
 //! This extension is a draft: its types may still change, are `#[non_exhaustive]`, and the crate is never published.
 #[rustfmt::skip]
-#[allow(clippy::all)]
+#[allow(clippy::all, missing_docs, unused_imports)]
 mod generated;
 pub use generated::*;
 
@@ -24,6 +24,6 @@ pub use mcp_exact_wire::{
     Decode, DecodeError, DecodeErrorKind, DecodeParams, Direction, Encode, EncodeParams,
     Extra, Integer, Json, JsonObject, KnownMember, Map, Never, NotAnObject,
     Notification as NotificationMethod, Nullable, Number, Request as RequestMethod,
-    Revision, RevisionTypes, UnknownName, UnknownVariant, Validate, Violation,
+    Revision, RevisionTypes, UnknownName, UnknownVariant, MAX_DEPTH, Validate, Violation,
     ViolationKind, Violations,
 };

@@ -13,13 +13,13 @@ use clap::{Args, ValueEnum};
 use codegen::ir::Ir;
 use codegen::{AssumedProperties, Lifecycle, Revision, RevisionFacts, RevisionRow};
 
-use crate::codegen::{Schemas, generate};
 use super::extension;
 use super::origin::{self, Origin};
 use super::review;
 use super::revisions_toml::{self, Entry};
 use super::rollback::Rollback;
 use super::source::Source;
+use crate::codegen::{Schemas, generate};
 
 /// The arguments of `cargo xtask schema add`.
 #[derive(Debug, Args)]
@@ -117,7 +117,11 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
     rollback.write("schema/revisions.toml", list.as_bytes())?;
     let lines = write_generated(root, &mut rollback, id)?;
-    prove(root, id, &["mcp-exact-tests-agreement", "mcp-exact-tests-convert"])?;
+    prove(
+        root,
+        id,
+        &["mcp-exact-tests-agreement", "mcp-exact-tests-convert"],
+    )?;
     rollback.keep();
     println!("\nadded {id}: {}", review::summary(&ir, lines));
     let previous = previous(&schemas, id);

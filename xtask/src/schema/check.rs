@@ -54,7 +54,9 @@ impl Places<'_> {
 
     fn of_extension(&self, id: &str) -> Option<&str> {
         let mut places = self.0.iter().filter_map(|place| place.split_once('='));
-        places.find(|(known, _)| *known == id).map(|(_, place)| place)
+        places
+            .find(|(known, _)| *known == id)
+            .map(|(_, place)| place)
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use codegen::Revision;
 
-use crate::codegen::Schemas;
 use super::origin::git;
+use crate::codegen::Schemas;
 
 /// One version of a schema file.
 struct Version {

@@ -182,7 +182,9 @@ mod tests {
         let mut rollback = Rollback::new(root.path());
         rollback.remove("b").expect("removed");
         rollback.remove_file("a").expect("removed");
-        rollback.remove_file("not-there").expect("nothing to remove");
+        rollback
+            .remove_file("not-there")
+            .expect("nothing to remove");
         assert_eq!(fs::read_dir(root.path()).expect("a folder").count(), 0);
         drop(rollback);
         assert_eq!(fs::read(root.path().join("a")).expect("a file"), b"old");

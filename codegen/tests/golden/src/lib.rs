@@ -18,10 +18,45 @@
 //!
 //! [`V2000_01_01`] ties the types to their directions; [`RequestMethod`] and [`NotificationMethod`] tie a method to its types.
 //!
+//! Values of known types are decoded up to [`MAX_DEPTH`] levels deep, open JSON to any depth.
+//!
 //! `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a
 //! glob.
+//!
+//! # Messages
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use mcp_2000_01_01 as mcp;
+//!
+//! // A result is decoded by the request that it answers; the second argument gives the method of that one.
+//! let text = br#"{"jsonrpc":"2.0","id":1,"method":"vendor/jump","params":{"height":2.0}}"#;
+//! let message: mcp::Message<mcp::FromClient> = mcp::decode_message(text, &|_| None)?;
+//! assert_eq!(message.kind(), mcp::MessageKind::Request);
+//! assert_eq!(message.method(), Some("vendor/jump"));
+//! assert_eq!(message.id(), Some(1.into()));
+//! assert_eq!(message.params().unwrap().text(), r#"{"height":2.0}"#);
+//!
+//! // What is no message says which answer it deserves.
+//! let bad = mcp::decode_message::<mcp::FromClient>(br#"{"id":1}"#, &|_| None).unwrap_err();
+//! assert_eq!(bad.code(), Some(-32600));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Types by topic
+//!
+//! | topic | types |
+//! |---|---|
+//! | common | [`AnyNumber`], [`Anything`], [`BlobPart`], [`Both`], [`Chain`], [`Closed`], [`ClosedEmpty`], [`Debug`], [`Eq`], [`Err`], [`Everything`], [`EverythingOptionalConstant`], [`Expression`], [`Keywords`], [`Level`], [`LevelOrColour`], [`Link`], [`Literal`], [`MaybeLink`], [`MaybeLinkLevel`], [`MaybeMany`], [`Name`], [`Names`], [`Negation`], [`Node`], [`None`], [`One`], [`OneOrMany`], [`OpenLevel`], [`OptionalLocals`], [`Part`], [`RequiredLocals`], [`Scalar`], [`Some`], [`Sum`], [`TextPart`], [`Tree`], [`Unusual`] |
+//! | elicitation | [`EverythingInputSchema`], [`MaybeLinkSettingsSchema`] |
+//! | errors | [`Clone`], [`Error`], [`Ok`] |
+//! | jsonrpc | [`JSONRPCError`], [`JSONRPCErrorError`], [`JSONRPCMessage`], [`JSONRPCNotification`], [`JSONRPCRequest`], [`JSONRPCRequestParams`], [`JSONRPCRequestParamsMeta`], [`JSONRPCResponse`], [`RequestId`] |
+//! | lifecycle | [`PingRequest`] |
+//! | messages | [`Circle`], [`ClientNotification`], [`ClientRequest`], [`Colour`], [`DoneNotification`], [`EmptyResult`], [`Figure`], [`PaintRequest`], [`PaintRequestParams`], [`PaintResult`], [`Result`], [`ServerResult`], [`Square`] |
+//! | progress | [`ProgressToken`] |
 #[rustfmt::skip]
-#[allow(clippy::all)]
+#[allow(clippy::all, missing_docs, unused_imports)]
 mod generated;
 pub use generated::*;
 
@@ -33,6 +68,6 @@ pub use mcp_exact_wire::{
     Decode, DecodeError, DecodeErrorKind, DecodeParams, Direction, Encode, EncodeParams,
     Extra, Integer, Json, JsonObject, KnownMember, Map, Never, NotAnObject,
     Notification as NotificationMethod, Nullable, Number, Request as RequestMethod,
-    Revision, RevisionTypes, UnknownName, UnknownVariant, Validate, Violation,
+    Revision, RevisionTypes, UnknownName, UnknownVariant, MAX_DEPTH, Validate, Violation,
     ViolationKind, Violations,
 };
