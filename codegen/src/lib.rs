@@ -21,7 +21,7 @@ use serde_json::Value;
 use input::schema::Schema;
 use notice::Notices;
 use passes::{
-    dispatch, extension, keywords, lift, methods, names, normalise, outcomes, recursion,
+    dispatch, extension, keywords, lift, lower, methods, names, normalise, outcomes, recursion,
     typify_check,
 };
 
@@ -108,7 +108,7 @@ fn lower_schema(corrected: Schema, names: &[input::names::Name]) -> Result<Lower
     let lifted = lift::lift(&mut schema, names, &mut notices)?;
     names::check(&schema, &lifted, &mut notices)?;
     // From the schema to the representation, and from representation to representation.
-    let mut ir = ir::lower::build(&schema, &lifted, &mut notices)?;
+    let mut ir = lower::build(&schema, &lifted, &mut notices)?;
     recursion::check_aliases(&schema, &ir)?;
     methods::find(&mut ir);
     outcomes::find(&mut ir);

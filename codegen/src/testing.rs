@@ -31,7 +31,7 @@ pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<Lifted>
 /// The representation before typify has seen the schema.
 pub fn built(definitions: Value) -> Result<Ir> {
     let (schema, lifted) = lifted(definitions, &[])?;
-    let mut ir = crate::ir::lower::build(&schema, &lifted, &mut Notices::default())?;
+    let mut ir = crate::passes::lower::build(&schema, &lifted, &mut Notices::default())?;
     crate::passes::recursion::check_aliases(&schema, &ir)?;
     crate::passes::methods::find(&mut ir);
     crate::passes::outcomes::find(&mut ir);

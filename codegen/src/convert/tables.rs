@@ -8,10 +8,9 @@ use std::fmt::Write as _;
 use super::plan::Plan;
 use super::program::Program;
 use super::steps::{Step, reference};
-use crate::emit::marker_name;
 use crate::error::{Error, Result};
+use crate::ir::names::{marker_name, static_name};
 use crate::ir::{Definition, Ir, Method, Type};
-use crate::workspace::revision_table::static_name;
 
 /// The enum of known revisions.
 pub fn revisions(irs: &[&Ir]) -> String {

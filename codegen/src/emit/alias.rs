@@ -3,8 +3,9 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::context::{Context, Parts};
+use super::docs;
 use super::types::{ident, rust_type};
-use super::{Context, Parts, docs};
 use crate::ir::{Definition, Type};
 
 /// A type alias.

@@ -8,8 +8,7 @@ use heck::ToSnakeCase;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::Context;
-use super::structs::{fields, is_message};
+use super::context::{Context, fields, is_message};
 use super::types::{ident, parameter};
 use crate::ir::{Definition, Member, Shape, Type, Union};
 

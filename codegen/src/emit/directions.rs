@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
+use super::context::Context;
 use super::types::ident;
-use super::{Context, unions};
+use super::unions;
 use crate::ir::properties::{error_id_required, has_batches, has_envelope_in_types};
 use crate::ir::{Ir, Member, MemberValue, Method, Shape, Type, Union};
 

@@ -2,10 +2,11 @@
 
 use quote::quote;
 
+use super::context::{Context, Parts};
+use super::docs;
 use super::types::ident;
-use super::{Context, Parts, docs};
 use crate::ir::Definition;
-use crate::passes::names;
+use crate::ir::names;
 
 /// A string enum; values that the revision does not define are kept.
 pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Parts {

@@ -4,67 +4,15 @@ use std::collections::BTreeMap;
 
 use quote::quote;
 
-use super::Base;
-use super::methods::marker_name;
+use super::context::Base;
+use super::format::format;
 use super::topics;
 use super::types::ident;
-use crate::emit::format::format;
 use crate::error::Result;
 use crate::input::lists::Revision;
+use crate::ir::names::{library, marker_name};
+use crate::ir::reserved::REEXPORTED;
 use crate::ir::{Ir, Member, MemberValue, Shape, Type, Variant};
-
-/// What the front page re-exports of the runtime; no definition may have one of these names.
-pub const REEXPORTED: &[&str] = &[
-    "Call",
-    "decode_frame",
-    "decode_message",
-    "encode_into",
-    "from_slice",
-    "ErrorMessage",
-    "ErrorObject",
-    "Frame",
-    "Look",
-    "LookKind",
-    "Message",
-    "MessageError",
-    "MessageErrorKind",
-    "MessageKind",
-    "ResultMessage",
-    "WithId",
-    "from_str",
-    "to_line",
-    "to_string",
-    "to_vec",
-    "to_writer",
-    "Decode",
-    "DecodeError",
-    "DecodeErrorKind",
-    "DecodeParams",
-    "Direction",
-    "Encode",
-    "EncodeParams",
-    "Extra",
-    "Integer",
-    "Json",
-    "JsonObject",
-    "KnownMember",
-    "Map",
-    "Never",
-    "NotAnObject",
-    "Notification as NotificationMethod",
-    "Nullable",
-    "Number",
-    "Request as RequestMethod",
-    "Revision",
-    "RevisionTypes",
-    "UnknownName",
-    "UnknownVariant",
-    "MAX_DEPTH",
-    "Validate",
-    "Violation",
-    "ViolationKind",
-    "Violations",
-];
 
 /// `Cargo.toml`
 pub fn cargo_toml(revision: &Revision, base: Option<Base<'_>>) -> String {
@@ -216,7 +164,7 @@ fn front_page(ir: &Ir, id: &str, draft: bool) -> String {
         .iter()
         .filter(|definition| definition.official)
         .count();
-    let library = super::library(id);
+    let library = library(id);
     let mut page = format!(
         "Exact types of revision {id} of the Model Context Protocol: the {official} definitions of its official JSON Schema, \
          each under\nits name.\n\n\

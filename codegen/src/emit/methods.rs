@@ -1,11 +1,12 @@
 //! Requests and notifications by method, and the types of the revision by direction.
 
-use heck::ToUpperCamelCase;
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::context::Context;
+use super::directions;
 use super::types::{ident, rust_type};
-use super::{Context, directions};
+use crate::ir::names::marker_name;
 use crate::ir::{Ir, Method};
 
 /// The trait implementations of all methods.
@@ -80,15 +81,4 @@ pub fn marker(cx: &Context<'_>) -> TokenStream {
             #(#directions)*
         }
     }
-}
-
-/// `2025-06-18` gives `V2025_06_18`, `draft-x` gives `VDraftX`.
-pub fn marker_name(revision: &str) -> String {
-    if !revision.starts_with(|c: char| c.is_ascii_digit()) {
-        return format!("V{}", revision.to_upper_camel_case());
-    }
-    format!(
-        "V{}",
-        revision.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
-    )
 }

@@ -3,10 +3,9 @@
 use quote::quote;
 use serde_json::{Map, Value};
 
-use super::Base;
-use super::Files;
+use super::context::{Base, Files, header};
+use super::format::format;
 use super::types::ident;
-use crate::emit::format::format;
 use crate::error::Result;
 use crate::input::lists::Revision;
 use crate::input::schema::Schema;
@@ -64,7 +63,7 @@ pub fn emit(
             JsonSchemas::new(#references, include_str!("schemas.json"), &[#(#types),*]);
         #(#impls)*
     };
-    let header = super::header(revision);
+    let header = header(revision);
     let mut files = Files::new();
     files.insert(
         format!("{folder}/schemas.rs"),

@@ -3,8 +3,9 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use super::context::{Context, Parts, fields, is_message};
 use super::types::{ident, rust_type};
-use super::{Context, Parts, constructors, docs, validate};
+use super::{constructors, docs, validate};
 use crate::ir::{Definition, Member, MemberValue, Type};
 
 /// A struct and all that belongs to it.
@@ -41,13 +42,6 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Pa
         definition: quote!(#struct_ #new),
         codec,
     }
-}
-
-/// Whether it is a request, a notification or a response, in which all members of the envelope have a meaning.
-pub fn is_message(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> bool {
-    let mut methods = cx.ir.methods.iter();
-    methods.any(|method| method.definition == definition.name)
-        || members.iter().any(|member| member.name == "jsonrpc")
 }
 
 /// A JSON Schema document and its typed view.
@@ -111,14 +105,6 @@ fn constant_text(member: &Member) -> Option<String> {
 
 fn json_string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-/// The members that are fields, with their types.
-pub fn fields(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
-    members.iter().filter_map(|member| match &member.value {
-        MemberValue::Type(value) => Some((member, value)),
-        _ => None,
-    })
 }
 
 fn declaration(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {

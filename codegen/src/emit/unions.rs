@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
+use super::context::{Context, Parts};
 use super::types::{ident, rust_type};
-use super::{Context, Parts, constructors, docs, validate};
+use super::{constructors, docs, validate};
 use crate::ir::properties::has_envelope_in_types;
 use crate::ir::{Definition, Ir, MemberValue, ObjectDispatch, Shape, Tag, Type, Union};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::Context;
+use super::context::Context;
 use super::types::ident;
 use crate::ir::{Bounds, Ir, Member, MemberValue, Shape, Type, Union};
 

@@ -1,6 +1,6 @@
 //! The keywords of JSON Schema that the generator knows, in one table: what each of them speaks of.
 //!
-//! To support another keyword, add its row here, its data to the representation, and read it in `ir/lower.rs`; an emitter
+//! To support another keyword, add its row here, its data to the representation, and read it in `passes/lower.rs`; an emitter
 //! writes it, and `validate()` checks it.
 
 /// What a keyword speaks of.

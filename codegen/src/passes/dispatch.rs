@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
 use crate::input::schema::Schema;
+use crate::ir::names;
 use crate::ir::{
     Bounds, Case, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type, Union,
 };
 use crate::notice::Notices;
-use crate::passes::names;
 
 /// Plans every union.
 ///

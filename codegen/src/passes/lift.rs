@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::input::names::Name;
 use crate::input::schema::{Schema, escape};
+use crate::ir::names::{is_type_name, member_type, variant};
 use crate::notice::Notices;
-use crate::passes::names::{is_type_name, member_type, variant};
 use crate::passes::normalise::nullable;
 
 /// A definition that had no name in the schema.

@@ -4,6 +4,7 @@ pub mod dispatch;
 pub mod extension;
 pub mod keywords;
 pub mod lift;
+pub mod lower;
 pub mod methods;
 pub mod names;
 pub mod normalise;

@@ -12,8 +12,8 @@ use typify_impl::{Type, TypeDetails, TypeSpace, TypeSpaceSettings};
 
 use crate::error::Result;
 use crate::input::schema::Schema;
+use crate::ir::names;
 use crate::ir::{self, Ir, MemberValue, Shape};
-use crate::passes::names;
 
 /// What typify says of the definitions of a schema.
 #[derive(Debug, Default)]

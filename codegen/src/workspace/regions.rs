@@ -6,11 +6,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::emit::{library, marker_name};
 use crate::error::{Error, Result};
 use crate::input::lists::Revision;
+use crate::ir::names::{library, marker_name, static_name};
 use crate::ir::{Ir, Shape};
-use crate::workspace::revision_table::static_name;
 
 /// A revision and what it says.
 #[derive(Debug, Clone, Copy)]

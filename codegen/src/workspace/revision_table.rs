@@ -14,6 +14,7 @@ use crate::emit::ident;
 use crate::error::{Error, Result};
 use crate::input::lists::Revision;
 use crate::ir::Ir;
+use crate::ir::names::static_name;
 use crate::ir::properties::{PROPERTIES, Property, Source, Value as PropertyValue};
 
 pub use facts::{AssumedProperties, Lifecycle, RevisionFacts, assumed_properties, revision_facts};
@@ -84,12 +85,6 @@ pub fn property_changes(older: RevisionRow<'_>, newer: RevisionRow<'_>) -> Resul
         }
     }
     Ok(lines)
-}
-
-/// The name of the static that holds a revision: `V2025_06_18`, or `VDRAFT` for one that is named by a word.
-pub fn static_name(id: &str) -> String {
-    let plain = id.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-    format!("V{}", plain.to_ascii_uppercase())
 }
 
 fn value(row: &RevisionRow<'_>, property: &Property) -> Result<PropertyValue> {

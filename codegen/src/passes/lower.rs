@@ -10,12 +10,12 @@ use serde_json::Value;
 use crate::error::{Result, brief};
 use crate::input::keywords::{is_annotation, speaks_of};
 use crate::input::schema::{Schema, escape};
+use crate::ir::names;
 use crate::ir::{
     Bounds, Definition, Dispatch, Ir, Member, MemberValue, Shape, Type, Union, Variant,
 };
 use crate::notice::Notices;
 use crate::passes::lift::{Lifted, has_members, is_nullable};
-use crate::passes::names;
 use crate::passes::normalise::{is_open, nullable};
 
 /// Builds the representation of one revision.

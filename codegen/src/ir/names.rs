@@ -1,0 +1,466 @@
+//! Rust names of types, variants, fields, crates and markers.
+//!
+//! The specification's names stay as they are; what it leaves anonymous is named after where it stands. Never invents
+//! numbered names.
+
+use heck::{ToSnakeCase, ToUpperCamelCase};
+
+/// A word of a type name from a JSON name: `io.modelcontextprotocol/clientInfo` gives `ClientInfo`, `_meta` `Meta`.
+pub fn type_word(json: &str) -> String {
+    last_part(json).to_upper_camel_case()
+}
+
+/// The name of an anonymous member: its owner's and its own. What may stand in the answer to a request is its outcome.
+pub fn member_type(owner: &str, json: &str) -> String {
+    match owner.strip_suffix("ResultResponse") {
+        Some(stem) if json == "result" => format!("{stem}Outcome"),
+        _ => format!("{owner}{}", type_word(json)),
+    }
+}
+
+/// A field name from a JSON name.
+pub fn field(json: &str) -> String {
+    let name = last_part(json).to_snake_case();
+    match name.as_str() {
+        "self" | "super" | "crate" | "extra" => format!("{name}_"),
+        _ => name,
+    }
+}
+
+/// A word from the value of a constant: `ref/prompt` gives `RefPrompt`, `2.0` gives `V20`, `+` gives `Plus`.
+pub fn variant(value: &str) -> String {
+    let plain = value.to_upper_camel_case();
+    let numbered = format!("V{plain}");
+    if is_type_name(&plain) {
+        plain
+    } else if plain.starts_with(|c: char| c.is_ascii_digit()) && is_type_name(&numbered) {
+        numbered
+    } else {
+        spelt(value)
+    }
+}
+
+/// The names of the variants of an enum, each of its own: the words of the value, with its symbols where two values differ
+/// in these only, and with the value itself where they differ in nothing else, as `a` and `A` do.
+pub fn values<S: AsRef<str>>(values: &[S]) -> Vec<String> {
+    let mut names: Vec<String> = values.iter().map(|v| variant(v.as_ref())).collect();
+    for rename in [spelt, exact] {
+        let taken = names.clone();
+        for (name, value) in names.iter_mut().zip(values) {
+            let count = taken.iter().filter(|other| *other == name).count();
+            if count > 1 || name == "Unrecognized" {
+                *name = rename(value.as_ref());
+            }
+        }
+    }
+    names
+}
+
+/// A type name from any text: letters and digits, and the names of symbols.
+fn spelt(text: &str) -> String {
+    let mut words = String::new();
+    for c in text.chars() {
+        match symbol(c) {
+            _ if c.is_ascii_alphanumeric() => words.push(c),
+            Some(name) => words += &format!("_{name}_"),
+            None if c.is_whitespace() || c == '_' => words.push('_'),
+            None => words += &format!("_u{:x}_", u32::from(c)),
+        }
+    }
+    match words.to_upper_camel_case() {
+        name if name.is_empty() => "Empty".to_owned(),
+        name if name == "Self" => "SelfValue".to_owned(),
+        name if name.starts_with(|c: char| c.is_ascii_digit()) => format!("V{name}"),
+        name => name,
+    }
+}
+
+/// A name that no other text has: its words, then every character as it is or by its code.
+fn exact(text: &str) -> String {
+    let mut name = spelt(text) + "_";
+    for c in text.chars() {
+        match c {
+            '_' => name += "__",
+            _ if c.is_ascii_alphanumeric() => name.push(c),
+            _ => name += &format!("_u{:x}_", u32::from(c)),
+        }
+    }
+    name
+}
+
+/// The name of a symbol of ASCII.
+fn symbol(c: char) -> Option<&'static str> {
+    const SYMBOLS: &[(char, &str)] = &[
+        ('!', "exclamation"),
+        ('"', "quote"),
+        ('#', "hash"),
+        ('$', "dollar"),
+        ('%', "percent"),
+        ('&', "and"),
+        ('\'', "apostrophe"),
+        ('(', "open_parenthesis"),
+        (')', "close_parenthesis"),
+        ('*', "star"),
+        ('+', "plus"),
+        (',', "comma"),
+        ('-', "minus"),
+        ('.', "dot"),
+        ('/', "slash"),
+        (':', "colon"),
+        (';', "semicolon"),
+        ('<', "less"),
+        ('=', "equal"),
+        ('>', "greater"),
+        ('?', "question"),
+        ('@', "at"),
+        ('[', "open_bracket"),
+        ('\\', "backslash"),
+        (']', "close_bracket"),
+        ('^', "caret"),
+        ('`', "backtick"),
+        ('{', "open_brace"),
+        ('|', "bar"),
+        ('}', "close_brace"),
+        ('~', "tilde"),
+    ];
+    let found = SYMBOLS.iter().find(|(symbol, _)| *symbol == c);
+    found.map(|(_, name)| *name)
+}
+
+/// The part after the reverse-domain prefix that the specification gives to reserved `_meta` names.
+fn last_part(json: &str) -> &str {
+    json.rsplit('/').next().unwrap_or(json)
+}
+
+/// Whether a name can be a Rust type as it is.
+pub fn is_type_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_ascii_alphanumeric())
+        && name != "Self"
+}
+
+/// The names of the members of a union, short and unique: without the words that all of them begin or end with, or the
+/// discriminant's value, or the whole names.
+pub fn variants(names: &[&str], tags: Option<&[&str]>) -> Vec<String> {
+    for suffix in [
+        "ResourceContents",
+        "EnumSchema",
+        "Schema",
+        "Reference",
+        "Request",
+        "Notification",
+        "Result",
+    ] {
+        if names.iter().all(|name| name.ends_with(suffix)) && names.len() > 1 {
+            return shortened(names, |name| name.strip_suffix(suffix).unwrap_or(name));
+        }
+    }
+    if names.iter().all(|name| name.starts_with("JSONRPC")) {
+        return shortened(names, |name| name.strip_prefix("JSONRPC").unwrap_or(name));
+    }
+    if let Some(tags) = tags {
+        return unique(
+            names,
+            tags.iter().map(|tag| tag.to_upper_camel_case()).collect(),
+        );
+    }
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+fn shortened<'n>(names: &[&'n str], shorten: impl Fn(&'n str) -> &'n str) -> Vec<String> {
+    let short = names.iter().map(|&name| match shorten(name) {
+        "" => name.to_owned(),
+        short => short.to_owned(),
+    });
+    unique(names, short.collect())
+}
+
+fn unique(names: &[&str], short: Vec<String>) -> Vec<String> {
+    let mut sorted: Vec<_> = short.iter().collect();
+    sorted.sort();
+    let clash = sorted.windows(2).any(|pair| pair[0] == pair[1]);
+    if clash || short.iter().any(|name| !is_type_name(name)) {
+        names.iter().map(|&name| name.to_owned()).collect()
+    } else {
+        short
+    }
+}
+
+/// `2025-06-18` gives `V2025_06_18`, `draft-x` gives `VDraftX`.
+pub fn marker_name(revision: &str) -> String {
+    if !revision.starts_with(|c: char| c.is_ascii_digit()) {
+        return format!("V{}", revision.to_upper_camel_case());
+    }
+    format!(
+        "V{}",
+        revision.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+    )
+}
+
+/// The name of the static that holds a revision: `V2025_06_18`, or `VDRAFT` for one that is named by a word.
+pub fn static_name(id: &str) -> String {
+    let plain = id.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    format!("V{}", plain.to_ascii_uppercase())
+}
+
+/// The name of a crate as it stands in paths.
+pub fn library(id: &str) -> String {
+    format!(
+        "mcp_{}",
+        id.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    /// Names each of some texts and checks them, one a line.
+    fn check(name: impl Fn(&str) -> String, texts: &[&str], expected: Expect) {
+        let line = |text: &&str| format!("{text} => {}\n", name(text));
+        expected.assert_eq(&texts.iter().map(line).collect::<String>());
+    }
+
+    #[test]
+    fn fields() {
+        check(
+            field,
+            &[
+                "inputSchema",
+                "_meta",
+                "$schema",
+                "io.modelcontextprotocol/clientInfo",
+                "type",
+                "gen",
+                "self",
+                "super",
+                "crate",
+                "extra",
+                "URL",
+                "x-y z",
+            ],
+            expect![[r#"
+                inputSchema => input_schema
+                _meta => meta
+                $schema => schema
+                io.modelcontextprotocol/clientInfo => client_info
+                type => type
+                gen => gen
+                self => self_
+                super => super_
+                crate => crate_
+                extra => extra_
+                URL => url
+                x-y z => x_y_z
+            "#]],
+        );
+    }
+
+    #[test]
+    fn words_of_types() {
+        check(
+            type_word,
+            &[
+                "inputSchema",
+                "_meta",
+                "$schema",
+                "io.modelcontextprotocol/clientInfo",
+            ],
+            expect![[r#"
+                inputSchema => InputSchema
+                _meta => Meta
+                $schema => Schema
+                io.modelcontextprotocol/clientInfo => ClientInfo
+            "#]],
+        );
+    }
+
+    #[test]
+    fn variants_of_values() {
+        check(
+            variant,
+            &[
+                "ref/prompt",
+                "accept",
+                "light-green",
+                "_other",
+                "tools/call",
+                "self",
+                "2.0",
+                "ALL_CAPS",
+            ],
+            expect![[r#"
+                ref/prompt => RefPrompt
+                accept => Accept
+                light-green => LightGreen
+                _other => Other
+                tools/call => ToolsCall
+                self => SelfValue
+                2.0 => V20
+                ALL_CAPS => AllCaps
+            "#]],
+        );
+    }
+
+    fn check_values(values: &[&str], expected: Expect) {
+        let lines = values.iter().zip(super::values(values));
+        let lines = lines.map(|(value, name)| format!("{value} => {name}\n"));
+        expected.assert_eq(&lines.collect::<String>());
+    }
+
+    #[test]
+    fn values_of_any_text() {
+        check_values(
+            &[
+                "2025-06-18",
+                "+",
+                "<=",
+                "",
+                "self",
+                "type",
+                "a b",
+                "é",
+                "Unrecognized",
+                "unrecognized",
+            ],
+            expect![[r#"
+                2025-06-18 => V20250618
+                + => Plus
+                <= => LessEqual
+                 => Empty
+                self => SelfValue
+                type => Type
+                a b => AB
+                é => Ue9
+                Unrecognized => Unrecognized_Unrecognized
+                unrecognized => Unrecognized_unrecognized
+            "#]],
+        );
+    }
+
+    #[test]
+    fn values_that_differ_in_case_or_symbols() {
+        check_values(
+            &["a", "A", "foo-bar", "foo_bar", "fooBar", "c+", "c", "x"],
+            expect![[r#"
+                a => A_a
+                A => A_A
+                foo-bar => FooMinusBar
+                foo_bar => FooBar_foo__bar
+                fooBar => FooBar_fooBar
+                c+ => CPlus
+                c => C
+                x => X
+            "#]],
+        );
+    }
+
+    #[test]
+    fn types() {
+        check(
+            |name| is_type_name(name).to_string(),
+            &[
+                "JSONRPCError",
+                "Self",
+                "self",
+                "Foo_Bar",
+                "Ünicode",
+                "A1",
+                "1A",
+                "",
+            ],
+            expect![[r#"
+                JSONRPCError => true
+                Self => false
+                self => false
+                Foo_Bar => false
+                Ünicode => false
+                A1 => true
+                1A => false
+                 => false
+            "#]],
+        );
+    }
+
+    fn check_variants(names: &[&str], tags: Option<&[&str]>, expected: Expect) {
+        expected.assert_eq(&(variants(names, tags).join("\n") + "\n"));
+    }
+
+    #[test]
+    fn variants_without_the_words_that_all_of_them_have() {
+        check_variants(
+            &["CallToolRequest", "PingRequest"],
+            None,
+            expect![[r#"
+            CallTool
+            Ping
+        "#]],
+        );
+        check_variants(
+            &["JSONRPCError", "JSONRPCRequest"],
+            None,
+            expect![[r#"
+            Error
+            Request
+        "#]],
+        );
+        check_variants(
+            &["EmptyResult", "Result"],
+            None,
+            expect![[r#"
+            Empty
+            Result
+        "#]],
+        );
+    }
+
+    #[test]
+    fn variants_by_their_tags() {
+        check_variants(
+            &["TextContent", "ResourceLink"],
+            Some(&["text", "resource_link"]),
+            expect![[r#"
+                Text
+                ResourceLink
+            "#]],
+        );
+        check_variants(
+            &["A", "B"],
+            Some(&["a-b", "a_b"]),
+            expect![[r#"
+            A
+            B
+        "#]],
+        );
+        check_variants(
+            &["A", "B"],
+            Some(&["1", "2"]),
+            expect![[r#"
+            A
+            B
+        "#]],
+        );
+    }
+
+    #[test]
+    fn variants_by_their_types() {
+        check_variants(
+            &["Request", "PingRequest"],
+            None,
+            expect![[r#"
+            Request
+            Ping
+        "#]],
+        );
+        check_variants(
+            &["Json", "Tool"],
+            None,
+            expect![[r#"
+            Json
+            Tool
+        "#]],
+        );
+    }
+}
