@@ -474,6 +474,17 @@ mod tests {
         assert_eq!(table, TABLE);
     }
 
+    /// "-32700 Parse error", "-32600 Invalid Request" (JSON-RPC 2.0, section 5.1): what is wrong decides, not the cause alone.
+    #[test]
+    fn malformed_documents_keep_their_codes() {
+        for (text, code) in [("{", code::PARSE_ERROR), ("{}", -32600)] {
+            let read =
+                mcp_exact_wire::decode_message::<crate::message::Raw>(text.as_bytes(), &|_| None);
+            let refusal = Refusal::from(read.expect_err("no message"));
+            assert_eq!(refusal.error().code(), Some(code), "{text}");
+        }
+    }
+
     #[test]
     fn an_unsupported_version_is_answered_with_the_supported_ones() {
         let cause = Refusal::UnsupportedVersion {
