@@ -1,0 +1,383 @@
+//! Inspects JSON values as a definition: every deviation from the schema, and every member that it does not define.
+//!
+//! A decoder stops at the first error. An inspection goes on behind it, for people who want to repair a document. Formats
+//! of strings are checked by a function of the caller.
+
+use serde_json::{Map, Value};
+
+use crate::ir::{Bounds, Dispatch, Ir, Member, MemberValue, ObjectDispatch, Shape, Tag, Type};
+use crate::ir::{Definition, Union};
+
+/// Checks a string against the format of this name, such as `uri`. Returns true for formats that it does not know.
+pub type FormatCheck = fn(format: &str, text: &str) -> bool;
+
+/// Result of an inspection.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// Deviations from the schema, in the order of the document.
+    pub deviations: Vec<Deviation>,
+    /// Members that the schema does not define, in the order of the document. They are allowed: objects are open.
+    pub unknown: Vec<UnknownMember>,
+}
+
+/// Deviation of a value from the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deviation {
+    /// JSON pointer of the value; for a missing member, of the object that lacks it.
+    pub pointer: String,
+    /// Keyword of JSON Schema, or `tag` and `exclusive` for unions.
+    pub kind: &'static str,
+    /// Description of the deviation.
+    pub message: String,
+}
+
+/// Member that the schema does not define.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownMember {
+    /// JSON pointer of the member.
+    pub pointer: String,
+    /// Name of the definition whose object has the member.
+    pub definition: String,
+    /// Defined members that the object does not have: one of them may have been meant.
+    pub absent: Vec<String>,
+}
+
+impl Ir {
+    /// Inspects a value as a definition; returns `None` if the revision does not define `definition`.
+    pub fn inspect(
+        &self,
+        definition: &str,
+        value: &Value,
+        format: FormatCheck,
+    ) -> Option<Inspection> {
+        let definition = self.get(definition)?;
+        let mut inspector = Inspector {
+            ir: self,
+            format,
+            pointer: String::new(),
+            found: Inspection::default(),
+        };
+        inspector.definition(definition, value);
+        Some(inspector.found)
+    }
+}
+
+struct Inspector<'i> {
+    ir: &'i Ir,
+    format: FormatCheck,
+    pointer: String,
+    found: Inspection,
+}
+
+impl<'i> Inspector<'i> {
+    fn report(&mut self, kind: &'static str, message: String) {
+        self.found.deviations.push(Deviation {
+            pointer: self.pointer.clone(),
+            kind,
+            message,
+        });
+    }
+
+    fn expected(&mut self, what: &str) {
+        self.report("type", format!("expected {what}"));
+    }
+
+    fn at<R>(&mut self, token: &str, f: impl FnOnce(&mut Self) -> R) -> R {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer
+            .push_str(&token.replace('~', "~0").replace('/', "~1"));
+        let result = f(self);
+        self.pointer.truncate(length);
+        result
+    }
+
+    fn definition(&mut self, definition: &'i Definition, value: &Value) {
+        match &definition.shape {
+            Shape::Struct(members) | Shape::Document(members) => match value {
+                Value::Object(object) => {
+                    let open = matches!(definition.shape, Shape::Document(_));
+                    self.members(definition, members, object, open);
+                }
+                _ => self.expected("an object"),
+            },
+            Shape::Enum(values) => match value {
+                Value::String(text) if !values.contains(text) => {
+                    self.report("enum", format!("{text:?} is not a value of this revision"));
+                }
+                Value::String(_) => {}
+                _ => self.expected("a string"),
+            },
+            Shape::Constant(constant) => self.constant(&Value::from(constant.as_str()), value),
+            Shape::Union(union) => self.union(definition, union, value),
+            Shape::Alias(alias) => self.value(alias, value),
+            // Ids and progress tokens: the only types of the runtime.
+            Shape::Runtime(_) => {
+                let is_whole = value.as_number().is_some_and(is_whole);
+                if !value.is_string() && !is_whole {
+                    self.expected("a string or an integer");
+                }
+            }
+        }
+    }
+
+    fn members(
+        &mut self,
+        definition: &'i Definition,
+        members: &'i [Member],
+        object: &Map<String, Value>,
+        open: bool,
+    ) {
+        for member in members {
+            if member.required && !object.contains_key(&member.name) {
+                self.report("required", format!("missing member `{}`", member.name));
+            }
+        }
+        for (name, value) in object {
+            match members.iter().find(|member| member.name == *name) {
+                Some(member) => self.at(name, |this| match &member.value {
+                    MemberValue::ConstString(constant) => {
+                        this.constant(&Value::from(constant.as_str()), value);
+                    }
+                    MemberValue::ConstInteger(constant) => {
+                        this.constant(&Value::from(*constant), value);
+                    }
+                    MemberValue::Type(wanted) => this.value(wanted, value),
+                }),
+                // Keywords of JSON Schema are not members of the protocol, and metadata belongs to everybody.
+                None if open || self.pointer.ends_with("/_meta") => {}
+                None => {
+                    let absent = members.iter().map(|member| &member.name);
+                    let absent = absent.filter(|name| !object.contains_key(*name)).cloned();
+                    let absent = absent.collect();
+                    self.at(name, |this| {
+                        this.found.unknown.push(UnknownMember {
+                            pointer: this.pointer.clone(),
+                            definition: definition.name.clone(),
+                            absent,
+                        });
+                    });
+                }
+            }
+        }
+    }
+
+    fn constant(&mut self, constant: &Value, value: &Value) {
+        let is_equal = match (constant.as_f64(), value.as_f64()) {
+            (Some(a), Some(b)) => a == b,
+            _ => constant == value,
+        };
+        if !is_equal {
+            let words = constant
+                .as_str()
+                .map_or_else(|| constant.to_string(), str::to_owned);
+            self.report("const", format!("expected the constant {words}"));
+        }
+    }
+
+    fn value(&mut self, wanted: &'i Type, value: &Value) {
+        match wanted {
+            Type::Json => {}
+            Type::JsonObject => {
+                if !value.is_object() {
+                    self.expected("an object");
+                }
+            }
+            Type::String { format } => match (value, format) {
+                (Value::String(text), Some(format)) if !(self.format)(format, text) => {
+                    let message = format!("the string is not of the format `{format}`");
+                    self.report("format", message);
+                }
+                (Value::String(_), _) => {}
+                _ => self.expected("a string"),
+            },
+            Type::Boolean => {
+                if !value.is_boolean() {
+                    self.expected("true or false");
+                }
+            }
+            Type::Integer(bounds) => match value.as_number() {
+                Some(number) if is_whole(number) => self.bounds(*bounds, value),
+                _ => self.expected("an integer"),
+            },
+            Type::Number(bounds) => match value {
+                Value::Number(_) => self.bounds(*bounds, value),
+                _ => self.expected("a number"),
+            },
+            Type::Ref { name, .. } => {
+                if let Some(definition) = self.ir.get(name) {
+                    self.definition(definition, value);
+                }
+            }
+            Type::Array {
+                items,
+                min_items,
+                max_items,
+            } => match value {
+                Value::Array(list) => {
+                    self.length(list.len(), *min_items, *max_items);
+                    for (index, item) in list.iter().enumerate() {
+                        self.at(&index.to_string(), |this| this.value(items, item));
+                    }
+                }
+                _ => self.expected("an array"),
+            },
+            Type::Map(values) => match value {
+                Value::Object(object) => {
+                    for (name, value) in object {
+                        self.at(name, |this| this.value(values, value));
+                    }
+                }
+                _ => self.expected("an object"),
+            },
+            Type::Nullable(inner) => {
+                if !value.is_null() {
+                    self.value(inner, value);
+                }
+            }
+        }
+    }
+
+    fn length(&mut self, length: usize, minimum: Option<u64>, maximum: Option<u64>) {
+        let length = length as u64;
+        if let Some(minimum) = minimum.filter(|minimum| length < *minimum) {
+            self.report(
+                "minItems",
+                format!("{length} items are fewer than {minimum}"),
+            );
+        }
+        if let Some(maximum) = maximum.filter(|maximum| length > *maximum) {
+            self.report(
+                "maxItems",
+                format!("{length} items are more than {maximum}"),
+            );
+        }
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "bounds of the protocol are small"
+    )]
+    fn bounds(&mut self, bounds: Bounds, value: &Value) {
+        let Some(number) = value.as_f64() else {
+            return;
+        };
+        if let Some(minimum) = bounds.minimum.filter(|minimum| number < *minimum as f64) {
+            self.report("minimum", format!("{value} is less than {minimum}"));
+        }
+        if let Some(maximum) = bounds.maximum.filter(|maximum| number > *maximum as f64) {
+            self.report("maximum", format!("{value} is greater than {maximum}"));
+        }
+    }
+
+    fn union(&mut self, definition: &'i Definition, union: &'i Union, value: &Value) {
+        match select(&union.dispatch, value) {
+            Selected::Variant(index) => self.value(&union.variants[index].value, value),
+            Selected::InItem(inner) => self.at("0", |this| this.undecided(definition, *inner)),
+            other => self.undecided(definition, other),
+        }
+    }
+
+    /// Reports why no variant is selected.
+    fn undecided(&mut self, definition: &Definition, selected: Selected<'_, '_>) {
+        match selected {
+            Selected::Unrecognized(tag) => {
+                self.report("tag", format!("{tag:?} is not known to this revision"));
+            }
+            Selected::Wrong(kind, message) => self.report(kind, message),
+            Selected::WrongTag(name) => self.at(name, |this| this.expected("a string")),
+            _ => {
+                let message = format!("no member of `{}` fits", definition.name);
+                self.report("anyOf", message);
+            }
+        }
+    }
+}
+
+fn is_whole(number: &serde_json::Number) -> bool {
+    number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|value| value.fract() == 0.0)
+}
+
+enum Selected<'d, 'v> {
+    Variant(usize),
+    /// The discriminant has a value that the revision does not define.
+    Unrecognized(&'v str),
+    Wrong(&'static str, String),
+    /// The discriminant of this name is no string.
+    WrongTag(&'d str),
+    /// The first item of an array, which decides, does not say what it is.
+    InItem(Box<Selected<'d, 'v>>),
+    None,
+}
+
+fn select<'d, 'v>(dispatch: &'d Dispatch, value: &'v Value) -> Selected<'d, 'v> {
+    let of_kind = match value {
+        Value::Null => dispatch.null,
+        Value::Bool(_) => dispatch.boolean,
+        Value::Number(_) => dispatch.number,
+        Value::String(_) => dispatch.string,
+        Value::Array(items) => match (&dispatch.items, dispatch.arrays.as_slice(), items.first()) {
+            (Some(by_item), _, Some(first)) => {
+                let selected = match first.as_object() {
+                    Some(object) => select_object(by_item, false, object),
+                    None => Selected::Wrong("type", "expected an object".to_owned()),
+                };
+                return match selected {
+                    Selected::Variant(_) => selected,
+                    other => Selected::InItem(Box::new(other)),
+                };
+            }
+            (_, [first, ..], _) => Some(*first),
+            (_, [], _) => None,
+        },
+        Value::Object(object) => {
+            return match &dispatch.objects {
+                Some(by_member) => select_object(by_member, dispatch.open, object),
+                None => Selected::None,
+            };
+        }
+    };
+    of_kind.map_or(Selected::None, Selected::Variant)
+}
+
+fn select_object<'d, 'v>(
+    dispatch: &'d ObjectDispatch,
+    open: bool,
+    object: &'v Map<String, Value>,
+) -> Selected<'d, 'v> {
+    let has = |probe: &(String, Option<String>)| {
+        object.get(&probe.0).is_some_and(|value| {
+            let inner = probe.1.as_ref();
+            inner.is_none_or(|inner| value.get(inner.as_str()).is_some())
+        })
+    };
+    let has: Vec<bool> = dispatch.probes.iter().map(has).collect();
+    for &(a, b) in &dispatch.exclusive {
+        if has[a] && has[b] {
+            let (a, b) = (&dispatch.probes[a].0, &dispatch.probes[b].0);
+            return Selected::Wrong("exclusive", format!("`{a}` and `{b}` exclude each other"));
+        }
+    }
+    let tag = match dispatch.tag.as_ref().and_then(|name| object.get(name)) {
+        None => None,
+        Some(Value::String(tag)) => Some(tag.as_str()),
+        Some(_) => return Selected::WrongTag(dispatch.tag.as_deref().unwrap_or_default()),
+    };
+    let mut is_known = false;
+    for case in &dispatch.cases {
+        let fits = match &case.tag {
+            Tag::Is(value) => tag == Some(value.as_str()),
+            Tag::Absent => tag.is_none(),
+            Tag::Any => !is_known,
+        };
+        is_known |= fits && case.tag != Tag::Any;
+        if fits && case.has.iter().all(|index| has[*index]) {
+            return Selected::Variant(case.variant);
+        }
+    }
+    match (tag, &dispatch.tag) {
+        (Some(tag), _) if !is_known && open => Selected::Unrecognized(tag),
+        (None, Some(name)) => Selected::Wrong("required", format!("missing member `{name}`")),
+        _ => Selected::None,
+    }
+}

@@ -1,0 +1,113 @@
+//! Inspections by the intermediate representation agree with decoding and `validate()`: the same documents are right, and the
+//! error at which the decoder stops is among the deviations.
+
+use mcp_exact_tests_support::{Generator, Mutator, Rng};
+use mcp_exact_wire::Format;
+
+use crate::revisions::{Revision, revisions};
+
+const SEED: u64 = 20_261_122;
+const INSTANCES: usize = 8;
+const MUTANTS: usize = 6;
+
+fn has_format(format: &str, text: &str) -> bool {
+    Format::from_name(format).is_none_or(|format| format.accepts(text))
+}
+
+#[test]
+fn inspections_agree_with_decoders() {
+    for revision in revisions() {
+        let mut rng = Rng::new(SEED);
+        let mut generator = Generator::new(revision.schema.document, rng.fork());
+        let mut mutator = Mutator::new(revision.schema.document, rng.fork());
+        let (mut valid, mut invalid, mut several) = (0, 0, 0);
+        for definition in revision.types.definitions {
+            for _ in 0..INSTANCES {
+                let doc = generator.instance(definition.name);
+                let mutants = mutator.sample(definition.name, &doc, MUTANTS);
+                for doc in mutants.iter().map(|mutant| &mutant.doc).chain([&doc]) {
+                    // Documents that serde_json cannot hold are for the decoder alone.
+                    let Ok(value) = doc.to_value() else { continue };
+                    match compare(revision, definition.name, &value.to_string()) {
+                        0 => valid += 1,
+                        count => {
+                            invalid += 1;
+                            several += usize::from(count > 1);
+                        }
+                    }
+                }
+            }
+        }
+        println!(
+            "{}: {valid} valid, {invalid} invalid, {several} with several deviations",
+            revision.id()
+        );
+        assert!(valid > 100 && invalid > 100, "{}", revision.id());
+    }
+}
+
+/// Returns the number of deviations.
+fn compare(revision: &Revision, name: &str, text: &str) -> usize {
+    let value = serde_json::from_str(text).expect("it was written as JSON");
+    let inspection = revision.ir.inspect(name, &value, has_format);
+    let inspection = inspection.expect("the revision defines it");
+    let deviations = &inspection.deviations;
+    match (revision.definition(name).inspect)(text.as_bytes()) {
+        Ok(inspected) => {
+            let listed = inspected.violations.listed();
+            assert_eq!(
+                inspected.violations.count(),
+                deviations.len(),
+                "{} {name} {text}\n{listed:?}\n{deviations:?}",
+                revision.id()
+            );
+        }
+        Err(error) => assert!(
+            deviations
+                .iter()
+                .any(|found| found.pointer == error.pointer()),
+            "{} {name} {text}\n{error}\n{deviations:?}",
+            revision.id()
+        ),
+    }
+    deviations.len()
+}
+
+#[test]
+fn unknown_members_are_listed() {
+    let tool = serde_json::json!({
+        "name": "echo",
+        "descripton": "a slip of the finger",
+        "inputSchema": {"type": "object", "additionalProperties": false},
+        "annotations": {"readonlyHint": true},
+        "_meta": {"example.com/a": 1}
+    });
+    for revision in revisions().iter().filter(|revision| !revision.is_extension) {
+        let inspection = revision.ir.inspect("Tool", &tool, has_format);
+        let unknown = inspection.expect("every revision has tools").unknown;
+        let pointers: Vec<&str> = unknown.iter().map(|found| found.pointer.as_str()).collect();
+        assert!(
+            pointers.contains(&"/descripton"),
+            "{} {pointers:?}",
+            revision.id()
+        );
+        assert!(
+            !pointers.iter().any(|at| at.starts_with("/inputSchema")),
+            "{pointers:?}"
+        );
+        let slip = unknown.iter().find(|found| found.pointer == "/descripton");
+        let slip = slip.expect("it is among them");
+        assert_eq!(slip.definition, "Tool");
+        assert!(slip.absent.contains(&"description".to_owned()));
+        if revision.ir.get("ToolAnnotations").is_some() {
+            assert!(
+                pointers.contains(&"/annotations/readonlyHint"),
+                "{pointers:?}"
+            );
+            assert!(
+                !pointers.iter().any(|at| at.starts_with("/_meta/")),
+                "{pointers:?}"
+            );
+        }
+    }
+}
