@@ -2,7 +2,7 @@
 //!
 //! Reads the schema folder, hands bytes to the generator, and sees to the files. Left-over files count as drift.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +48,31 @@ pub fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the addresses of the schema files upstream, by revision, as `schema/revisions.toml` pins them.
+fn upstream_urls(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let path = root.join("schema/revisions.toml");
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let table: toml::Table = text.parse().context("schema/revisions.toml is not TOML")?;
+    let repository = table
+        .get("upstream_repository")
+        .and_then(toml::Value::as_str);
+    let listed = table.get("revision").and_then(toml::Value::as_array);
+    let mut urls = BTreeMap::new();
+    for revision in listed.into_iter().flatten() {
+        let word = |name: &str| revision.get(name).and_then(toml::Value::as_str);
+        if let (Some(repository), Some(id), Some(commit), Some(path)) = (
+            repository,
+            word("id"),
+            word("upstream_commit"),
+            word("upstream_path"),
+        ) {
+            urls.insert(id.to_owned(), format!("{repository}/blob/{commit}/{path}"));
+        }
+    }
+    Ok(urls)
+}
+
 /// Every file that the generator writes: the crates, and the files with regions as they should be.
 ///
 /// # Errors
@@ -55,11 +80,13 @@ pub fn run(root: &Path, check: bool) -> anyhow::Result<()> {
 pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
     let mut files = Files::new();
     let mut revisions = Vec::new();
+    let urls = upstream_urls(root)?;
     for revision in &schemas.revisions {
         let bytes = schemas.bytes(revision)?;
         let lowered = schemas.lower_bytes(revision, &bytes)?;
         files.extend(codegen::emit(&lowered, revision)?);
-        files.extend(codegen::embed(&lowered.ir, revision)?);
+        let url = urls.get(&revision.id).map_or("", String::as_str);
+        files.extend(codegen::embed(&lowered.ir, revision, &bytes, url)?);
         revisions.push(lowered);
     }
     let mut extensions = Vec::new();

@@ -58,13 +58,29 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         (Some(file), ends) => {
             let (from, to) = ends.unwrap_or((0, revisions.len().saturating_sub(1)));
             let shown = &revisions[from.min(to)..=from.max(to)];
-            fs::write(file, render::html(shown))
+            fs::write(file, render::html(shown, &page_options())?)
                 .with_context(|| format!("cannot write {}", file.display()))?;
             println!("{}: {} revisions", file.display(), shown.len());
             Ok(())
         }
         (None, Some((from, to))) => print(arguments, &revisions[from], &revisions[to]),
         (None, None) => bail!("name two revisions, or a file after --html"),
+    }
+}
+
+/// Returns the page over all revisions of the repository.
+///
+/// # Errors
+/// When a schema cannot be used.
+pub fn page(root: &Path) -> anyhow::Result<String> {
+    let revisions = represent(&[root.join("schema")])?;
+    Ok(render::html(&revisions, &page_options())?)
+}
+
+fn page_options() -> render::PageOptions {
+    render::PageOptions {
+        generator: "cargo xtask diff".to_owned(),
+        ..render::PageOptions::default()
     }
 }
 

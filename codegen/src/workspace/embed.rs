@@ -1,7 +1,11 @@
 //! What programs compare revisions by: the representation of each released revision as one file of compact JSON.
 //!
-//! Takes a representation; gives the file that `mcp-exact-cli` is compiled with. Drafts have none, because what is
-//! published uses released revisions only.
+//! Takes a representation and its schema; gives the file that `mcp-exact-cli` is compiled with. Drafts have none, because
+//! what is published uses released revisions only.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 
 use crate::emit::Files;
 use crate::error::{Error, Result};
@@ -11,18 +15,82 @@ use crate::ir::Ir;
 /// The folder of these files, from the root of the workspace; nothing else is in it.
 pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
 
-/// The file of one revision, or none for a draft.
+/// What the file of a revision holds.
+#[derive(Serialize)]
+struct Embedded<'i> {
+    #[serde(flatten)]
+    ir: &'i Ir,
+    /// Where the definitions are written down.
+    source: Source<'i>,
+}
+
+#[derive(Serialize)]
+struct Source<'i> {
+    url: &'i str,
+    lines: BTreeMap<&'i str, usize>,
+}
+
+/// The file of one revision, or none for a draft. `schema` is the schema file, and `url` its address upstream.
 ///
 /// # Errors
 /// When the representation cannot be written as JSON: a defect of the generator.
-pub fn embed(ir: &Ir, revision: &Revision) -> Result<Files> {
+pub fn embed(ir: &Ir, revision: &Revision, schema: &[u8], url: &str) -> Result<Files> {
     let mut files = Files::new();
     if !revision.is_draft() {
-        let text = serde_json::to_string(ir).map_err(|error| {
+        let text = String::from_utf8_lossy(schema);
+        let embedded = Embedded {
+            ir,
+            source: Source {
+                url,
+                lines: lines(&text),
+            },
+        };
+        let text = serde_json::to_string(&embedded).map_err(|error| {
             let remedy = "this is a defect of the generator; report it";
             Error::new(&revision.id, "", error.to_string(), remedy)
         })?;
         files.insert(format!("{EMBEDDED}/{}.json", revision.id), text + "\n");
     }
     Ok(files)
+}
+
+/// The line of each definition: those below `definitions` or `$defs`, with the indentation of the first one. A file that is
+/// laid out in another way has no lines.
+fn lines(schema: &str) -> BTreeMap<&str, usize> {
+    let is_heading = |line: &str| matches!(line.trim(), "\"definitions\": {" | "\"$defs\": {");
+    let mut lines = schema
+        .lines()
+        .enumerate()
+        .skip_while(|(_, line)| !is_heading(line));
+    lines.next();
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let mut found = BTreeMap::new();
+    let mut depth = None;
+    for (index, line) in lines {
+        let here = indentation(line);
+        let depth = *depth.get_or_insert(here);
+        if here < depth {
+            break;
+        }
+        let name = line
+            .trim()
+            .strip_prefix('"')
+            .and_then(|rest| rest.split_once("\": "));
+        if let Some((name, _)) = name.filter(|_| here == depth) {
+            found.insert(name, index + 1);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_definitions() {
+        let schema = "{\n  \"$defs\": {\n    \"A\": {\n      \"B\": {}\n    },\n    \"C\": {}\n  },\n  \"D\": {}\n}";
+        assert_eq!(lines(schema), BTreeMap::from([("A", 3), ("C", 6)]));
+        assert!(lines("{}").is_empty());
+    }
 }

@@ -3,6 +3,8 @@
 //! Verdicts go to standard output; with `--print` alone they make room there for what the types encode and go to
 //! standard error. A file that cannot be read does not keep the others from being checked.
 
+mod log;
+
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,30 +14,54 @@ use clap::Args;
 use mcp_exact_wire::Definition;
 use serde::Serialize;
 
-use crate::message::{self, Direction};
+use crate::message::{self, Direction, Known, Part};
+use crate::output::{Painter, Style, is_standard_stream, plain};
 use crate::registry::{Entry, Registry};
-use crate::verdict::{Finding, Verdict};
+use crate::verdict::{Checker, Finding, Verdict};
 use crate::{Outcome, report};
+
+pub use log::worded as log_words;
 
 /// The arguments of `mcp-exact check`.
 #[derive(Args)]
 #[command(after_help = "\
-Exit code: 0 all valid, 1 something is invalid, 2 wrong usage or a file that cannot be read.
+What the documents are: values of a definition with --type; with --part and --method the params, the result or the error \
+of a message; otherwise whole JSON-RPC messages, for which --direction says who sends them and --method what the responses \
+among them answer. A message is checked as far as that tells its type.
+
+A recording of --log has a message on each line, of both sides, in their order: bare messages, or the lines that \
+`mcp-exact proxy --record` writes. Responses are checked as what their requests ask for, and the rules of the protocol are \
+checked that one message alone does not show. Without --revision, what client and server negotiate counts.
+
+Exit code: 0 all valid, 1 something is invalid (with --unknown also: not defined), 2 wrong usage or a file that cannot be \
+read.
 
 With --jsonl, each line of standard input is an object {\"revision\", \"type\", \"json\"}: `json` is the document as a \
-string, and without `type` (or with null) it is a message, for which `direction` may be given. Each line gets one line \
-as its answer: {\"accepted\", \"violations\": [{\"pointer\", \"kind\", \"message\"}], \"encoded\", \"count\"}, or \
+string, and without `type` (or with null) it is a message, for which `direction` and `method` may be given. Each line gets \
+one line as its answer: {\"accepted\", \"violations\": [{\"pointer\", \"kind\", \"message\"}], \"encoded\", \"count\"}, or \
 {\"error\", \"line\"} if it is not such an object. Verdicts are in the answers; the exit code is 0.")]
 pub struct Arguments {
     /// The revision to check against, such as 2025-06-18.
-    #[arg(long, value_name = "R", required_unless_present = "jsonl")]
+    #[arg(long, short, value_name = "R", required_unless_present_any = ["jsonl", "log"])]
     revision: Option<String>,
     /// The definition that the documents are; without it they are JSON-RPC messages.
-    #[arg(long = "type", value_name = "T", conflicts_with = "direction")]
+    #[arg(long = "type", short = 't', value_name = "T", conflicts_with_all = ["direction", "method", "part"])]
     definition: Option<String>,
     /// Who sends the messages; without it only their envelopes are checked.
-    #[arg(long, value_enum)]
+    #[arg(long, short, value_enum)]
     direction: Option<Direction>,
+    /// Method of the part with --part, or of the requests that responses answer.
+    #[arg(long, short, value_name = "M")]
+    method: Option<String>,
+    /// Which part of a message the documents are.
+    #[arg(long, value_enum, value_name = "P", requires = "method")]
+    part: Option<Part>,
+    /// List members that the revision does not define, such as misspelt ones; they are allowed, and exit with code 1.
+    #[arg(long)]
+    unknown: bool,
+    /// Check recordings of conversations; `-` is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["definition", "direction", "method", "part", "print", "files"])]
+    log: Vec<PathBuf>,
     /// Write what the type encodes to standard output; verdicts go to standard error then.
     #[arg(long)]
     print: bool,
@@ -43,18 +69,19 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Check lines from standard input, each with a revision, a type and a document.
-    #[arg(long, conflicts_with_all = ["revision", "definition", "direction", "print", "json", "files"])]
+    #[arg(long, conflicts_with_all = ["revision", "definition", "direction", "method", "part", "unknown", "log", "print", "json", "files"])]
     pub jsonl: bool,
     /// The files to check; `-` is standard input.
-    #[arg(value_name = "FILE", required_unless_present = "jsonl")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["jsonl", "log"])]
     files: Vec<PathBuf>,
 }
 
 /// What the documents are.
 #[derive(Clone, Copy)]
-enum Subject {
+enum Subject<'a> {
     Definition(&'static Definition),
-    Message(Option<Direction>),
+    Message(Known<'a>),
+    Part(Part, &'a str, Option<Direction>),
 }
 
 /// What `--json` prints for a file.
@@ -68,6 +95,8 @@ struct Line<'a> {
     count: usize,
     violations: &'a [Finding],
     #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<&'a [Finding]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     encoded: Option<Option<&'a str>>,
 }
 
@@ -78,14 +107,25 @@ struct ErrorLine<'a> {
     error: &'a str,
 }
 
-/// Checks the files.
+/// Checks the files, or the recordings.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let registry = Registry::new();
     let id = arguments.revision.as_deref().unwrap_or_default();
+    if !arguments.log.is_empty() {
+        return log::run(arguments);
+    }
     let entry = registry.revision(id)?;
-    let subject = match &arguments.definition {
-        Some(name) => Subject::Definition(entry.definition(name)?),
-        None => Subject::Message(arguments.direction),
+    let method = arguments.method.as_deref();
+    if let Some(method) = method {
+        message::known_method(entry, method)?;
+    }
+    let subject = match (&arguments.definition, arguments.part, method) {
+        (Some(name), ..) => Subject::Definition(entry.definition(name)?),
+        (None, Some(part), Some(method)) => Subject::Part(part, method, arguments.direction),
+        (None, ..) => Subject::Message(Known {
+            direction: arguments.direction,
+            answered: method,
+        }),
     };
     read_once(&arguments.files)?;
     let mut outcome = Outcome::Valid;
@@ -97,19 +137,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 
 /// Refuses a list that names standard input twice.
 pub fn read_once(files: &[PathBuf]) -> anyhow::Result<()> {
-    if files.iter().filter(|file| is_stdin(file)).count() > 1 {
+    if files.iter().filter(|file| is_standard_stream(file)).count() > 1 {
         bail!("standard input can be read only once; give `-` once");
     }
     Ok(())
 }
 
-fn is_stdin(file: &Path) -> bool {
-    file.as_os_str() == "-"
-}
-
 /// The bytes of a file or of standard input.
 pub fn read(file: &Path) -> io::Result<Vec<u8>> {
-    if is_stdin(file) {
+    if is_standard_stream(file) {
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -121,7 +157,7 @@ pub fn read(file: &Path) -> io::Result<Vec<u8>> {
 fn check_file(
     arguments: &Arguments,
     entry: &Entry,
-    subject: Subject,
+    subject: Subject<'_>,
     file: &Path,
 ) -> io::Result<Outcome> {
     let name = file.to_string_lossy();
@@ -132,16 +168,24 @@ fn check_file(
             return Ok(Outcome::Unreadable);
         }
     };
+    let checker = Checker {
+        entry,
+        wants_unknown: arguments.unknown,
+    };
     let verdict = match subject {
-        Subject::Definition(definition) => Verdict::of(definition, &bytes),
-        Subject::Message(direction) => message::check(entry, direction, &bytes),
+        Subject::Definition(definition) => checker.definition(definition, &bytes),
+        Subject::Message(known) => message::check(checker, known, &bytes),
+        Subject::Part(part, method, direction) => {
+            message::check_part(checker, part, method, direction, &bytes)
+        }
     };
     if arguments.json {
         print_json(arguments, &name, &verdict)?;
     } else {
         print_verdict(arguments, &name, &verdict, &bytes)?;
     }
-    Ok(if verdict.accepted() {
+    let is_spotless = !arguments.unknown || verdict.unknown.is_empty();
+    Ok(if verdict.accepted() && is_spotless {
         Outcome::Valid
     } else {
         Outcome::Invalid
@@ -167,6 +211,7 @@ fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Resul
         note: verdict.scope.note(),
         count: verdict.count,
         violations: &verdict.findings,
+        unknown: arguments.unknown.then_some(&verdict.unknown),
         encoded: arguments.print.then_some(verdict.encoded.as_deref()),
     })
 }
@@ -184,7 +229,15 @@ fn print_verdict(
     verdict: &Verdict,
     bytes: &[u8],
 ) -> io::Result<()> {
-    let text = worded(name, verdict, bytes);
+    let painter = match arguments.print {
+        true => Painter::stderr(),
+        false => Painter::stdout(),
+    };
+    let unknown = match arguments.unknown {
+        true => verdict.unknown.as_slice(),
+        false => &[],
+    };
+    let text = worded(name, verdict, unknown, bytes, painter);
     if !arguments.print {
         return io::stdout().lock().write_all(text.as_bytes());
     }
@@ -195,12 +248,18 @@ fn print_verdict(
     }
 }
 
-/// A verdict in words, one line for the file and one for each finding.
-fn worded(name: &str, verdict: &Verdict, bytes: &[u8]) -> String {
-    let accepted = if verdict.accepted() {
-        "valid"
-    } else {
-        "invalid"
+/// Returns a verdict in words, one line for the file and one for each finding.
+fn worded(
+    name: &str,
+    verdict: &Verdict,
+    unknown: &[Finding],
+    bytes: &[u8],
+    painter: Painter,
+) -> String {
+    let accepted = match (verdict.accepted(), unknown) {
+        (true, []) => painter.paint(Style::Green, "valid"),
+        (true, _) => painter.paint(Style::Yellow, "valid, with unknown members"),
+        (false, _) => painter.paint(Style::Red, "invalid"),
     };
     let mut text = format!("{name}: {accepted}");
     if let Some(note) = verdict.scope.note() {
@@ -208,7 +267,7 @@ fn worded(name: &str, verdict: &Verdict, bytes: &[u8]) -> String {
         text.push_str(note);
     }
     text.push('\n');
-    for finding in &verdict.findings {
+    for finding in verdict.findings.iter().chain(unknown) {
         let pointer = match finding.pointer.as_str() {
             "" => "(whole document)",
             pointer => pointer,
@@ -216,7 +275,7 @@ fn worded(name: &str, verdict: &Verdict, bytes: &[u8]) -> String {
         let place = finding.offset.map(|offset| place(bytes, offset));
         text.push_str(&format!(
             "  {pointer}: {} ({}{})\n",
-            finding.message,
+            plain(&finding.message),
             finding.kind,
             place.unwrap_or_default()
         ));

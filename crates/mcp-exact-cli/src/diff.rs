@@ -3,17 +3,18 @@
 //! Takes what the revisions say from the data that is compiled in, and lets the model crate compare and render it. Reads
 //! no schema.
 
-use std::fs;
-use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
+use mcp_exact_model::render::PageOptions;
 use mcp_exact_model::{Ir, diff, diff_with_descriptions, render};
 
-use crate::Outcome;
 use crate::registry::Registry;
 use crate::revisions::COMPILED;
+use crate::{Outcome, output};
 
 /// The arguments of `mcp-exact diff`.
 #[derive(Args)]
@@ -37,9 +38,12 @@ pub struct Arguments {
     /// Print JSON, for tools.
     #[arg(long)]
     json: bool,
-    /// Write one page over the two revisions and those between them, or over all of them.
+    /// Write one page over the two revisions and those between them, or over all of them; `-` is standard output.
     #[arg(long, value_name = "FILE", conflicts_with = "descriptions")]
     html: Option<PathBuf>,
+    /// The day that the page names; without it today, or that of SOURCE_DATE_EPOCH.
+    #[arg(long, value_name = "DAY", requires = "html")]
+    date: Option<String>,
     /// List the descriptions that were worded anew, too.
     #[arg(long)]
     descriptions: bool,
@@ -52,7 +56,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         _ => None,
     };
     match (&arguments.html, ends) {
-        (Some(file), ends) => write_page(file, ends)?,
+        (Some(file), ends) => {
+            let date = arguments.date.clone().unwrap_or_else(today);
+            write_page(file, &date, ends)?;
+        }
         (None, Some((from, to))) => print(arguments, &model(from)?, &model(to)?)?,
         // The arguments ask for two revisions where there is no page.
         (None, None) => {}
@@ -73,17 +80,27 @@ fn model(at: usize) -> anyhow::Result<Ir> {
     COMPILED[at].model()
 }
 
-fn write_page(file: &PathBuf, ends: Option<(usize, usize)>) -> anyhow::Result<()> {
+fn write_page(file: &Path, date: &str, ends: Option<(usize, usize)>) -> anyhow::Result<()> {
     let (first, last) = match ends {
         Some((from, to)) => (from.min(to), from.max(to) + 1),
         None => (0, COMPILED.len()),
     };
     let revisions: Vec<Ir> = (first..last).map(model).collect::<anyhow::Result<_>>()?;
-    fs::write(file, render::html(&revisions))
-        .with_context(|| format!("cannot write {}", file.display()))?;
-    let mut out = io::stdout().lock();
-    let count = revisions.len();
-    writeln!(out, "{}: {count} revisions", file.display())?;
+    let sources = COMPILED[first..last]
+        .iter()
+        .map(|revision| Ok((revision.id().to_owned(), revision.source()?)));
+    let options = PageOptions {
+        generator: concat!("mcp-exact ", env!("CARGO_PKG_VERSION")).to_owned(),
+        date: date.to_owned(),
+        sources: sources.collect::<anyhow::Result<_>>()?,
+    };
+    output::write(file, render::html(&revisions, &options)?.as_bytes())?;
+    // The page itself is on standard output.
+    if !output::is_standard_stream(file) {
+        let mut out = io::stdout().lock();
+        let count = revisions.len();
+        writeln!(out, "{}: {count} revisions", file.display())?;
+    }
     Ok(())
 }
 
@@ -99,9 +116,56 @@ fn print(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
     } else if arguments.markdown {
         render::markdown(&differences)
     } else {
-        render::text(&differences, out.is_terminal())
+        render::text(&differences, output::wants_colour(&out))
     };
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+/// Returns the day of today in UTC, or of SOURCE_DATE_EPOCH for builds that have to be repeatable.
+fn today() -> String {
+    let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let seconds = epoch
+        .and_then(|seconds| seconds.parse::<u64>().ok())
+        .or_else(|| {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            now.ok().map(|now| now.as_secs())
+        });
+    seconds.map_or_else(String::new, |seconds| day(seconds / 86_400))
+}
+
+/// Returns a day as `2026-11-22`, by its number since 1970-01-01 (Howard Hinnant, "chrono-compatible low-level date
+/// algorithms", `civil_from_days`).
+fn day(number: u64) -> String {
+    let shifted = number + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        for (number, expected) in [
+            (0, "1970-01-01"),
+            (11_016, "2000-02-29"),
+            (20_779, "2026-11-22"),
+            (20_819, "2027-01-01"),
+        ] {
+            assert_eq!(day(number), expected);
+        }
+    }
 }

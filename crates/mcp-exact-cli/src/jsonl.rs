@@ -1,7 +1,7 @@
 //! `mcp-exact check --jsonl`: one answer for each line of standard input, so that one process serves a whole test run.
 //!
-//! The reading of lines serves other commands too. Answers come in the order of the lines and leave at the latest when the next line is waited for. A line that is not
-//! a question gets an error with its number, and the rest goes on.
+//! The reading of lines serves other commands too. Answers come in the order of the lines and leave at the latest when the
+//! next line is waited for. A line that is not a question gets an error with its number, and the rest goes on.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -10,9 +10,9 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
-use crate::message::{self, Direction};
+use crate::message::{self, Direction, Known};
 use crate::registry::Registry;
-use crate::verdict::{Finding, Scope, Verdict};
+use crate::verdict::{Checker, Finding, Scope, Verdict};
 
 const BUFFER: usize = 1 << 16;
 const SHAPE: &str = r#"{"revision", "type", "json"}"#;
@@ -27,6 +27,9 @@ struct Question<'a> {
     definition: Option<Cow<'a, str>>,
     #[serde(default)]
     direction: Option<Direction>,
+    /// Method of the request that a response answers.
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
     #[serde(borrow)]
     json: Cow<'a, str>,
 }
@@ -131,9 +134,15 @@ fn judge(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
         (Some(_), Some(_)) => Err("`direction` is for messages; leave it or `type` out".to_owned()),
         (Some(name), None) => {
             let definition = entry.definition(name).map_err(|unknown| unknown.problem)?;
-            Ok(Verdict::of(definition, bytes))
+            Ok(Checker::new(entry).definition(definition, bytes))
         }
-        (None, direction) => Ok(message::check(entry, direction, bytes)),
+        (None, direction) => {
+            let known = Known {
+                direction,
+                answered: question.method.as_deref(),
+            };
+            Ok(message::check(Checker::new(entry), known, bytes))
+        }
     }
 }
 

@@ -4,23 +4,48 @@
 //! away ends the program quietly.
 
 mod check;
+#[cfg(feature = "client")]
+mod client;
+mod conversation;
 mod convert;
 mod diff;
+mod doctor;
+mod generate;
 mod jsonl;
 mod list;
 mod message;
+mod names;
+mod output;
+mod place;
+mod process;
+mod proxy;
+mod recording;
 mod registry;
+mod replay;
 mod revisions;
+mod rules;
+mod show;
 mod verdict;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-/// Exact types of the Model Context Protocol, on the command line.
+/// Looks at, checks and converts messages of the Model Context Protocol, in every revision.
 #[derive(Parser)]
-#[command(name = "mcp-exact", version, arg_required_else_help = true)]
+#[command(
+    name = "mcp-exact",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Files: `-` is standard input, or standard output where something is written.
+
+Colours: on terminals, unless the variable NO_COLOR is set.
+
+Exit code: 0 all is well, 1 something is invalid, refused or different, 2 wrong usage, or something cannot be read, written \
+or reached. Each command says what that means for it."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -36,6 +61,33 @@ enum Command {
     Convert(convert::Arguments),
     /// Say what changed between two revisions, or write one page over all of them.
     Diff(diff::Arguments),
+    /// Show a type or a method with its documentation, and what changed about it since.
+    Show(show::Arguments),
+    /// Show what a server is and offers.
+    #[cfg(feature = "client")]
+    Inspect(client::inspect::Arguments),
+    /// Call a tool.
+    #[cfg(feature = "client")]
+    Call(client::call::Arguments),
+    /// Read a resource.
+    #[cfg(feature = "client")]
+    Read(client::read::Arguments),
+    /// Get a prompt.
+    #[cfg(feature = "client")]
+    Prompt(client::prompt::Arguments),
+    /// Print what a server announces.
+    #[cfg(feature = "client")]
+    Listen(client::listen::Arguments),
+    /// Examine a server: which rules of the specification does it break?
+    Doctor(doctor::Arguments),
+    /// Sit between a client and a server: record and check what they say.
+    Proxy(proxy::Arguments),
+    /// Play a recording to a server, and compare its answers.
+    Replay(replay::Arguments),
+    /// Print the completions of a shell.
+    Completions(generate::Completions),
+    /// Print or write the manual pages.
+    Man(generate::Manual),
 }
 
 /// How a command ended that did what it was asked to do.
@@ -57,6 +109,22 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(arguments),
         Command::Convert(arguments) => convert::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),
+        Command::Show(arguments) => show::run(arguments),
+        #[cfg(feature = "client")]
+        Command::Inspect(arguments) => client::inspect::run(arguments),
+        #[cfg(feature = "client")]
+        Command::Call(arguments) => client::call::run(arguments),
+        #[cfg(feature = "client")]
+        Command::Read(arguments) => client::read::run(arguments),
+        #[cfg(feature = "client")]
+        Command::Prompt(arguments) => client::prompt::run(arguments),
+        #[cfg(feature = "client")]
+        Command::Listen(arguments) => client::listen::run(arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
+        Command::Proxy(arguments) => proxy::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments),
+        Command::Completions(arguments) => generate::completions(arguments, Arguments::command()),
+        Command::Man(arguments) => generate::manual(arguments, Arguments::command()),
     };
     match ended {
         Ok(Outcome::Valid) => ExitCode::SUCCESS,

@@ -8,13 +8,14 @@ use mcp_exact_revisions::Side;
 use mcp_exact_wire::{
     DecodeError, Definition, Json, JsonObject, ViolationKind, from_slice, from_str,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::registry::{Entry, shortened, suggest};
-use crate::verdict::{Finding, Scope, Verdict};
+use crate::names::{shortened, suggest, suggest_similar};
+use crate::registry::{Entry, Unknown};
+use crate::verdict::{Checker, Finding, Scope, Verdict};
 
 /// Who sends a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// A client sends it.
@@ -32,48 +33,48 @@ impl From<Direction> for Side {
     }
 }
 
-/// What a message is, apart from a response.
+/// Form of a message that is no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Request,
     Notification,
 }
 
-/// The verdict on a message.
-pub fn check(entry: &Entry, direction: Option<Direction>, bytes: &[u8]) -> Verdict {
-    let Some(envelope) = entry.find("JSONRPCMessage") else {
-        return unsupported(entry);
+/// What is known of a message beside its text.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known<'a> {
+    /// Who sends it.
+    pub direction: Option<Direction>,
+    /// Method of the request that it answers.
+    pub answered: Option<&'a str>,
+}
+
+/// Checks a message.
+pub fn check(checker: Checker<'_>, known: Known<'_>, bytes: &[u8]) -> Verdict {
+    let Some(envelope) = checker.entry.find("JSONRPCMessage") else {
+        return unsupported(checker.entry);
     };
-    let envelope = Verdict::of(envelope, bytes);
+    let envelope = checker.definition(envelope, bytes);
     if envelope.encoded.is_none() {
         return envelope.with(Scope::Envelope);
     }
     let is_batch = bytes.trim_ascii_start().starts_with(b"[");
     let verdict = if is_batch {
-        batch(entry, direction, bytes)
+        batch(checker, known, bytes)
     } else {
-        single(entry, direction, bytes, envelope)
+        single(checker, known, bytes, envelope)
     };
     // Text that decoded as an envelope is an object or an array; still no reason to panic.
     verdict.unwrap_or_else(|error| Verdict::rejected(Scope::Envelope, &error))
 }
 
-/// A batch (only in 2025-03-26): each message in it by itself.
-fn batch(
-    entry: &Entry,
-    direction: Option<Direction>,
-    bytes: &[u8],
-) -> Result<Verdict, DecodeError> {
+/// Checks a batch (only in 2025-03-26): each message in it by itself.
+fn batch(checker: Checker<'_>, known: Known<'_>, bytes: &[u8]) -> Result<Verdict, DecodeError> {
     let items: Vec<Json> = from_slice(bytes)?;
-    let mut verdict = Verdict {
-        scope: Scope::Message,
-        findings: Vec::new(),
-        count: 0,
-        encoded: None,
-    };
+    let mut verdict = Verdict::nothing(Scope::Message);
     let mut encoded = Some(Vec::with_capacity(items.len()));
     for (index, item) in items.iter().enumerate() {
-        let mut part = check(entry, direction, item.text().as_bytes());
+        let mut part = check(checker, known, item.text().as_bytes());
         if part.scope != Scope::Message {
             verdict.scope = part.scope;
         }
@@ -88,16 +89,16 @@ fn batch(
 }
 
 fn single(
-    entry: &Entry,
-    direction: Option<Direction>,
+    checker: Checker<'_>,
+    known: Known<'_>,
     bytes: &[u8],
     envelope: Verdict,
 ) -> Result<Verdict, DecodeError> {
     let object: JsonObject = from_slice(bytes)?;
     let Some(method) = object.get("method") else {
-        return Ok(envelope.with(Scope::Response));
+        return Ok(response(checker, known.answered, &object, envelope));
     };
-    let Some(direction) = direction else {
+    let Some(direction) = known.direction else {
         return Ok(envelope.with(Scope::NoDirection));
     };
     let form = match object.get("id") {
@@ -105,33 +106,180 @@ fn single(
         None => Form::Notification,
     };
     let method: String = from_str(method.text())?;
-    Ok(match entry.find(union_of(direction, form)) {
-        Some(union) => typed(entry, direction, form, bytes, &method, union),
+    Ok(match checker.entry.find(union_of(direction, form)) {
+        Some(union) => {
+            let mut verdict = typed(checker, direction, form, bytes, &method, union);
+            // Older revisions leave the envelope out of their requests.
+            let is_envelope = |finding: &Finding| matches!(&*finding.pointer, "/jsonrpc" | "/id");
+            verdict.unknown.retain(|finding| !is_envelope(finding));
+            verdict
+        }
         None => Verdict {
             scope: Scope::Message,
-            findings: vec![unknown_method(entry, direction, form, &method)],
+            findings: vec![unknown_method(checker.entry, direction, form, &method)],
             count: 1,
             ..envelope
         },
     })
 }
 
+/// Checks a response: the result as that of the request that is answered.
+fn response(
+    checker: Checker<'_>,
+    answered: Option<&str>,
+    object: &JsonObject,
+    envelope: Verdict,
+) -> Verdict {
+    let Some(result) = object.get("result") else {
+        // An error says itself what it is.
+        return envelope.with(match object.get("error") {
+            Some(_) => Scope::Message,
+            None => Scope::Response,
+        });
+    };
+    let Some(name) = answered.and_then(|method| result_of(checker.entry, method)) else {
+        return envelope.with(Scope::Response);
+    };
+    let part = checker.name(&name, result.text().as_bytes());
+    let mut verdict = envelope.with(Scope::Message);
+    // The envelope knows the result only as any object.
+    verdict
+        .unknown
+        .retain(|found| !found.pointer.starts_with("/result/"));
+    verdict.add_part("/result", part);
+    verdict
+}
+
+/// Returns the name of the definition that answers requests of this method.
+pub fn result_of(entry: &Entry, method: &str) -> Option<String> {
+    let methods = &entry.model().ok()?.methods;
+    let found = methods
+        .iter()
+        .find(|found| found.request && found.method == method);
+    found?.result.clone()
+}
+
+/// Parts of a message that can be checked alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// The params of a request.
+    Request,
+    /// The params of a notification.
+    Notification,
+    /// The result of a request.
+    Result,
+    /// The error that answers a request.
+    Error,
+}
+
+/// Checks a part of a message of this method.
+pub fn check_part(
+    checker: Checker<'_>,
+    part: Part,
+    method: &str,
+    direction: Option<Direction>,
+    bytes: &[u8],
+) -> Verdict {
+    // What is not one JSON value must not become a message by what stands around it.
+    let text = match from_slice::<Json>(bytes) {
+        Ok(json) => json,
+        Err(error) => return Verdict::rejected(Scope::Envelope, &error),
+    };
+    let (text, quoted) = (text.text(), Json::string(method));
+    let quoted = quoted.text();
+    let (message, place) = match part {
+        Part::Request => (
+            format!(r#"{{"jsonrpc":"2.0","id":0,"method":{quoted},"params":{text}}}"#),
+            "/params",
+        ),
+        Part::Notification => (
+            format!(r#"{{"jsonrpc":"2.0","method":{quoted},"params":{text}}}"#),
+            "/params",
+        ),
+        Part::Result => (
+            format!(r#"{{"jsonrpc":"2.0","id":0,"result":{text}}}"#),
+            "/result",
+        ),
+        Part::Error => (
+            format!(r#"{{"jsonrpc":"2.0","id":0,"error":{text}}}"#),
+            "/error",
+        ),
+    };
+    let form = match part {
+        Part::Notification => Form::Notification,
+        _ => Form::Request,
+    };
+    let direction = direction.or_else(|| sender_of(checker.entry, form, method));
+    let known = Known {
+        direction,
+        answered: Some(method),
+    };
+    let mut verdict = check(checker, known, message.as_bytes());
+    let shift = message.len() - text.len() - 1;
+    for finding in verdict.findings.iter_mut().chain(&mut verdict.unknown) {
+        if let Some(rest) = finding.pointer.strip_prefix(place) {
+            finding.pointer = rest.to_owned();
+        }
+        finding.offset = finding.offset.map(|offset| offset.saturating_sub(shift));
+    }
+    verdict.encoded = verdict.encoded.map(|_| text.to_owned());
+    verdict
+}
+
+/// Returns who sends a method, if only one side does.
+fn sender_of(entry: &Entry, form: Form, method: &str) -> Option<Direction> {
+    let sends = |direction| methods(entry, direction, form).contains(&method);
+    match (sends(Direction::Client), sends(Direction::Server)) {
+        (true, false) => Some(Direction::Client),
+        (false, true) => Some(Direction::Server),
+        // What both sides send has one type in every revision.
+        (true, true) => Some(Direction::Client),
+        (false, false) => None,
+    }
+}
+
+/// Refuses a method that the revision does not have.
+pub fn known_method(entry: &Entry, method: &str) -> Result<(), Unknown> {
+    let all = ALL_FORMS.iter();
+    let all: Vec<&str> = all
+        .flat_map(|&(direction, form)| methods(entry, direction, form))
+        .copied()
+        .collect();
+    if all.contains(&method) {
+        return Ok(());
+    }
+    let id = entry.revision.id();
+    let mut problem = format!("unknown method `{}` in revision {id}", shortened(method));
+    suggest(&mut problem, method, all.into_iter());
+    Err(Unknown {
+        problem,
+        known: format!("`mcp-exact show --revision {id}` lists all of them"),
+    })
+}
+
+const ALL_FORMS: [(Direction, Form); 4] = [
+    (Direction::Client, Form::Request),
+    (Direction::Client, Form::Notification),
+    (Direction::Server, Form::Request),
+    (Direction::Server, Form::Notification),
+];
+
 /// The message as the union of what is sent in this direction. The members of the envelope are in the way of no
 /// definition: older revisions leave them open, newer ones repeat them.
 fn typed(
-    entry: &Entry,
+    checker: Checker<'_>,
     direction: Direction,
     form: Form,
     bytes: &[u8],
     method: &str,
     union: &Definition,
 ) -> Verdict {
-    let verdict = Verdict::of(union, bytes).with(Scope::Message);
+    let verdict = checker.definition(union, bytes).with(Scope::Message);
     if !is_unrecognized(&verdict) {
         return verdict;
     }
     Verdict {
-        findings: vec![unknown_method(entry, direction, form, method)],
+        findings: vec![unknown_method(checker.entry, direction, form, method)],
         ..verdict
     }
 }
@@ -160,20 +308,15 @@ fn unknown_method(entry: &Entry, direction: Direction, form: Form, method: &str)
         shortened(method),
         described(direction, form)
     );
-    let elsewhere = [
-        (Direction::Client, Form::Request),
-        (Direction::Client, Form::Notification),
-        (Direction::Server, Form::Request),
-        (Direction::Server, Form::Notification),
-    ]
-    .into_iter()
-    .find(|&(direction, form)| methods(entry, direction, form).contains(&method));
+    let elsewhere = ALL_FORMS
+        .into_iter()
+        .find(|&(direction, form)| methods(entry, direction, form).contains(&method));
     match elsewhere {
         Some((direction, form)) => {
             message.push_str("; it belongs to ");
             message.push_str(described(direction, form));
         }
-        None => suggest(
+        None => suggest_similar(
             &mut message,
             method,
             methods(entry, direction, form).iter().copied(),
@@ -205,18 +348,15 @@ fn described(direction: Direction, form: Form) -> &'static str {
 }
 
 fn unsupported(entry: &Entry) -> Verdict {
+    let id = entry.revision.id();
     Verdict {
-        scope: Scope::Message,
         findings: vec![Finding {
             pointer: String::new(),
             kind: "anyOf",
-            message: format!(
-                "revision {} defines no JSONRPCMessage; check with --type",
-                entry.revision.id()
-            ),
+            message: format!("revision {id} defines no JSONRPCMessage; check with --type"),
             offset: None,
         }],
         count: 1,
-        encoded: None,
+        ..Verdict::nothing(Scope::Message)
     }
 }

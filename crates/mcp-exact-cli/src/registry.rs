@@ -2,18 +2,17 @@
 //!
 //! Takes the table of `revisions.rs`, gives references into it. Knows no revision by itself.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 use anyhow::Context;
 use mcp_exact_model::Ir;
+use mcp_exact_model::render::SchemaSource;
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::Definition;
 
+use crate::names::{shortened, suggest};
 use crate::revisions::COMPILED;
-
-/// Longer names than this are shown shortened, and nothing similar is looked for.
-const MAX_NAME: usize = 64;
 
 /// A revision that is compiled in.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +31,7 @@ pub struct Entry {
     /// The revision.
     pub revision: &'static CompiledRevision,
     by_name: HashMap<&'static str, &'static Definition>,
+    model: OnceCell<Ir>,
 }
 
 /// All revisions that are compiled in.
@@ -43,9 +43,9 @@ pub struct Registry {
 /// A name that is not there.
 #[derive(Debug, Clone)]
 pub struct Unknown {
-    /// What is wrong, with a similar name if there is one.
+    /// What is wrong, with the nearest names.
     pub problem: String,
-    /// All names there are.
+    /// All names there are, or how to list them.
     pub known: String,
 }
 
@@ -66,6 +66,23 @@ impl CompiledRevision {
     }
 }
 
+impl CompiledRevision {
+    /// Returns where the definitions of the revision are written down.
+    pub fn source(&self) -> anyhow::Result<SchemaSource> {
+        #[derive(serde::Deserialize)]
+        struct Embedded {
+            source: SchemaSource,
+        }
+        let embedded: Embedded = serde_json::from_str(self.model_json).with_context(|| {
+            format!(
+                "the data of {} is damaged; build the program again",
+                self.id()
+            )
+        })?;
+        Ok(embedded.source)
+    }
+}
+
 impl From<Unknown> for anyhow::Error {
     fn from(unknown: Unknown) -> Self {
         anyhow::anyhow!("{}\n  {}", unknown.problem, unknown.known)
@@ -78,6 +95,7 @@ impl Registry {
         let entry = |revision: &'static CompiledRevision| Entry {
             revision,
             by_name: revision.definitions.iter().map(|d| (d.name, d)).collect(),
+            model: OnceCell::new(),
         };
         Self {
             by_id: COMPILED.iter().map(|r| (r.id(), entry(r))).collect(),
@@ -86,20 +104,16 @@ impl Registry {
 
     /// The revision `id`.
     pub fn revision(&self, id: &str) -> Result<&Entry, Unknown> {
-        self.by_id.get(id).ok_or_else(|| {
-            let mut problem = format!("unknown revision `{}`", shortened(id));
-            suggest(&mut problem, id, COMPILED.iter().map(CompiledRevision::id));
-            Unknown {
-                problem,
-                known: match COMPILED {
-                    [] => "this program was built without any; build it with its default features"
-                        .to_owned(),
-                    _ => format!(
-                        "this program has {}",
-                        listed(COMPILED.iter().map(CompiledRevision::id))
-                    ),
-                },
-            }
+        self.by_id.get(id).ok_or_else(|| Unknown {
+            problem: format!("unknown revision `{}`", shortened(id)),
+            known: match COMPILED {
+                [] => "this program was built without any; build it with its default features"
+                    .to_owned(),
+                _ => format!(
+                    "this program has {}",
+                    listed(COMPILED.iter().map(CompiledRevision::id))
+                ),
+            },
         })
     }
 }
@@ -108,6 +122,15 @@ impl Entry {
     /// The definition `name`, if the revision has it.
     pub fn find(&self, name: &str) -> Option<&'static Definition> {
         self.by_name.get(name).copied()
+    }
+
+    /// What the revision says; read when it is first asked for.
+    pub fn model(&self) -> anyhow::Result<&Ir> {
+        if let Some(model) = self.model.get() {
+            return Ok(model);
+        }
+        let model = self.revision.model()?;
+        Ok(self.model.get_or_init(|| model))
     }
 
     /// The definition `name`.
@@ -119,7 +142,7 @@ impl Entry {
             suggest(&mut problem, name, names());
             Unknown {
                 problem,
-                known: format!("{id} has {}", listed(names())),
+                known: format!("`mcp-exact show --revision {id}` lists all of them"),
             }
         })
     }
@@ -142,75 +165,4 @@ pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
         width += name.len() + 2;
     }
     list
-}
-
-/// A name from outside, fit for a message.
-pub fn shortened(name: &str) -> String {
-    match name.char_indices().nth(MAX_NAME) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
-    }
-}
-
-/// Adds a name of `known` that is similar to `name`, if there is one.
-pub fn suggest<'a>(problem: &mut String, name: &str, known: impl Iterator<Item = &'a str>) {
-    if let Some(similar) = nearest(name, known) {
-        // Writing to a `String` does not fail.
-        let _ = write!(problem, "; did you mean `{similar}`?");
-    }
-}
-
-/// The name that differs least from `name`, if it differs in about a third of its characters at most.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    if name.len() > MAX_NAME {
-        return None;
-    }
-    let wanted = name.to_lowercase();
-    let limit = (wanted.len() / 3).max(2).min(wanted.len() / 2);
-    known
-        .filter(|known| known.len().abs_diff(wanted.len()) <= limit)
-        .map(|known| {
-            let distance = strsim::osa_distance(&wanted, &known.to_lowercase());
-            (distance, known)
-        })
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(name: &str, similar: Option<&str>) {
-        let known = ["Tool", "ToolAnnotations", "CallToolResult", "Task"];
-        assert_eq!(nearest(name, known.into_iter()), similar);
-    }
-
-    #[test]
-    fn a_slip_of_the_finger_is_recognised() {
-        check("Tolo", Some("Tool"));
-        check("CallToolResults", Some("CallToolResult"));
-    }
-
-    #[test]
-    fn case_does_not_count() {
-        check("calltoolresult", Some("CallToolResult"));
-    }
-
-    #[test]
-    fn nothing_similar_gives_no_suggestion() {
-        check("Resource", None);
-        check("", None);
-        check(&"Tool".repeat(1000), None);
-    }
-
-    #[test]
-    fn long_names_are_shortened_between_characters() {
-        assert_eq!(shortened("Tool"), "Tool");
-        assert_eq!(
-            shortened(&"é".repeat(100)),
-            format!("{}…", "é".repeat(MAX_NAME))
-        );
-    }
 }

@@ -1,11 +1,17 @@
-//! What a check finds out about one document, in one form for definitions and messages.
+//! Verdict of a check on one document, in one form for definitions and messages.
 //!
-//! Takes what the wire crate says, gives plain findings; prints nothing.
+//! Takes what the wire crate finds, and where a document does not decode, what the model finds behind the first error;
+//! prints nothing.
 
-use mcp_exact_wire::{DecodeError, Definition, MAX_LISTED, Violation, Violations};
+use mcp_exact_model::{Deviation, Inspection, UnknownMember};
+use mcp_exact_wire::{DecodeError, Definition, Format, Json, MAX_LISTED, Violation, Violations};
 use serde::Serialize;
 
-/// What a check found out.
+use crate::names::suggest;
+use crate::place::offset_of;
+use crate::registry::Entry;
+
+/// Result of a check.
 #[derive(Debug, Clone)]
 pub struct Verdict {
     /// How much of the document was checked.
@@ -14,6 +20,8 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// How many there are, listed or not.
     pub count: usize,
+    /// Members that the revision does not define.
+    pub unknown: Vec<Finding>,
     /// What the type encodes, if the document decoded.
     pub encoded: Option<String>,
 }
@@ -47,45 +55,101 @@ pub struct Finding {
     pub offset: Option<usize>,
 }
 
+/// What documents are checked against.
+#[derive(Debug, Clone, Copy)]
+pub struct Checker<'a> {
+    /// The revision.
+    pub entry: &'a Entry,
+    /// Whether members are listed that the revision does not define.
+    pub wants_unknown: bool,
+}
+
+impl<'a> Checker<'a> {
+    /// Checks against a revision, without a list of unknown members.
+    pub fn new(entry: &'a Entry) -> Self {
+        Self {
+            entry,
+            wants_unknown: false,
+        }
+    }
+
+    /// Checks a document as `definition`.
+    pub fn definition(self, definition: &Definition, bytes: &[u8]) -> Verdict {
+        let mut verdict = match (definition.inspect)(bytes) {
+            Ok(inspected) => {
+                let encoded = Some(inspected.encoded);
+                Verdict::decoded(Scope::Definition, &inspected.violations, encoded)
+            }
+            Err(error) => Verdict::rejected(Scope::Definition, &error),
+        };
+        let is_rejected = verdict.encoded.is_none();
+        if (is_rejected || self.wants_unknown)
+            && let Some(inspection) = inspect(self.entry, definition.name, bytes)
+        {
+            verdict.unknown = unknown(&inspection);
+            if is_rejected {
+                verdict.add_deviations(&inspection, bytes);
+            }
+        }
+        verdict
+    }
+
+    /// Checks a document as the definition of this name, which need not have a type: one that the schema writes down inside
+    /// another one, such as a union of results.
+    pub fn name(self, name: &str, bytes: &[u8]) -> Verdict {
+        if let Some(definition) = self.entry.find(name) {
+            return self.definition(definition, bytes);
+        }
+        let mut verdict = Verdict::nothing(Scope::Definition);
+        match mcp_exact_wire::from_slice::<Json>(bytes) {
+            Ok(json) => verdict.encoded = Some(json.text().to_owned()),
+            Err(error) => return Verdict::rejected(Scope::Definition, &error),
+        }
+        if let Some(inspection) = inspect(self.entry, name, bytes) {
+            verdict.unknown = unknown(&inspection);
+            verdict.add_deviations(&inspection, bytes);
+        }
+        verdict
+    }
+}
+
 impl Verdict {
-    /// The verdict on a document as `definition`.
-    pub fn of(definition: &Definition, bytes: &[u8]) -> Self {
-        match (definition.inspect)(bytes) {
-            Ok(inspected) => Self::decoded(
-                Scope::Definition,
-                &inspected.violations,
-                Some(inspected.encoded),
-            ),
-            Err(error) => Self::rejected(Scope::Definition, &error),
-        }
-    }
-
-    /// The verdict on a document that decoded.
-    pub fn decoded(scope: Scope, violations: &Violations, encoded: Option<String>) -> Self {
+    /// Returns a verdict without findings.
+    pub fn nothing(scope: Scope) -> Self {
         Self {
             scope,
-            findings: violations.listed().iter().map(Finding::from).collect(),
-            count: violations.count(),
-            encoded,
-        }
-    }
-
-    /// The verdict on a document that did not decode.
-    pub fn rejected(scope: Scope, error: &DecodeError) -> Self {
-        Self {
-            scope,
-            findings: vec![Finding::from(error)],
-            count: 1,
+            findings: Vec::new(),
+            count: 0,
+            unknown: Vec::new(),
             encoded: None,
         }
     }
 
-    /// The same verdict on another part of the document.
+    /// Returns the verdict on a document that decoded.
+    pub fn decoded(scope: Scope, violations: &Violations, encoded: Option<String>) -> Self {
+        Self {
+            findings: violations.listed().iter().map(Finding::from).collect(),
+            count: violations.count(),
+            encoded,
+            ..Self::nothing(scope)
+        }
+    }
+
+    /// Returns the verdict on a document that did not decode.
+    pub fn rejected(scope: Scope, error: &DecodeError) -> Self {
+        Self {
+            findings: vec![Finding::from(error)],
+            count: 1,
+            ..Self::nothing(scope)
+        }
+    }
+
+    /// Returns the same verdict on another part of the document.
     pub fn with(self, scope: Scope) -> Self {
         Self { scope, ..self }
     }
 
-    /// Whether the document decoded and nothing is wrong with it.
+    /// Returns true if the document decoded and nothing is wrong with it.
     pub fn accepted(&self) -> bool {
         self.count == 0
     }
@@ -94,17 +158,79 @@ impl Verdict {
     pub fn add_part(&mut self, pointer: &str, part: Self) {
         self.count += part.count;
         let room = MAX_LISTED.saturating_sub(self.findings.len());
-        let moved = part.findings.into_iter().take(room);
-        self.findings.extend(moved.map(|finding| Finding {
+        let below = |finding: Finding| Finding {
             pointer: format!("{pointer}{}", finding.pointer),
             offset: None,
             ..finding
-        }));
+        };
+        let moved = part.findings.into_iter().take(room);
+        self.findings.extend(moved.map(below));
+        self.unknown.extend(part.unknown.into_iter().map(below));
+    }
+
+    /// Adds what an inspection found beside the error at which the decoder stopped.
+    fn add_deviations(&mut self, inspection: &Inspection, bytes: &[u8]) {
+        let known = self.findings.first().map(|first| first.pointer.clone());
+        let is_new = |found: &&Deviation| Some(&found.pointer) != known.as_ref();
+        let mut more: Vec<Finding> = inspection
+            .deviations
+            .iter()
+            .filter(is_new)
+            .map(|found| Finding {
+                pointer: found.pointer.clone(),
+                kind: found.kind,
+                message: found.message.clone(),
+                offset: offset_of(bytes, &found.pointer),
+            })
+            .collect();
+        // Several members that one object lacks have the same pointer.
+        if let Some(first) = self.findings.first().cloned() {
+            let same = inspection.deviations.iter();
+            let same = same.filter(|found| found.pointer == first.pointer);
+            more.extend(
+                same.filter(|found| found.message != first.message && found.kind == "required")
+                    .map(|found| Finding {
+                        message: found.message.clone(),
+                        ..first.clone()
+                    }),
+            );
+        }
+        self.findings.extend(more);
+        self.findings.sort_by_key(|finding| finding.offset);
+        self.count = self.findings.len();
+        self.findings.truncate(MAX_LISTED);
     }
 }
 
+/// Inspects text as a definition; returns `None` if it is not JSON, or nothing but the decoder can read it.
+fn inspect(entry: &Entry, name: &str, bytes: &[u8]) -> Option<Inspection> {
+    let value = serde_json::from_slice(bytes).ok()?;
+    entry.model().ok()?.inspect(name, &value, has_format)
+}
+
+fn has_format(format: &str, text: &str) -> bool {
+    Format::from_name(format).is_none_or(|format| format.accepts(text))
+}
+
+fn unknown(inspection: &Inspection) -> Vec<Finding> {
+    let finding = |found: &UnknownMember| {
+        let name = found.pointer.rsplit('/').next().unwrap_or_default();
+        let mut message = format!("{} does not define it", found.definition);
+        let near = found.absent.iter().map(String::as_str);
+        let near = near.filter(|absent| strsim::osa_distance(absent, name) <= 2);
+        suggest(&mut message, name, near);
+        Finding {
+            pointer: found.pointer.clone(),
+            kind: "unknown",
+            message,
+            offset: None,
+        }
+    };
+    inspection.unknown.iter().map(finding).collect()
+}
+
 impl Scope {
-    /// A short stable name of what was checked.
+    /// Returns a short stable name of what was checked.
     pub fn name(self) -> &'static str {
         match self {
             Self::Definition => "definition",
@@ -113,7 +239,7 @@ impl Scope {
         }
     }
 
-    /// Why not everything was checked, and what helps.
+    /// Returns why not everything was checked, and what helps.
     pub fn note(self) -> Option<&'static str> {
         match self {
             Self::Definition | Self::Message | Self::Envelope => None,
@@ -121,7 +247,7 @@ impl Scope {
                 "only the envelope was checked; say who sends the message with --direction to check its params",
             ),
             Self::Response => Some(
-                "only the envelope was checked: the request that is answered decides the type of a result; check the result by itself with --type",
+                "only the envelope was checked: the request that is answered decides the type of a result; say with --method which one that is",
             ),
         }
     }

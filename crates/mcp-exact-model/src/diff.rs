@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "html")]
+pub(crate) use compare::is_by_sender;
 pub(crate) use methods::merged;
 pub use walk::{diff, diff_with_descriptions, pairs};
 

@@ -3,6 +3,7 @@
 //! Takes what [`diff`](crate::diff()) found; gives text. Nothing is decided here but how it looks: changes that are equal
 //! in many types are put together, and several new members of one union stand on one line.
 
+#[cfg(feature = "html")]
 mod html;
 mod markdown;
 mod text;
@@ -11,8 +12,10 @@ use std::collections::BTreeMap;
 
 use crate::diff::{Change, ChangeKind, DefinitionDiff, Diff, Meaning, MethodDiff, Note, Status};
 use crate::diff::{MethodChange, MethodChangeKind};
+use crate::ir::{Definition, Ir, MemberValue, Type};
 
-pub use html::html;
+#[cfg(feature = "html")]
+pub use html::{PageOptions, SchemaSource, html};
 pub use markdown::markdown;
 pub use text::text;
 
@@ -25,6 +28,62 @@ const MANY: usize = 4;
 /// None that differences can cause; the signature is that of `serde_json`.
 pub fn json(diff: &Diff) -> serde_json::Result<String> {
     serde_json::to_string_pretty(diff)
+}
+
+/// Returns a type in a few words.
+pub fn type_words(ir: &Ir, value: &Type) -> String {
+    crate::wording::type_text(ir, value)
+}
+
+/// Returns what a member holds in a few words.
+pub fn member_words(ir: &Ir, value: &MemberValue) -> String {
+    crate::wording::member_text(ir, value)
+}
+
+/// Returns what a definition is in a few words.
+pub fn outline_words(ir: &Ir, definition: &Definition) -> String {
+    crate::wording::outline(ir, definition)
+}
+
+/// Returns what changed about a type or a method, a line for each change. Of a method, the types count that it carries.
+pub fn changes_of(diff: &Diff, name: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut wanted = vec![name];
+    if let Some(method) = diff.methods.iter().find(|method| method.method == name) {
+        if method.status != Status::Changed {
+            let status = status_word(method.status);
+            found.push(format!("{status} [{}]", method.meaning.words()));
+        }
+        let changes = method.changes.iter();
+        found.extend(changes.map(|c| format!("{} [{}]", method_words(c), c.meaning.words())));
+        wanted.extend(method.through.iter().map(String::as_str));
+    }
+    for definition in &diff.definitions {
+        let is_wanted = wanted.contains(&definition.name.as_str());
+        let before = definition.before.as_deref();
+        if !is_wanted && before != Some(name) {
+            continue;
+        }
+        let prefix = match definition.name == name {
+            true => String::new(),
+            false => format!("{}: ", definition.name),
+        };
+        if definition.status != Status::Changed {
+            let status = status_word(definition.status);
+            let from = before
+                .map(|before| format!(" from {before}"))
+                .unwrap_or_default();
+            found.push(format!(
+                "{prefix}{status}{from} [{}]",
+                definition.meaning.words()
+            ));
+        }
+        found.extend(lines(&definition.changes).iter().map(|line| {
+            let (sign, words) = (line.sign.letter(), line.words());
+            format!("{prefix}{sign} {words} [{}]", line.meaning.words())
+        }));
+    }
+    found
 }
 
 /// What a line begins with.

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::{message, names};
 use crate::check::place;
 use crate::message::Direction;
-use crate::registry::{Unknown, shortened, suggest};
+use crate::names::{shortened, suggest_similar};
+use crate::registry::Unknown;
 
 /// Which part of a message a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -307,7 +308,7 @@ impl Job<'_> {
         );
         let methods: Vec<_> = self.ends().flat_map(KnownRevision::methods).collect();
         let names = methods.iter().map(|info| info.method);
-        suggest(&mut note, part.method, names);
+        suggest_similar(&mut note, part.method, names);
         note
     }
 }

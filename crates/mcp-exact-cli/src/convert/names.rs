@@ -4,7 +4,8 @@
 
 use mcp_exact_convert::{KnownRevision, counterpart};
 
-use crate::registry::{Unknown, listed, shortened, suggest};
+use crate::names::{shortened, suggest};
+use crate::registry::{Unknown, listed};
 
 /// The revision `id`.
 pub fn revision(id: &str) -> Result<KnownRevision, Unknown> {
@@ -13,8 +14,7 @@ pub fn revision(id: &str) -> Result<KnownRevision, Unknown> {
             .iter()
             .map(|known| known.as_str())
             .collect();
-        let mut problem = format!("unknown revision `{}`", shortened(id));
-        suggest(&mut problem, id, names.iter().copied());
+        let problem = format!("unknown revision `{}`", shortened(id));
         let known = format!("this program has {}", listed(names.iter().copied()));
         Unknown { problem, known }
     })
@@ -27,6 +27,6 @@ pub fn definition(name: &str, of: KnownRevision) -> Result<(), Unknown> {
     }
     let mut problem = format!("unknown type `{}` in revision {of}", shortened(name));
     suggest(&mut problem, name, of.types());
-    let known = format!("{of} has {}", listed(of.types()));
+    let known = format!("`mcp-exact show --revision {of}` lists all of them");
     Err(Unknown { problem, known })
 }

@@ -226,8 +226,8 @@ fn bad_lines_get_an_error_and_the_rest_goes_on() {
         out: {"json":null,"losses":[],"error":"line 6: not an object {\"from\", \"to\", \"type\", \"json\"}: unknown field `typ`, expected one of `from`, `to`, `type`, `method`, `direction`, `kind`, `strict`, `keep_newer`, `id`, `meta`, `uri`, `json` at column 44"}
         out: {"json":null,"losses":[],"error":"line 7: not an object {\"from\", \"to\", \"type\", \"json\"}: missing field `to` at column 47"}
         out: {"json":null,"losses":[],"error":"line 8: not an object {\"from\", \"to\", \"type\", \"json\"}: missing field `json` at column 53"}
-        out: {"json":null,"losses":[],"error":"line 9: unknown type `Tol` in revision 2025-06-18; did you mean `Tool`?"}
-        out: {"json":null,"losses":[],"error":"line 10: unknown revision `2025-07-18`; did you mean `2025-06-18`?"}
+        out: {"json":null,"losses":[],"error":"line 9: unknown type `Tol` in revision 2025-06-18; did you mean `Tool`, `Role` or `Root`?"}
+        out: {"json":null,"losses":[],"error":"line 10: unknown revision `2025-07-18`"}
         out: {"json":null,"losses":[],"error":"line 11: unknown revision `latest`"}
         out: {"json":null,"losses":[],"error":"line 12: not an object {\"from\", \"to\", \"type\", \"json\"}: invalid type: map, expected a string at column 60"}
         out: {"json":null,"losses":[],"error":"line 13: `method` is for messages; leave it or `type` out"}

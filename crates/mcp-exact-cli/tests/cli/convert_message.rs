@@ -208,18 +208,18 @@ fn a_method_that_nobody_defines_passes_with_a_note() {
         arguments,
         request,
         expect![[r#"
-        exit 0
-        out: {"jsonrpc":"2.0","id":1,"method":"tools/calls","params":{"x":1}}
-        err: -: note: neither revision defines the request `tools/calls`, so that nothing of it was converted; did you mean `tools/call`?
-    "#]],
+            exit 0
+            out: {"jsonrpc":"2.0","id":1,"method":"tools/calls","params":{"x":1}}
+            err: -: note: neither revision defines the request `tools/calls`, so that nothing of it was converted; did you mean `tools/call`?
+        "#]],
     );
     check(
         &format!("{arguments} --json"),
         request,
         expect![[r#"
-        exit 0
-        out: {"file":"-","json":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/calls\",\"params\":{\"x\":1}}","losses":[],"error":null,"note":"neither revision defines the request `tools/calls`, so that nothing of it was converted; did you mean `tools/call`?"}
-    "#]],
+            exit 0
+            out: {"file":"-","json":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/calls\",\"params\":{\"x\":1}}","losses":[],"error":null,"note":"neither revision defines the request `tools/calls`, so that nothing of it was converted; did you mean `tools/call`?"}
+        "#]],
     );
 }
 

@@ -105,13 +105,34 @@ fn a_page_is_written_over_all_revisions_or_over_a_range() {
 }
 
 #[test]
+fn a_page_goes_to_standard_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = [
+        "diff",
+        "--html",
+        "-",
+        "--date",
+        "2026-11-22",
+        "2025-06-18",
+        "2025-11-25",
+    ];
+    let ended = run(folder.path(), &arguments, b"");
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""));
+    assert!(ended.out.starts_with("<!doctype html>") && ended.out.trim_end().ends_with("</html>"));
+    assert!(ended.out.contains("on 2026-11-22"));
+    assert!(ended.out.contains("/schema/2025-11-25/schema.json#L"));
+    let written = fs::read_dir(folder.path()).expect("the folder").count();
+    assert_eq!(written, 0, "no file is called `-`");
+}
+
+#[test]
 fn an_unknown_revision_is_answered_with_the_known_ones() {
     let ended = diff(&["2025-06-19", "2025-11-25"]);
     let text = ended.transcript();
     let (first, known) = text.rsplit_once("\nerr: ").expect("two lines of words");
     expect![[r#"
         exit 2
-        err: error: unknown revision `2025-06-19`; did you mean `2025-06-18`?"#]]
+        err: error: unknown revision `2025-06-19`"#]]
     .assert_eq(first);
     assert_eq!(
         known.trim(),

@@ -53,9 +53,9 @@ fn what_does_not_decode_has_one_violation() {
     check(
         &question("2025-06-18", Some("Tool"), "{}"),
         expect![[r#"
-        exit 0
-        out: {"accepted":false,"violations":[{"pointer":"","kind":"required","message":"missing member `inputSchema`"}],"encoded":null,"count":1}
-    "#]],
+            exit 0
+            out: {"accepted":false,"violations":[{"pointer":"","kind":"required","message":"missing member `inputSchema`"},{"pointer":"","kind":"required","message":"missing member `name`"}],"encoded":null,"count":2}
+        "#]],
     );
 }
 
@@ -143,9 +143,9 @@ fn bad_lines_get_an_error_and_the_rest_goes_on() {
         out: {"error":"line 3: not an object {\"revision\", \"type\", \"json\"}: expected ident at column 2","line":3}
         out: {"error":"line 4: not UTF-8 after byte 0","line":4}
         out: {"error":"line 5: not an object {\"revision\", \"type\", \"json\"}: it is an array","line":5}
-        out: {"error":"line 6: not an object {\"revision\", \"type\", \"json\"}: unknown field `typ`, expected one of `revision`, `type`, `direction`, `json` at column 30","line":6}
-        out: {"error":"line 7: unknown type `Tol` in revision 2025-06-18; did you mean `Tool`?","line":7}
-        out: {"error":"line 8: unknown revision `2025-07-18`; did you mean `2025-06-18`?","line":8}
+        out: {"error":"line 6: not an object {\"revision\", \"type\", \"json\"}: unknown field `typ`, expected one of `revision`, `type`, `direction`, `method`, `json` at column 30","line":6}
+        out: {"error":"line 7: unknown type `Tol` in revision 2025-06-18; did you mean `Tool`, `Role` or `Root`?","line":7}
+        out: {"error":"line 8: unknown revision `2025-07-18`","line":8}
         out: {"error":"line 9: `direction` is for messages; leave it or `type` out","line":9}
         out: {"error":"line 10: not an object {\"revision\", \"type\", \"json\"}: invalid type: map, expected a string at column 46","line":10}
         out: {"accepted":true,"violations":[],"encoded":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\"}","count":0}

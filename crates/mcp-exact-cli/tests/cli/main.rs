@@ -8,5 +8,8 @@ mod convert_jsonl;
 mod convert_message;
 mod diff;
 mod jsonl;
+mod messages;
 mod program;
+mod proxy;
 mod revisions;
+mod show;

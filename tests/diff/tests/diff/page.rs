@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use expect_test::expect_file;
+use mcp_exact_model::render::PageOptions;
 use mcp_exact_model::{Diff, Status, diff, render};
 
 use crate::revisions;
@@ -55,6 +56,15 @@ fn colours_only_when_asked_for() {
     }
 }
 
+/// The page over all revisions.
+fn page() -> String {
+    let options = PageOptions {
+        generator: "a test".to_owned(),
+        ..PageOptions::default()
+    };
+    render::html(revisions::all(), &options).expect("the templates are right")
+}
+
 /// The values of an attribute, in order.
 fn attributes<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
     let start = format!(" {name}=\"");
@@ -64,12 +74,8 @@ fn attributes<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
 
 #[test]
 fn the_page_hangs_together() {
-    let page = render::html(revisions::all());
-    assert_eq!(
-        page,
-        render::html(revisions::all()),
-        "equal input, equal bytes"
-    );
+    let page = page();
+    assert_eq!(page, self::page(), "equal input, equal bytes");
     let ids = attributes(&page, "id");
     let known: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(ids.len(), known.len(), "an id stands twice");
@@ -82,16 +88,20 @@ fn the_page_hangs_together() {
         }
     }
     for link in attributes(&page, "href") {
-        let id = link
-            .strip_prefix('#')
-            .unwrap_or_else(|| panic!("{link} leaves the page"));
-        assert!(known.contains(id), "{link} leads nowhere");
+        match link.strip_prefix('#') {
+            Some(id) => assert!(known.contains(id), "{link} leads nowhere"),
+            None => assert!(
+                link.starts_with("https://modelcontextprotocol.io/specification/"),
+                "{link} leaves the page"
+            ),
+        }
     }
-    for outside in ["http:", "https:", "src=", "@import", "url("] {
+    for outside in ["http:", "src=", "@import", "url(", "<link", "fetch("] {
         assert!(!page.contains(outside), "the page needs {outside}");
     }
     for tag in [
-        "table", "tbody", "tr", "td", "th", "section", "button", "ul", "li", "div",
+        "table", "tbody", "tr", "td", "th", "section", "button", "ul", "li", "div", "details",
+        "select", "dl",
     ] {
         let opened =
             page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
@@ -101,7 +111,7 @@ fn the_page_hangs_together() {
 
 #[test]
 fn each_method_and_type_has_a_row() {
-    let page = render::html(revisions::all());
+    let page = page();
     for ir in revisions::all() {
         let methods = ir
             .methods
@@ -113,4 +123,93 @@ fn each_method_and_type_has_a_row() {
             assert!(page.contains(&id), "{id}");
         }
     }
+}
+
+/// The row of a method or a type, with its details.
+fn row<'p>(page: &'p str, id: &str) -> &'p str {
+    let start = page
+        .find(&format!("<tbody id=\"{id}\""))
+        .expect("the row is there");
+    let rest = &page[start..];
+    &rest[..rest.find("</tbody>").expect("the row ends")]
+}
+
+#[test]
+fn a_method_shows_changes_of_the_types_in_it() {
+    let page = page();
+    let tools = row(&page, "method-tools/list");
+    let step = tools
+        .split("2025-06-18 → 2025-11-25")
+        .nth(1)
+        .expect("a step");
+    let step = &step[..step.find("</section>").expect("the step ends")];
+    for words in ["#type-Tool\"", "#type-Icon\"", "+ execution?"] {
+        assert!(step.contains(words), "{words}\n{step}");
+    }
+}
+
+#[test]
+fn counts_are_those_of_the_lines() {
+    let page = page();
+    for body in page.split("<tbody ").skip(1) {
+        let id = attributes(body, "aria-controls")[0];
+        for cell in body
+            .split("<td")
+            .skip(1)
+            .filter(|cell| cell.contains("data-step=\""))
+        {
+            let step = attributes(cell, "data-step")[0];
+            let Some(section) = body
+                .split(&format!("<section data-step=\"{step}\">"))
+                .nth(1)
+            else {
+                continue;
+            };
+            let section = &section[..section.find("</section>").expect("the step ends")];
+            let label = attributes(cell, "aria-label")
+                .first()
+                .copied()
+                .unwrap_or_default();
+            let counted = label
+                .split_whitespace()
+                .zip(label.split_whitespace().skip(1));
+            let counted =
+                counted.filter(|(_, word)| word.starts_with("change") && *word != "changed");
+            for (number, _) in counted {
+                if let Ok(number) = number.parse::<usize>() {
+                    assert_eq!(section.matches("<li>").count(), number, "{id} {label}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_colour_has_one_meaning() {
+    let page = page();
+    let legend = page.split("id=\"legend\"").nth(1).expect("a legend");
+    let legend = &legend[..legend.find("</details>").expect("it ends")];
+    let known: BTreeSet<&str> = legend
+        .split("class=\"badge ")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert_eq!(known.len(), 5);
+    for rest in page.split("class=\"badge ").skip(1) {
+        let class = rest.split('"').next().unwrap_or_default();
+        assert!(known.contains(class), "{class} is not in the legend");
+    }
+    for rest in page.split("<td class=\"").skip(1) {
+        let class = rest.split('"').next().unwrap_or_default();
+        assert!(known.contains(class), "{class} is not in the legend");
+    }
+}
+
+#[test]
+fn two_revisions_have_a_page_of_their_own() {
+    let revisions = revisions::all();
+    let options = PageOptions::default();
+    let page = render::html(&revisions[1..3], &options).expect("the templates are right");
+    assert!(page.contains("<title>Model Context Protocol: from 2025-03-26 to 2025-06-18</title>"));
+    assert!(!page.contains("2024-11-05"));
 }

@@ -1,116 +1,507 @@
 //! The rows of the matrix: one for each method and each type, with what became of it in each revision.
 //!
-//! Takes the revisions and the differences between neighbours; gives rows that the page only has to write down.
+//! Counts are those of the lines that an open row shows. What a method carries counts, however deep it is.
 
 use std::collections::BTreeSet;
 
-use crate::diff::{DefinitionDiff, Diff, Meaning, MethodDiff, Status, merged};
-use crate::ir::Ir;
-use crate::render::{Line, kind_of_message, lines, method_words};
-use crate::wording::{outline, type_text};
+use serde::Serialize;
 
-/// What one revision says of a method or a type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It is not there.
-    Absent,
-    /// It stands there without a name.
-    Unnamed,
-    /// It is as in the revision before.
-    Same,
-    /// It became this with this revision, in so many changes.
-    New(Status, usize),
-    /// The name means something else than before.
-    Replaced,
+use super::reach::{carried, reachable};
+use super::{Consequence, PageOptions};
+use crate::diff::{DefinitionDiff, Diff, Directions, Meaning, Status, merged};
+use crate::ir::{Ir, MemberValue, Shape};
+use crate::render::{kind_of_message, lines, method_words, status_word};
+use crate::wording::{member_text, outline, type_text};
+
+/// Row of the matrix.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    id: String,
+    name: String,
+    kind: &'static str,
+    caption: String,
+    cells: Vec<Cell>,
+    steps: Vec<Step>,
+    /// What it is in the last revision that has it.
+    now: Option<Now>,
+    links: Vec<Link>,
+    /// Text that a search looks through.
+    text: String,
+    /// Classes of the consequences in it; `none` if it never changed.
+    consequences: Vec<&'static str>,
 }
 
-/// A row of the matrix.
-pub struct Row {
-    pub name: String,
-    pub caption: String,
-    pub states: Vec<State>,
-    /// What it is in the last revision that has it: the revision and a few words.
-    pub now: Option<(String, String)>,
-    pub steps: Vec<Step>,
+/// What a row is in one revision.
+#[derive(Debug, Default, Serialize)]
+struct Cell {
+    /// Class of its consequence; empty if nothing changed.
+    class: &'static str,
+    mark: &'static str,
+    /// How many lines the step shows.
+    count: usize,
+    words: String,
+    /// Who sends the method: an arrow and its words.
+    arrow: &'static str,
+    direction: &'static str,
+    has_step: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Now {
+    revision: String,
+    words: String,
+    description: String,
+    members: Vec<Member>,
+}
+
+#[derive(Debug, Serialize)]
+struct Member {
+    name: String,
+    value: String,
+    description: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Link {
+    revision: String,
+    page: String,
+    line: String,
 }
 
 /// What changed about a row from one revision to the next.
-pub struct Step {
-    /// The index of the newer revision.
-    pub revision: usize,
-    pub items: Vec<Item>,
+#[derive(Debug, Serialize)]
+struct Step {
+    revision: usize,
+    from: String,
+    to: String,
+    groups: Vec<Group>,
+    /// Types inside of it that changed.
+    inside: Vec<String>,
 }
 
-/// One line of a step.
-pub enum Item {
-    Words(String, Option<Meaning>),
-    Change(Line),
-    /// A type to look at.
-    See(String),
+/// Lines about one type, or about the row itself.
+#[derive(Debug, Default, Serialize)]
+struct Group {
+    name: String,
+    lines: Vec<Line>,
 }
 
-impl Row {
-    /// Whether it is the same in all revisions.
-    pub fn is_constant(&self) -> bool {
-        self.states.iter().all(|state| *state == State::Same)
+#[derive(Debug, Serialize)]
+struct Line {
+    sign: char,
+    words: String,
+    consequence: Consequence,
+}
+
+impl Step {
+    fn count(&self) -> usize {
+        self.groups.iter().map(|group| group.lines.len()).sum()
     }
 }
 
-/// The rows of methods: requests first, then notifications.
-pub fn methods(revisions: &[Ir], diffs: &[Diff]) -> Vec<Row> {
-    let merged: Vec<_> = revisions.iter().map(merged).collect();
+impl Row {
+    fn finish(mut self) -> Self {
+        let mut classes = BTreeSet::new();
+        for line in self
+            .steps
+            .iter()
+            .flat_map(|step| &step.groups)
+            .flat_map(|group| &group.lines)
+        {
+            classes.insert(line.consequence.class);
+        }
+        self.consequences = match classes.is_empty() {
+            true => vec!["none"],
+            false => classes.into_iter().collect(),
+        };
+        self
+    }
+}
+
+fn line(sign: char, words: String, meaning: Meaning) -> Line {
+    Line {
+        sign,
+        words,
+        consequence: Consequence::of(meaning),
+    }
+}
+
+fn change_lines(definition: &DefinitionDiff) -> Vec<Line> {
+    let mut found: Vec<Line> = status_lines(definition);
+    found.extend(lines(&definition.changes).into_iter().map(|change| {
+        let also = change
+            .elsewhere()
+            .map(|also| format!(" ({also})"))
+            .unwrap_or_default();
+        line(
+            change.sign.letter(),
+            format!("{}{also}", change.words()),
+            change.meaning,
+        )
+    }));
+    found
+}
+
+fn status_lines(definition: &DefinitionDiff) -> Vec<Line> {
+    let before = definition.before.clone().unwrap_or_default();
+    let (sign, words, meaning) = match definition.status {
+        Status::Added => ('+', "new".to_owned(), Meaning::Additive),
+        Status::Removed => ('-', "removed".to_owned(), removal(definition)),
+        Status::Renamed => ('»', format!("was called {before}"), Meaning::Neutral),
+        Status::Named => (
+            '»',
+            format!("was at {before}, without a name"),
+            Meaning::Neutral,
+        ),
+        Status::Unnamed => (
+            '»',
+            format!("is at {before}, without a name"),
+            Meaning::Neutral,
+        ),
+        Status::Changed => return Vec::new(),
+    };
+    vec![line(sign, words, meaning)]
+}
+
+/// Returns the consequence of a removal: that of the entry, which has no other changes.
+fn removal(definition: &DefinitionDiff) -> Meaning {
+    definition.meaning
+}
+
+fn meaning_of(lines: &[Line]) -> &'static str {
+    let order = super::CONSEQUENCES.map(|meaning| Consequence::of(meaning).class);
+    let mut found: Vec<&str> = lines.iter().map(|line| line.consequence.class).collect();
+    found.sort_by_key(|class| order.iter().position(|known| known == class));
+    let (reads, writes) = (found.contains(&"reading"), found.contains(&"writing"));
+    match found.first() {
+        _ if reads && writes => "both",
+        Some(first) => order
+            .iter()
+            .find(|known| *known == first)
+            .copied()
+            .unwrap_or(""),
+        None => "",
+    }
+}
+
+fn arrow(directions: Directions) -> &'static str {
+    match directions {
+        Directions::ClientToServer => "→",
+        Directions::ServerToClient => "←",
+        Directions::BothWays => "⇄",
+        Directions::Embedded => "◇",
+    }
+}
+
+/// Returns the rows of methods: requests first, then notifications.
+pub fn methods(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<Row> {
+    let tables: Vec<_> = revisions.iter().map(merged).collect();
     let mut names = BTreeSet::new();
-    for methods in &merged {
+    for methods in &tables {
         names.extend(
             methods
                 .iter()
                 .map(|(name, method)| (!method.request, *name)),
         );
     }
-    let row = |(_, name): (bool, &str)| {
-        let last = merged.iter().rev().find_map(|methods| methods.get(name));
-        let kind = last.map_or("", |m| if m.request { "request" } else { "notification" });
-        let way = last.map_or("", |method| method.directions.words());
-        let mut row = Row {
-            name: name.to_owned(),
-            caption: format!("{kind}, {way}"),
-            states: Vec::new(),
-            now: revisions.iter().rev().find_map(|ir| message(ir, name)),
-            steps: Vec::new(),
+    let row = |(is_notification, name): (bool, &str)| {
+        let kind = if is_notification {
+            "notification"
+        } else {
+            "request"
         };
-        for (index, methods) in merged.iter().enumerate() {
-            let diff = index.checked_sub(1).map(|before| &diffs[before]);
-            let found = diff.and_then(|diff| diff.methods.iter().find(|m| m.method == name));
-            let present = methods.contains_key(name);
-            row.states.push(match found {
-                Some(found) => State::New(found.status, count(found, &diffs[index - 1])),
-                None if present => State::Same,
-                None => State::Absent,
-            });
-            if let (Some(diff), Some(found)) = (diff, found) {
-                let items = method_items(found, diff);
-                let revision = index;
-                row.steps.push(Step { revision, items });
-            }
+        let last = revisions
+            .iter()
+            .rev()
+            .find_map(|ir| Some((ir, now_of_method(ir, name)?)));
+        let mut row = Row {
+            id: format!("method-{name}"),
+            name: name.to_owned(),
+            kind,
+            caption: kind.to_owned(),
+            cells: Vec::new(),
+            steps: Vec::new(),
+            now: None,
+            links: Vec::new(),
+            text: String::new(),
+            consequences: Vec::new(),
+        };
+        if let Some((ir, now)) = last {
+            row.text = text_of(ir, carried(ir, name), name);
+            row.now = Some(now);
         }
-        row
+        for (index, methods) in tables.iter().enumerate() {
+            let present = methods.get(name);
+            let ir = &revisions[index];
+            if present.is_some() {
+                let definition = ir.methods.iter().find(|method| method.method == name);
+                let definition = definition.map(|method| method.definition.as_str());
+                row.links
+                    .extend(definition.and_then(|definition| link(ir, definition, options)));
+            }
+            let step = index
+                .checked_sub(1)
+                .and_then(|before| method_step(revisions, diffs, before, name));
+            let found = index
+                .checked_sub(1)
+                .and_then(|before| diffs[before].methods.iter().find(|m| m.method == name));
+            let status = found.map(|found| found.status);
+            let mut cell = cell(status, present.is_some(), index == 0, step.as_ref());
+            if let Some(method) = present {
+                cell.arrow = arrow(method.directions);
+                cell.direction = method.directions.words();
+            }
+            row.cells.push(cell);
+            row.steps.extend(step);
+        }
+        row.finish()
     };
     names.into_iter().map(row).collect()
 }
 
-/// The changes of the types that a method carries.
-fn carried<'d>(method: &'d MethodDiff, diff: &'d Diff) -> impl Iterator<Item = &'d DefinitionDiff> {
-    let carries = |d: &&DefinitionDiff| method.through.contains(&d.name);
-    diff.definitions.iter().filter(carries)
+/// Returns what changed about a method, and about all types that it carries, whichever way they are reached.
+fn method_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> Option<Step> {
+    let diff = &diffs[before];
+    let (older, newer) = (&revisions[before], &revisions[before + 1]);
+    let mut groups = Vec::new();
+    let found = diff.methods.iter().find(|method| method.method == name);
+    let mut own = Group::default();
+    if let Some(found) = found {
+        let kind = kind_of_message(found);
+        let way = found.directions.words();
+        match found.status {
+            Status::Added => {
+                own.lines
+                    .push(line('+', format!("new: {kind}, {way}"), found.meaning))
+            }
+            Status::Removed => {
+                own.lines
+                    .push(line('-', format!("removed: {kind}, {way}"), found.meaning))
+            }
+            _ => own.lines.extend(
+                found
+                    .changes
+                    .iter()
+                    .map(|change| line('~', method_words(change), change.meaning)),
+            ),
+        }
+    }
+    let came_or_went = found.is_some_and(|found| found.status != Status::Changed);
+    if !own.lines.is_empty() {
+        groups.push(own);
+    }
+    // Of a method that is new all is new.
+    if !came_or_went {
+        let (old, new) = (carried(older, name), carried(newer, name));
+        for definition in &diff.definitions {
+            let was = definition.before.as_deref().unwrap_or(&definition.name);
+            let is_carried = new.contains(definition.name.as_str()) || old.contains(was);
+            let lines = change_lines(definition);
+            if is_carried && !lines.is_empty() {
+                groups.push(Group {
+                    name: definition.name.clone(),
+                    lines,
+                });
+            }
+        }
+    }
+    (!groups.is_empty()).then(|| Step {
+        revision: before + 1,
+        from: diff.from.clone(),
+        to: diff.to.clone(),
+        groups,
+        inside: Vec::new(),
+    })
 }
 
-fn count(method: &MethodDiff, diff: &Diff) -> usize {
-    let carried: usize = carried(method, diff).map(|d| d.changes.len().max(1)).sum();
-    method.changes.len() + carried
+fn cell(status: Option<Status>, present: bool, is_first: bool, step: Option<&Step>) -> Cell {
+    let count = step.map_or(0, Step::count);
+    let inside = step.map_or(0, |step| step.inside.len());
+    let class = step.map_or("", |step| {
+        let all: Vec<&Group> = step.groups.iter().collect();
+        let classes: Vec<&'static str> = all.iter().map(|group| meaning_of(&group.lines)).collect();
+        merged_class(&classes)
+    });
+    let changes = match count {
+        0 => String::new(),
+        1 => "1 change".to_owned(),
+        count => format!("{count} changes"),
+    };
+    let (mark, words) = match status {
+        Some(Status::Added) => ("+", "new".to_owned()),
+        Some(Status::Removed) => ("−", "removed".to_owned()),
+        Some(Status::Renamed | Status::Named | Status::Unnamed) => {
+            let words = status_word(status.unwrap_or(Status::Renamed));
+            let more = if count > 1 {
+                format!(", {changes}")
+            } else {
+                String::new()
+            };
+            ("»", format!("{words}{more}"))
+        }
+        _ if count > 0 => ("~", changes),
+        _ if inside > 0 => ("·", "changed inside".to_owned()),
+        _ if !present => ("", "not there".to_owned()),
+        _ if is_first => ("●", "there".to_owned()),
+        _ => ("●", "unchanged".to_owned()),
+    };
+    Cell {
+        class,
+        mark,
+        count: if matches!(mark, "~" | "»") { count } else { 0 },
+        words,
+        has_step: step.is_some(),
+        ..Cell::default()
+    }
 }
 
-/// What a method carries, in a few words.
-fn message(ir: &Ir, name: &str) -> Option<(String, String)> {
+fn merged_class(classes: &[&'static str]) -> &'static str {
+    let has = |class: &str| classes.contains(&class);
+    match () {
+        () if has("both") || (has("reading") && has("writing")) => "both",
+        () if has("writing") => "writing",
+        () if has("reading") => "reading",
+        () if has("additive") => "additive",
+        () if has("neutral") => "neutral",
+        () => "",
+    }
+}
+
+/// Returns the rows of types, sorted by name.
+pub fn types(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<Row> {
+    let mut names = BTreeSet::new();
+    for ir in revisions {
+        let official = ir.definitions.iter().filter(|d| d.official);
+        names.extend(official.map(|d| d.name.as_str()));
+    }
+    names
+        .into_iter()
+        .map(|name| type_row(name, revisions, diffs, options))
+        .collect()
+}
+
+fn type_row(name: &str, revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Row {
+    let official = |ir: &&Ir| ir.get(name).is_some_and(|d| d.official);
+    let last = revisions.iter().rev().find(official);
+    let kind = last
+        .and_then(|ir| ir.get(name))
+        .map_or("other", |definition| match definition.shape {
+            Shape::Struct(_) | Shape::Document(_) => "object",
+            Shape::Union(_) => "union",
+            Shape::Enum(_) => "enum",
+            Shape::Constant(_) | Shape::Alias(_) | Shape::Runtime(_) => "other",
+        });
+    let mut row = Row {
+        id: format!("type-{name}"),
+        name: name.to_owned(),
+        kind,
+        caption: kind.replace("other", ""),
+        cells: Vec::new(),
+        steps: Vec::new(),
+        now: last.and_then(|ir| now_of_type(ir, name)),
+        links: Vec::new(),
+        text: last
+            .map(|ir| text_of(ir, BTreeSet::from([name]), name))
+            .unwrap_or_default(),
+        consequences: Vec::new(),
+    };
+    for (index, ir) in revisions.iter().enumerate() {
+        if official(&ir) {
+            row.links.extend(link(ir, name, options));
+        }
+        let step = index
+            .checked_sub(1)
+            .and_then(|before| type_step(revisions, diffs, before, name));
+        let found = index.checked_sub(1).and_then(|before| {
+            let definitions = diffs[before].definitions.iter();
+            let mut own = definitions.clone().filter(|d| d.name == name);
+            own.next().or_else(|| {
+                definitions
+                    .clone()
+                    .find(|d| d.before.as_deref() == Some(name))
+            })
+        });
+        let status = found.map(|found| found.status);
+        row.cells.push(cell(
+            status,
+            ir.get(name).is_some(),
+            index == 0,
+            step.as_ref(),
+        ));
+        row.steps.extend(step);
+    }
+    row.finish()
+}
+
+fn type_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> Option<Step> {
+    let diff = &diffs[before];
+    let newer = &revisions[before + 1];
+    let mut groups = Vec::new();
+    for definition in &diff.definitions {
+        let is_moved =
+            definition.status == Status::Renamed && definition.before.as_deref() == Some(name);
+        if is_moved {
+            groups.push(Group {
+                name: definition.name.clone(),
+                lines: vec![line(
+                    '»',
+                    format!("what it meant is called {} now", definition.name),
+                    Meaning::Neutral,
+                )],
+            });
+        } else if definition.name == name {
+            let lines = change_lines(definition);
+            if !lines.is_empty() {
+                groups.push(Group {
+                    name: String::new(),
+                    lines,
+                });
+            }
+        }
+    }
+    let is_everything = crate::diff::is_by_sender(name) || name.starts_with("JSONRPC");
+    let inside: Vec<String> = match is_everything {
+        true => Vec::new(),
+        false => {
+            let reached = reachable(newer, [name]);
+            let changed = diff
+                .definitions
+                .iter()
+                .filter(|d| d.name != name && !d.changes.is_empty());
+            changed
+                .filter(|d| reached.contains(d.name.as_str()))
+                .map(|d| d.name.clone())
+                .collect()
+        }
+    };
+    (!groups.is_empty() || !inside.is_empty()).then(|| Step {
+        revision: before + 1,
+        from: diff.from.clone(),
+        to: diff.to.clone(),
+        groups,
+        inside,
+    })
+}
+
+fn link(ir: &Ir, definition: &str, options: &PageOptions) -> Option<Link> {
+    let found = ir.get(definition).filter(|found| found.official)?;
+    let id = &ir.revision;
+    let source = options.sources.get(id);
+    let line = source.and_then(|source| {
+        let line = source.lines.get(&found.name)?;
+        Some(format!("{}#L{line}", source.url))
+    });
+    Some(Link {
+        revision: id.clone(),
+        page: format!(
+            "https://modelcontextprotocol.io/specification/{id}/schema#{}",
+            found.name.to_lowercase()
+        ),
+        line: line.unwrap_or_default(),
+    })
+}
+
+fn now_of_method(ir: &Ir, name: &str) -> Option<Now> {
     let method = ir.methods.iter().find(|method| method.method == name)?;
     let params = method.params.as_ref().map(|params| type_text(ir, params));
     let optional = if method.params_required { "" } else { "?" };
@@ -121,111 +512,82 @@ fn message(ir: &Ir, name: &str) -> Option<(String, String)> {
     if let Some(result) = &method.result {
         words.push_str(&format!(" → {result}"));
     }
-    Some((ir.revision.clone(), words))
+    let definition = ir.get(&method.definition);
+    let description = definition.and_then(|definition| definition.description.clone());
+    Some(Now {
+        revision: ir.revision.clone(),
+        words,
+        description: description.unwrap_or_default(),
+        members: Vec::new(),
+    })
 }
 
-fn method_items(diff: &MethodDiff, all: &Diff) -> Vec<Item> {
-    if diff.status != Status::Changed {
-        let word = if diff.status == Status::Added {
-            "new"
-        } else {
-            "removed"
-        };
-        let kind = kind_of_message(diff);
-        let words = format!("{word}: {kind}, {}", diff.directions.words());
-        return vec![Item::Words(words, Some(diff.meaning))];
-    }
-    let changes = diff.changes.iter();
-    let mut items: Vec<Item> = changes
-        .map(|change| Item::Words(method_words(change), Some(change.meaning)))
+fn now_of_type(ir: &Ir, name: &str) -> Option<Now> {
+    let definition = ir.get(name)?;
+    let members = match &definition.shape {
+        Shape::Struct(members) | Shape::Document(members) => members.as_slice(),
+        _ => &[],
+    };
+    let members: Vec<Member> = members
+        .iter()
+        .map(|member| Member {
+            name: format!("{}{}", member.name, if member.required { "" } else { "?" }),
+            value: member_text(ir, &member.value),
+            description: member.description.clone().unwrap_or_default(),
+        })
         .collect();
-    for definition in carried(diff, all) {
-        items.push(Item::See(definition.name.clone()));
-        items.extend(lines(&definition.changes).into_iter().map(Item::Change));
-    }
-    items
+    Some(Now {
+        revision: ir.revision.clone(),
+        words: match members.is_empty() {
+            true => outline(ir, definition),
+            false => String::new(),
+        },
+        description: definition.description.clone().unwrap_or_default(),
+        members,
+    })
 }
 
-/// The rows of types, sorted by name.
-pub fn types(revisions: &[Ir], diffs: &[Diff]) -> Vec<Row> {
-    let mut names = BTreeSet::new();
-    for ir in revisions {
-        let official = ir.definitions.iter().filter(|d| d.official);
-        names.extend(official.map(|d| d.name.as_str()));
-    }
-    names
-        .into_iter()
-        .map(|name| type_row(name, revisions, diffs))
-        .collect()
-}
-
-fn type_row(name: &str, revisions: &[Ir], diffs: &[Diff]) -> Row {
-    let official = |ir: &Ir| ir.get(name).is_some_and(|definition| definition.official);
-    let last = revisions.iter().rev().find(|ir| official(ir));
-    let now = last.and_then(|ir| {
-        let definition = ir.get(name)?;
-        Some((ir.revision.clone(), outline(ir, definition)))
-    });
-    let mut row = Row {
-        name: name.to_owned(),
-        caption: String::new(),
-        states: Vec::new(),
-        now,
-        steps: Vec::new(),
-    };
-    for (index, ir) in revisions.iter().enumerate() {
-        let before = index.checked_sub(1);
-        let diff = before.map(|before| &diffs[before]);
-        let there = before.is_some_and(|before| official(&revisions[before]));
-        let found = diff.and_then(|diff| diff.definitions.iter().find(|d| d.name == name));
-        let moved = diff.and_then(|diff| {
-            let renamed = |d: &&DefinitionDiff| {
-                d.status == Status::Renamed && d.before.as_deref() == Some(name)
-            };
-            diff.definitions.iter().find(renamed)
-        });
-        let mut items = Vec::new();
-        if let Some(moved) = moved {
-            items.push(Item::Words(
-                format!("what it meant has another name: {}", moved.name),
-                Some(Meaning::Neutral),
-            ));
-            items.push(Item::See(moved.name.clone()));
+/// Returns names, members, values and documentation of definitions, for the search.
+fn text_of(ir: &Ir, names: BTreeSet<&str>, row: &str) -> String {
+    let mut words = vec![row.to_lowercase()];
+    let is_method = row.contains('/') || names.len() > 1;
+    for name in names {
+        let Some(definition) = ir.get(name) else {
+            continue;
+        };
+        words.push(name.to_lowercase());
+        // A method is found by what its own messages say, and a type by all that it says.
+        let wants_documentation = !is_method;
+        if wants_documentation {
+            words.extend(
+                definition
+                    .description
+                    .as_ref()
+                    .map(|text| text.to_lowercase()),
+            );
         }
-        items.extend(found.into_iter().flat_map(type_items));
-        row.states.push(match (found, moved) {
-            (Some(found), _) if found.status == Status::Added && there => State::Replaced,
-            (Some(found), _) => State::New(found.status, found.changes.len()),
-            (None, Some(_)) => State::New(Status::Renamed, 0),
-            _ if official(ir) => State::Same,
-            _ if ir.get(name).is_some() => State::Unnamed,
-            _ => State::Absent,
-        });
-        if !items.is_empty() {
-            let revision = index;
-            row.steps.push(Step { revision, items });
+        match &definition.shape {
+            Shape::Struct(members) | Shape::Document(members) => {
+                for member in members {
+                    words.push(member.name.to_lowercase());
+                    if let MemberValue::ConstString(value) = &member.value {
+                        words.push(value.to_lowercase());
+                    }
+                    if wants_documentation {
+                        words.extend(member.description.as_ref().map(|text| text.to_lowercase()));
+                    }
+                }
+            }
+            Shape::Enum(values) => words.extend(values.iter().map(|value| value.to_lowercase())),
+            Shape::Constant(value) => words.push(value.to_lowercase()),
+            _ => {}
         }
     }
-    row
-}
-
-fn type_items(diff: &DefinitionDiff) -> Vec<Item> {
-    let before = diff.before.clone().unwrap_or_default();
-    let words = match diff.status {
-        Status::Added => Some(("new".to_owned(), diff.meaning)),
-        Status::Removed => Some(("removed".to_owned(), diff.meaning)),
-        Status::Renamed => Some((format!("was called {before}"), Meaning::Neutral)),
-        Status::Named => Some((
-            format!("stood at {before} without a name"),
-            Meaning::Neutral,
-        )),
-        Status::Unnamed => Some((
-            format!("stands at {before} without a name now"),
-            Meaning::Neutral,
-        )),
-        Status::Changed => None,
-    };
-    let words = words.map(|(words, meaning)| Item::Words(words, Some(meaning)));
-    let changes = lines(&diff.changes).into_iter().map(Item::Change);
-    words.into_iter().chain(changes).collect()
+    words.sort();
+    words.dedup();
+    words
+        .join(" ")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }

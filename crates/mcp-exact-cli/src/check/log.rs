@@ -1,0 +1,140 @@
+//! `mcp-exact check --log`: recordings of conversations, each message with what was said before it.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{Arguments, print_line, read, read_once};
+use crate::conversation::{Breach, Conversation, Observed, Options};
+use crate::message::Direction;
+use crate::output::{Painter, Style, plain};
+use crate::recording::Entry;
+use crate::registry::Registry;
+use crate::{Outcome, report};
+
+/// What `--json` prints for a message in which something is wrong.
+#[derive(Serialize)]
+struct Line<'a> {
+    file: &'a str,
+    line: usize,
+    from: &'static str,
+    revision: Option<&'static str>,
+    message: &'a str,
+    breaches: Vec<BreachLine<'a>>,
+}
+
+/// What `--json` prints of a breach.
+#[derive(Serialize)]
+pub struct BreachLine<'a> {
+    rule: &'static str,
+    pointer: &'a str,
+    message: &'a str,
+}
+
+impl<'a> BreachLine<'a> {
+    /// Returns the form of a breach that is printed as JSON.
+    pub fn new(breach: &'a Breach) -> Self {
+        Self {
+            rule: breach.rule.id,
+            pointer: &breach.pointer,
+            message: &breach.message,
+        }
+    }
+}
+
+/// Checks the recordings.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    read_once(&arguments.log)?;
+    let revision = match &arguments.revision {
+        Some(id) => Some(Registry::new().revision(id)?.revision.id()),
+        None => None,
+    };
+    let mut outcome = Outcome::Valid;
+    for file in &arguments.log {
+        outcome = outcome.max(check_file(arguments, revision, file)?);
+    }
+    Ok(outcome)
+}
+
+fn check_file(
+    arguments: &Arguments,
+    revision: Option<&'static str>,
+    file: &Path,
+) -> io::Result<Outcome> {
+    let name = file.to_string_lossy();
+    let bytes = match read(file) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            report(&format!("cannot read {name}: {error}"));
+            return Ok(Outcome::Unreadable);
+        }
+    };
+    let options = Options {
+        wants_unknown: arguments.unknown,
+        is_ordered: true,
+    };
+    let mut conversation = Conversation::new(revision, options);
+    let (mut messages, mut wrong) = (0, 0);
+    let mut out = io::stdout().lock();
+    for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        let entry = Entry::read(line);
+        let observed = conversation.observe(entry.from, &entry.text);
+        messages += 1;
+        if observed.breaches.is_empty() {
+            continue;
+        }
+        wrong += 1;
+        if arguments.json {
+            print_line(&Line {
+                file: &name,
+                line: index + 1,
+                from: observed.from.name(),
+                revision: observed.revision,
+                message: &observed.label,
+                breaches: observed.breaches.iter().map(BreachLine::new).collect(),
+            })?;
+        } else {
+            writeln!(
+                out,
+                "{name}:{}: {}",
+                index + 1,
+                worded(&observed, Painter::stdout())
+            )?;
+        }
+    }
+    if !arguments.json {
+        let waiting = [Direction::Client, Direction::Server].map(|side| conversation.waiting(side));
+        let revision = conversation.negotiated().unwrap_or("no handshake");
+        let mut summary = format!("{name}: {messages} messages, {wrong} with findings, {revision}");
+        let waiting: usize = waiting.iter().sum();
+        if waiting > 0 {
+            summary.push_str(&format!(", {waiting} requests without response"));
+        }
+        writeln!(out, "{summary}")?;
+    }
+    Ok(match wrong {
+        0 => Outcome::Valid,
+        _ => Outcome::Invalid,
+    })
+}
+
+/// Returns a message and what is wrong in it in words, a line for each breach.
+pub fn worded(observed: &Observed, painter: Painter) -> String {
+    let label = format!(
+        "{} {}",
+        observed.from.name(),
+        painter.paint(Style::Bold, &plain(&observed.label))
+    );
+    let mut text = label;
+    for breach in &observed.breaches {
+        let rule = painter.paint(Style::Faint, breach.rule.id);
+        let words = painter.paint(Style::Red, &plain(&breach.words()));
+        text.push_str(&format!("\n  {words} ({rule})"));
+    }
+    text
+}

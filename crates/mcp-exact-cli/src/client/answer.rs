@@ -1,0 +1,280 @@
+//! Answers to what a server asks: forms field by field, pages to visit, messages of a model.
+//!
+//! Answers come from the arguments of the command, or from the terminal. Without either, the server is told no.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use anyhow::anyhow;
+use mcp_exact::{Content, Form, FormAnswer, JsonObject, SampleReply, SampleRequest};
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+
+use super::assignment;
+use crate::output::{Painter, Style, plain};
+
+/// Answers that the command was given, and the terminal for the others.
+pub struct Answers {
+    given: HashMap<String, String>,
+    /// One question at a time.
+    terminal: Mutex<()>,
+}
+
+/// How a field was answered.
+enum Field {
+    Value(Value),
+    Skipped,
+    Declined,
+}
+
+impl Answers {
+    /// Takes answers as `NAME=VALUE`.
+    pub fn new(given: &[String]) -> anyhow::Result<Self> {
+        let given = given.iter().map(|text| {
+            let (name, value) = assignment(text)?;
+            Ok((name.to_owned(), value.to_owned()))
+        });
+        Ok(Self {
+            given: given.collect::<anyhow::Result<_>>()?,
+            terminal: Mutex::new(()),
+        })
+    }
+
+    /// Answers a form, or a page to visit.
+    pub async fn form(&self, form: Form) -> FormAnswer {
+        let _turn = self.terminal.lock().await;
+        let painter = Painter::stderr();
+        let heading = painter.paint(Style::Bold, "The server asks");
+        tell(&format!("{heading}: {}", plain(&form.message())));
+        if let Some(url) = form.url() {
+            tell(&format!("  It wants you to visit {}", plain(&url)));
+            return match ask("  Visited? [y/N] ").await.as_deref() {
+                Some("y" | "Y" | "yes") => form.accept(&()),
+                Some(_) => form.decline(),
+                None => form.cancel(),
+            };
+        }
+        let schema = form
+            .schema()
+            .and_then(|schema| schema.parse::<Value>().ok());
+        let schema = schema.unwrap_or_default();
+        let mut values = Map::new();
+        let required: Vec<&str> = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let is_required = required.contains(&name.as_str());
+            match self.field(name, field, is_required).await {
+                Field::Value(value) => drop(values.insert(name.clone(), value)),
+                Field::Skipped => {}
+                Field::Declined => {
+                    tell("  declined");
+                    return form.decline();
+                }
+            }
+        }
+        form.accept(&Value::Object(values))
+    }
+
+    async fn field(&self, name: &str, field: &Value, is_required: bool) -> Field {
+        if let Some(given) = self.given.get(name) {
+            return match value_of(field, given) {
+                Ok(value) => Field::Value(value),
+                Err(error) => {
+                    tell(&format!("  {name}: {error}"));
+                    Field::Declined
+                }
+            };
+        }
+        let title = field["title"].as_str().unwrap_or(name);
+        let mut question = format!("  {}", plain(title));
+        if let Some(description) = field["description"].as_str() {
+            question.push_str(&format!(" ({})", plain(description)));
+        }
+        let choices = choices(field);
+        if !choices.is_empty() {
+            question.push_str(&format!(" [{}]", choices.join(" | ")));
+        } else if let Some(kind) = field["type"].as_str() {
+            question.push_str(&format!(" [{kind}]"));
+        }
+        let default = field.get("default");
+        if let Some(default) = default {
+            question.push_str(&format!(" default {default}"));
+        }
+        question.push_str(": ");
+        loop {
+            let Some(text) = ask(&question).await else {
+                return match (default, is_required) {
+                    (Some(default), _) => Field::Value(default.clone()),
+                    (None, false) => Field::Skipped,
+                    (None, true) => Field::Declined,
+                };
+            };
+            if text.is_empty() {
+                match (default, is_required) {
+                    (Some(default), _) => return Field::Value(default.clone()),
+                    (None, false) => return Field::Skipped,
+                    (None, true) => {
+                        tell("    it is required; end of input declines");
+                        continue;
+                    }
+                }
+            }
+            match value_of(field, &text) {
+                Ok(value) => return Field::Value(value),
+                Err(error) => tell(&format!("    {error}")),
+            }
+        }
+    }
+
+    /// Answers a request for a message of a model: the person at the terminal is the model.
+    pub async fn sample(&self, request: SampleRequest) -> SampleReply {
+        let _turn = self.terminal.lock().await;
+        let heading = Painter::stderr().paint(Style::Bold, "The server asks a model");
+        tell(&format!("{heading}: {}", plain(&request.text())));
+        match self.given.get("sampling").cloned() {
+            Some(text) => SampleReply::message("person", Content::text(text)),
+            None => match ask("  Answer as the model (end of input refuses): ").await {
+                Some(text) => SampleReply::message("person", Content::text(text)),
+                None => SampleReply::refuse("the user refused the request"),
+            },
+        }
+    }
+}
+
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Asks on the terminal; returns `None` at the end of input, or if there is no terminal.
+async fn ask(question: &str) -> Option<String> {
+    if !io::stdin().is_terminal() {
+        return None;
+    }
+    let mut stderr = io::stderr();
+    let _ = stderr
+        .write_all(question.as_bytes())
+        .and_then(|()| stderr.flush());
+    let line = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        matches!(read, Ok(1..)).then_some(line)
+    });
+    let line = line.await.ok()??;
+    Some(line.trim().to_owned())
+}
+
+/// Lists the values that a field can have, if it names them.
+fn choices(field: &Value) -> Vec<String> {
+    let field = match field.get("items") {
+        Some(items) => items,
+        None => field,
+    };
+    let plain_values = field["enum"].as_array().into_iter().flatten();
+    let titled = field["oneOf"].as_array().or(field["anyOf"].as_array());
+    let titled = titled.into_iter().flatten().map(|choice| &choice["const"]);
+    plain_values
+        .chain(titled)
+        .filter_map(Value::as_str)
+        .map(plain)
+        .collect()
+}
+
+/// Reads text as the value of a field or of an argument.
+pub fn value_of(field: &Value, text: &str) -> anyhow::Result<Value> {
+    let kind = match &field["type"] {
+        Value::String(kind) => kind.as_str(),
+        // A nullable type lists null beside it.
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|kind| *kind != "null")
+            .unwrap_or("string"),
+        _ => "",
+    };
+    let parsed = || serde_json::from_str::<Value>(text);
+    match kind {
+        "string" => Ok(Value::from(text)),
+        "boolean" => match text {
+            "true" | "yes" | "y" => Ok(Value::Bool(true)),
+            "false" | "no" | "n" => Ok(Value::Bool(false)),
+            _ => Err(anyhow!("`{text}` is neither true nor false")),
+        },
+        "integer" => match parsed() {
+            Ok(value) if value.is_i64() || value.is_u64() => Ok(value),
+            _ => Err(anyhow!("`{text}` is no whole number")),
+        },
+        "number" => match parsed() {
+            Ok(value) if value.is_number() => Ok(value),
+            _ => Err(anyhow!("`{text}` is no number")),
+        },
+        "array" => match parsed() {
+            Ok(value) if value.is_array() => Ok(value),
+            _ => Ok(text
+                .split(',')
+                .map(|item| Value::from(item.trim()))
+                .collect()),
+        },
+        "object" => match parsed() {
+            Ok(value) if value.is_object() => Ok(value),
+            _ => Err(anyhow!("`{text}` is no JSON object")),
+        },
+        // Without a type, what is JSON is taken as JSON.
+        _ => Ok(parsed().unwrap_or_else(|_| Value::from(text))),
+    }
+}
+
+/// Reads assignments as an object, by the schema of each name.
+pub fn object_of(schema: &Value, assignments: &[String]) -> anyhow::Result<JsonObject> {
+    let mut object = Map::new();
+    for text in assignments {
+        let (name, value) = assignment(text)?;
+        let field = &schema["properties"][name];
+        let value = value_of(field, value).map_err(|error| anyhow!("{name}: {error}"))?;
+        object.insert(name.to_owned(), value);
+    }
+    JsonObject::try_from(Value::Object(object)).map_err(|_| anyhow!("this is no object"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn text_is_read_by_the_schema() {
+        let check = |field: Value, text: &str| value_of(&field, text).ok();
+        assert_eq!(check(json!({"type": "string"}), "5"), Some(json!("5")));
+        assert_eq!(check(json!({"type": "integer"}), "5"), Some(json!(5)));
+        assert_eq!(check(json!({"type": "integer"}), "5.5"), None);
+        assert_eq!(
+            check(json!({"type": ["null", "number"]}), "5.5"),
+            Some(json!(5.5))
+        );
+        assert_eq!(check(json!({"type": "boolean"}), "maybe"), None);
+        assert_eq!(
+            check(json!({"type": "array"}), "a, b"),
+            Some(json!(["a", "b"]))
+        );
+        assert_eq!(
+            check(json!({"type": "object"}), "{\"a\":1}"),
+            Some(json!({"a": 1}))
+        );
+        assert_eq!(check(json!({}), "[1]"), Some(json!([1])));
+        assert_eq!(check(json!({}), "word"), Some(json!("word")));
+    }
+
+    #[test]
+    fn choices_come_from_every_form_of_enum() {
+        for field in [
+            json!({"enum": ["a", "b"]}),
+            json!({"oneOf": [{"const": "a"}, {"const": "b"}]}),
+            json!({"items": {"anyOf": [{"const": "a"}, {"const": "b"}]}}),
+        ] {
+            assert_eq!(choices(&field), ["a", "b"]);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! `mcp-exact call`: calls a tool and prints its result.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Read, Write};
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use mcp_exact::{JsonObject, Progress, RawJson};
+use serde_json::Value;
+
+use super::{Settings, answer, block_on, explained, say};
+use crate::Outcome;
+use crate::names::suggest;
+use crate::output::{Painter, Style, plain};
+
+/// The arguments of `mcp-exact call`.
+#[derive(Args)]
+#[command(after_help = "\
+Example: mcp-exact call add a=1 b=2 -- node server.js
+
+Values are read by the schema of the tool: numbers and booleans where it says so, lists as JSON or with commas.
+
+Exit code: 0 the tool has done its work, 1 the tool says that it failed, 2 wrong usage, or the server refuses or cannot be \
+reached.")]
+pub struct Arguments {
+    /// The name of the tool.
+    #[arg(value_name = "TOOL")]
+    tool: String,
+    /// Arguments of the tool.
+    #[arg(value_name = "NAME=VALUE")]
+    values: Vec<String>,
+    /// All arguments as one JSON object; `-` reads it from standard input.
+    #[arg(long, value_name = "JSON", conflicts_with = "values")]
+    arguments: Option<String>,
+    /// Print the whole result as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: Settings,
+    /// The URL of the server, or the command that starts it with its arguments.
+    #[arg(value_name = "COMMAND|URL", required = true, last = true)]
+    server: Vec<OsString>,
+}
+
+/// Calls the tool.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    block_on(async {
+        let connect = arguments.settings.connect(&arguments.server)?;
+        let client = connect.await.map_err(explained)?;
+        let values = match &arguments.arguments {
+            Some(text) => object(text)?,
+            None => {
+                let tools = client.tools().all().await.map_err(explained)?;
+                let Some(tool) = tools.iter().find(|tool| tool.name() == arguments.tool) else {
+                    let mut problem = format!("the server has no tool `{}`", arguments.tool);
+                    let names: Vec<String> = tools.iter().map(|tool| plain(&tool.name())).collect();
+                    suggest(
+                        &mut problem,
+                        &arguments.tool,
+                        names.iter().map(String::as_str),
+                    );
+                    bail!(problem);
+                };
+                let schema = tool.input_schema().map(|schema| schema.parse::<Value>());
+                let schema = schema.transpose()?.unwrap_or_default();
+                answer::object_of(&schema, &arguments.values)?
+            }
+        };
+        let params = JsonObject::from_iter([
+            ("name", RawJson::string(&arguments.tool)),
+            ("arguments", values.into()),
+        ]);
+        let request = client.request("tools/call", Some(params));
+        let request = request
+            .idle_timeout(arguments.settings.limit())
+            .on_progress(bar);
+        let result = request.await.map_err(explained);
+        clear_bar();
+        let result: Value = result?.parse()?;
+        client.close();
+        match arguments.json {
+            true => say(&serde_json::to_string_pretty(&result)?)?,
+            false => print(&result)?,
+        }
+        Ok(match result["isError"] == true {
+            true => Outcome::Invalid,
+            false => Outcome::Valid,
+        })
+    })
+}
+
+fn object(text: &str) -> anyhow::Result<JsonObject> {
+    let text = match text {
+        "-" => {
+            let mut text = String::new();
+            io::stdin()
+                .read_to_string(&mut text)
+                .context("cannot read standard input")?;
+            text
+        }
+        text => text.to_owned(),
+    };
+    let value: Value = serde_json::from_str(&text).context("the arguments are no JSON")?;
+    JsonObject::try_from(value).map_err(|_| anyhow!("the arguments have to be a JSON object"))
+}
+
+/// Prints the content blocks of a result, and the structured content where there is no text.
+fn print(result: &Value) -> anyhow::Result<()> {
+    let painter = Painter::stdout();
+    if result["isError"] == true {
+        let _ = writeln!(
+            io::stderr(),
+            "{}",
+            Painter::stderr().paint(Style::Red, "the tool failed")
+        );
+    }
+    let blocks = result["content"].as_array().cloned().unwrap_or_default();
+    for block in &blocks {
+        say(&block_words(block, painter))?;
+    }
+    match result.get("structuredContent") {
+        Some(structured) if blocks.is_empty() => say(&serde_json::to_string_pretty(structured)?)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Returns a content block in words: its text, or what it is.
+pub fn block_words(block: &Value, painter: Painter) -> String {
+    let word = |name: &str| plain(block[name].as_str().unwrap_or_default());
+    let faint = |words: String| painter.paint(Style::Faint, &words);
+    let size = |name: &str| block[name].as_str().map_or(0, |data| data.len() / 4 * 3);
+    match block["type"].as_str() {
+        Some("text") => word("text"),
+        Some(kind @ ("image" | "audio")) => faint(format!(
+            "[{kind} {}, about {} bytes; --json prints it]",
+            word("mimeType"),
+            size("data")
+        )),
+        Some("resource_link") => faint(format!("[resource {} {}]", word("uri"), word("name"))),
+        Some("resource") => match block["resource"]["text"].as_str() {
+            Some(text) => plain(text),
+            None => faint(format!(
+                "[resource {}]",
+                plain(block["resource"]["uri"].as_str().unwrap_or_default())
+            )),
+        },
+        _ => block.to_string(),
+    }
+}
+
+/// Shows progress on a terminal.
+pub fn bar(progress: Progress) {
+    const WIDTH: usize = 24;
+    if !io::stderr().is_terminal() {
+        return;
+    }
+    let message = progress
+        .message
+        .map(|message| plain(&message))
+        .unwrap_or_default();
+    let words = match progress.total.filter(|total| *total > 0.0) {
+        Some(total) => {
+            let share = (progress.done / total).clamp(0.0, 1.0);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "a share of a few characters"
+            )]
+            let filled = (share * WIDTH as f64).round() as usize;
+            format!(
+                "[{}{}] {:3.0} %",
+                "#".repeat(filled),
+                ".".repeat(WIDTH - filled),
+                share * 100.0
+            )
+        }
+        None => format!("{} …", progress.done),
+    };
+    let mut stderr = io::stderr();
+    let _ = write!(stderr, "\r\u{1b}[2K{words} {message}");
+    let _ = stderr.flush();
+}
+
+/// Removes the progress from the terminal.
+pub fn clear_bar() {
+    if io::stderr().is_terminal() {
+        let _ = write!(io::stderr(), "\r\u{1b}[2K");
+    }
+}

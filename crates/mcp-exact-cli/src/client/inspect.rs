@@ -1,0 +1,249 @@
+//! `mcp-exact inspect`: what a server is and offers, as tables or as JSON.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use clap::Args;
+use mcp_exact::{Client, ClientError, Definition, JsonObject, List};
+use mcp_exact_revisions::Lifecycle;
+use serde_json::{Value, json};
+
+use super::{Settings, block_on, explained};
+use crate::Outcome;
+use crate::output::{Painter, Style, plain, table};
+
+/// The arguments of `mcp-exact inspect`.
+#[derive(Args)]
+#[command(after_help = "\
+Exit code: 0 the server answered, 2 it could not be reached or does not speak the protocol.")]
+pub struct Arguments {
+    #[command(flatten)]
+    settings: Settings,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// The URL of the server, or the command that starts it with its arguments.
+    #[arg(
+        value_name = "COMMAND|URL",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    server: Vec<OsString>,
+}
+
+/// Prints what the server is and offers.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    block_on(async {
+        let connect = arguments.settings.connect(&arguments.server)?;
+        let client = connect.await.map_err(explained)?;
+        let offer = Offer::of(&client).await?;
+        let text = match arguments.json {
+            true => serde_json::to_string_pretty(&offer.json()?)? + "\n",
+            false => offer.text(),
+        };
+        client.close();
+        io::stdout().lock().write_all(text.as_bytes())?;
+        Ok(Outcome::Valid)
+    })
+}
+
+/// What a server is and offers.
+struct Offer {
+    revision: String,
+    lifecycle: Option<Lifecycle>,
+    info: Option<JsonObject>,
+    capabilities: JsonObject,
+    instructions: Option<String>,
+    tools: Vec<Definition>,
+    resources: Vec<Definition>,
+    templates: Vec<Definition>,
+    prompts: Vec<Definition>,
+}
+
+impl Offer {
+    async fn of(client: &Client) -> anyhow::Result<Self> {
+        let capabilities = client.capabilities();
+        let has = |name: &str| capabilities.get(name).is_some();
+        let revision = client.revision().to_string();
+        Ok(Self {
+            lifecycle: mcp_exact_revisions::find(&revision).map(|spec| spec.lifecycle()),
+            revision,
+            info: client.server_info(),
+            instructions: client.instructions(),
+            tools: all(has("tools"), client.tools()).await?,
+            resources: all(has("resources"), client.resources()).await?,
+            templates: all(has("resources"), client.resource_templates()).await?,
+            prompts: all(has("prompts"), client.prompts()).await?,
+            capabilities,
+        })
+    }
+
+    fn json(&self) -> anyhow::Result<Value> {
+        let objects = |list: &[Definition]| -> anyhow::Result<Vec<Value>> {
+            let parsed = list
+                .iter()
+                .map(|definition| Ok(definition.object().parse()?));
+            parsed.collect()
+        };
+        Ok(json!({
+            "revision": self.revision,
+            "lifecycle": self.lifecycle.map(lifecycle_name),
+            "serverInfo": self.info.as_ref().map(JsonObject::parse::<Value>).transpose()?,
+            "capabilities": self.capabilities.parse::<Value>()?,
+            "instructions": self.instructions,
+            "tools": objects(&self.tools)?,
+            "resources": objects(&self.resources)?,
+            "resourceTemplates": objects(&self.templates)?,
+            "prompts": objects(&self.prompts)?,
+        }))
+    }
+
+    fn text(&self) -> String {
+        let painter = Painter::stdout();
+        let info: Value = self
+            .info
+            .as_ref()
+            .and_then(|info| info.parse().ok())
+            .unwrap_or_default();
+        let word = |name: &str| plain(info[name].as_str().unwrap_or("?"));
+        let mut text = format!(
+            "{} {}\nrevision {}, {}\n",
+            painter.paint(Style::Bold, &word("name")),
+            word("version"),
+            self.revision,
+            self.lifecycle.map_or("unknown lifecycle", lifecycle_name),
+        );
+        let capabilities: Value = self.capabilities.parse().unwrap_or_default();
+        text.push_str(&format!(
+            "capabilities: {}\n",
+            capability_words(&capabilities)
+        ));
+        if let Some(instructions) = &self.instructions {
+            text.push_str(&format!("instructions: {}\n", plain(instructions)));
+        }
+        let mut part = |title: &str, heading: &[&str], rows: Vec<Vec<String>>| {
+            if !rows.is_empty() {
+                let title = painter.paint(Style::Bold, &format!("{title} ({})", rows.len()));
+                text.push_str(&format!(
+                    "\n{title}\n{}",
+                    table(heading, &rows, Painter(false))
+                ));
+            }
+        };
+        let words = |definition: &Definition| {
+            let title = definition.title().unwrap_or_default();
+            definition.description().unwrap_or(title)
+        };
+        let rows = self
+            .tools
+            .iter()
+            .map(|tool| vec![tool.name(), parameters(tool), words(tool)]);
+        part(
+            "Tools",
+            &["name", "arguments", "description"],
+            rows.collect(),
+        );
+        let rows = |list: &[Definition]| -> Vec<Vec<String>> {
+            let row = |found: &Definition| {
+                vec![found.uri().unwrap_or_default(), found.name(), words(found)]
+            };
+            list.iter().map(row).collect()
+        };
+        part(
+            "Resources",
+            &["uri", "name", "description"],
+            rows(&self.resources),
+        );
+        part(
+            "Resource templates",
+            &["uri template", "name", "description"],
+            rows(&self.templates),
+        );
+        let rows = self.prompts.iter();
+        let rows = rows.map(|prompt| vec![prompt.name(), prompt_arguments(prompt), words(prompt)]);
+        part(
+            "Prompts",
+            &["name", "arguments", "description"],
+            rows.collect(),
+        );
+        text
+    }
+}
+
+/// Lists what a server has declared. A list that it declares and does not have is an empty one.
+async fn all(is_declared: bool, list: List) -> anyhow::Result<Vec<Definition>> {
+    const METHOD_NOT_FOUND: i64 = -32601;
+    if !is_declared {
+        return Ok(Vec::new());
+    }
+    match list.all().await {
+        Err(ClientError::Server(error)) if error.code() == Some(METHOD_NOT_FOUND) => Ok(Vec::new()),
+        result => result.map_err(explained),
+    }
+}
+
+fn lifecycle_name(lifecycle: Lifecycle) -> &'static str {
+    match lifecycle {
+        Lifecycle::Initialize => "initialize handshake",
+        Lifecycle::Discover => "discover, no handshake",
+    }
+}
+
+fn capability_words(capabilities: &Value) -> String {
+    let words = |(name, value): (&String, &Value)| {
+        let inner: Vec<&str> = value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(_, value)| **value != Value::Bool(false))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        match inner.as_slice() {
+            [] => plain(name),
+            inner => format!("{} ({})", plain(name), plain(&inner.join(", "))),
+        }
+    };
+    let all: Vec<String> = capabilities
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(words)
+        .collect();
+    match all.as_slice() {
+        [] => "none".to_owned(),
+        all => all.join(", "),
+    }
+}
+
+/// Names the arguments of a tool; those that can be left out have a question mark.
+fn parameters(tool: &Definition) -> String {
+    let schema = tool
+        .input_schema()
+        .and_then(|schema| schema.parse::<Value>().ok());
+    let schema = schema.unwrap_or_default();
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let names = properties.map(|(name, _)| {
+        let is_required = required.iter().any(|required| required == name);
+        format!("{name}{}", if is_required { "" } else { "?" })
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn prompt_arguments(prompt: &Definition) -> String {
+    let prompt: Value = prompt.object().parse().unwrap_or_default();
+    let arguments = prompt["arguments"].as_array().into_iter().flatten();
+    let names = arguments.map(|argument| {
+        let name = argument["name"].as_str().unwrap_or_default();
+        format!(
+            "{name}{}",
+            if argument["required"] == true {
+                ""
+            } else {
+                "?"
+            }
+        )
+    });
+    names.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,111 @@
+//! `mcp-exact listen`: prints what a server announces: changes of its lists and resources, and log messages.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use mcp_exact::{ClientChange, JsonObject, RawJson};
+use tokio::sync::mpsc;
+
+use super::{Settings, block_on, explained, say};
+use crate::Outcome;
+use crate::output::plain;
+
+/// The arguments of `mcp-exact listen`.
+#[derive(Args)]
+#[command(after_help = "\
+It ends with Ctrl-C, with the server, or as --for and --count say. Log messages go to standard error.
+
+Exit code: 0 it has listened, 2 wrong usage, or the server cannot be reached or has ended.")]
+pub struct Arguments {
+    /// Subscribe to changes of a resource.
+    #[arg(long, value_name = "URI")]
+    resource: Vec<String>,
+    /// Ask for log messages from this level on (before 2026-07-28).
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<LogLevel>,
+    /// Seconds to listen.
+    #[arg(long = "for", value_name = "SECONDS")]
+    duration: Option<u64>,
+    /// End after so many announcements.
+    #[arg(long, value_name = "N")]
+    count: Option<usize>,
+    #[command(flatten)]
+    settings: Settings,
+    /// The URL of the server, or the command that starts it with its arguments.
+    #[arg(
+        value_name = "COMMAND|URL",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    server: Vec<OsString>,
+}
+
+/// Levels of log messages.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+/// Listens.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    block_on(async {
+        let (sender, mut announced) = mpsc::unbounded_channel();
+        let connect = arguments.settings.connect(&arguments.server)?;
+        let connect = connect.on_change(move |change| drop(sender.send(change)));
+        let client = connect.await.map_err(explained)?;
+        if let Some(level) = arguments.level {
+            let name = format!("{level:?}").to_lowercase();
+            let params = JsonObject::from_iter([("level", RawJson::string(&name))]);
+            let set = client.request("logging/setLevel", Some(params));
+            set.await.map_err(explained)?;
+        }
+        let resources = arguments.resource.iter().map(String::as_str);
+        let _subscription = match arguments.resource.is_empty() {
+            true => None,
+            false => Some(client.subscribe(resources).await.map_err(explained)?),
+        };
+        say(&format!("listening, revision {}", client.revision()))?;
+        let end = async {
+            match arguments.duration {
+                Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(end);
+        let mut left = arguments.count.unwrap_or(usize::MAX);
+        while left > 0 {
+            tokio::select! {
+                () = &mut end => break,
+                _ = tokio::signal::ctrl_c() => break,
+                change = announced.recv() => match change {
+                    Some(change) => {
+                        left -= 1;
+                        say(&words(&change))?;
+                    }
+                    None => break,
+                },
+            }
+        }
+        client.close();
+        Ok(Outcome::Valid)
+    })
+}
+
+fn words(change: &ClientChange) -> String {
+    match change {
+        ClientChange::Tools => "the list of tools has changed".to_owned(),
+        ClientChange::Prompts => "the list of prompts has changed".to_owned(),
+        ClientChange::Resources => "the list of resources has changed".to_owned(),
+        ClientChange::Resource(uri) => format!("the resource {} has changed", plain(uri)),
+        _ => "something else has changed".to_owned(),
+    }
+}

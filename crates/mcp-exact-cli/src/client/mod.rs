@@ -1,0 +1,228 @@
+//! Commands that talk to a server: `inspect`, `call`, `read`, `prompt` and `listen`. Feature `client`.
+//!
+//! A server is named by its URL or by the command that starts it. What it asks is answered on the terminal.
+
+mod answer;
+pub mod call;
+pub mod inspect;
+pub mod listen;
+pub mod prompt;
+pub mod read;
+#[cfg(feature = "http")]
+mod trace;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use mcp_exact::transport::ServerCommand;
+#[cfg(feature = "http")]
+use mcp_exact::transport::http::client::{HttpEndpoint, HyperClient};
+use mcp_exact::{Client, ClientError, Connect, LogMessage, Revision};
+
+use crate::output::{Painter, Style, plain};
+use crate::registry::Registry;
+
+/// How a server is reached, and what the client says of itself. Shared by all commands that talk to one.
+#[derive(Debug, Clone, Args)]
+pub struct Settings {
+    /// Offer this revision only; without it all revisions, the newest first.
+    #[arg(long, short, value_name = "R", global = false)]
+    revision: Option<String>,
+    /// Seconds to wait for an answer; progress counts as a sign of life.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    timeout: u64,
+    /// Print each message to standard error, with direction, revision and what is wrong in it.
+    #[arg(long)]
+    trace: bool,
+    /// Add a header to each HTTP request, such as `Authorization: Bearer …`.
+    #[arg(long, value_name = "NAME: VALUE")]
+    header: Vec<String>,
+    /// Set a variable in the environment of the server's process.
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// Give the server a root: a directory that it may work in, as a URI.
+    #[arg(long, value_name = "URI")]
+    root: Vec<String>,
+    /// Answer a field of forms that the server asks for, instead of asking on the terminal.
+    #[arg(long, value_name = "NAME=VALUE")]
+    answer: Vec<String>,
+    /// Do not show what the server writes to its standard error.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Runs a command that waits for a server.
+pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let result = runtime.block_on(future);
+    // A question on the terminal may still be waiting for its answer.
+    runtime.shutdown_timeout(Duration::from_secs(3));
+    result
+}
+
+/// Returns true if a server is named by a URL.
+pub fn is_url(server: &[OsString]) -> bool {
+    let [only] = server else {
+        return false;
+    };
+    let text = only.to_string_lossy();
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+impl Settings {
+    /// Begins a connection. Handlers of the command can be added before it is awaited.
+    pub fn connect(&self, server: &[OsString]) -> anyhow::Result<Connect> {
+        let connect = match is_url(server) {
+            true => self.connect_http(&server[0].to_string_lossy())?,
+            false => Client::spawn(self.command(server)?),
+        };
+        let connect = connect
+            .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
+            .idle_timeout(self.limit());
+        let connect = match &self.revision {
+            Some(id) => connect.revision(self.revision(id)?),
+            None => connect,
+        };
+        let connect = match self.root.as_slice() {
+            [] => connect,
+            roots => connect.roots(roots.iter().map(|uri| mcp_exact::Root {
+                uri: uri.clone(),
+                name: None,
+            })),
+        };
+        let answers = Arc::new(answer::Answers::new(&self.answer)?);
+        let sampling = Arc::clone(&answers);
+        Ok(connect
+            .on_elicit(move |form| {
+                let answers = Arc::clone(&answers);
+                async move { answers.form(form).await }
+            })
+            .on_sample(move |request| {
+                let answers = Arc::clone(&sampling);
+                async move { answers.sample(request).await }
+            })
+            .on_log(|message| log(&message)))
+    }
+
+    /// Returns how long an answer is waited for.
+    pub fn limit(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
+
+    fn revision(&self, id: &str) -> anyhow::Result<Revision> {
+        Ok(Registry::new().revision(id)?.revision.spec.revision())
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn connect_http(&self, _: &str) -> anyhow::Result<Connect> {
+        bail!("this program was built without HTTP; install it with the feature `http`")
+    }
+
+    #[cfg(feature = "http")]
+    fn connect_http(&self, url: &str) -> anyhow::Result<Connect> {
+        let mut endpoint = HttpEndpoint::new(url).map_err(|error| anyhow!("{error}"))?;
+        for header in &self.header {
+            let (name, value) = header
+                .split_once(':')
+                .with_context(|| format!("`{header}` is no header; write `Name: value`"))?;
+            let name: http::HeaderName = name.trim().parse().context("no name of a header")?;
+            let value: http::HeaderValue = value.trim().parse().context("no value of a header")?;
+            endpoint = endpoint.header(name, value);
+        }
+        if self.trace {
+            let client = trace::TracingClient::new(HyperClient::default());
+            endpoint = endpoint.client(Arc::new(client));
+        }
+        Ok(Client::http(endpoint))
+    }
+
+    fn command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
+        let (program, arguments) = server.split_first().context("there is no server")?;
+        let mut command = match self.trace {
+            // The proxy prints what passes.
+            true => {
+                ServerCommand::new(std::env::current_exe().context("cannot find this program")?)
+                    .args(["proxy", "--trace", "--"])
+                    .arg(program)
+                    .args(arguments)
+            }
+            false => ServerCommand::new(program).args(arguments),
+        };
+        for variable in &self.env {
+            let (name, value) = assignment(variable)?;
+            command = command.env(name, value);
+        }
+        let shows = !self.quiet || self.trace;
+        Ok(command.stderr(move |line| {
+            if shows {
+                let _ = writeln!(io::stderr(), "{}", plain_line(line));
+            }
+        }))
+    }
+}
+
+/// The proxy has painted its lines already.
+fn plain_line(line: &str) -> String {
+    line.chars()
+        .map(|letter| match letter {
+            '\t' | '\u{1b}' => letter,
+            letter if letter.is_control() => '\u{fffd}',
+            letter => letter,
+        })
+        .collect()
+}
+
+/// Splits `NAME=VALUE`.
+fn assignment(text: &str) -> anyhow::Result<(&str, &str)> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name, value)),
+        _ => bail!("`{text}` is no assignment; write `name=value`"),
+    }
+}
+
+/// Turns an error of the client into one that says what can be done.
+pub fn explained(error: ClientError) -> anyhow::Error {
+    match &error {
+        ClientError::Lost => {
+            anyhow!("{error}; look at what the server writes to its standard error, or add --trace")
+        }
+        ClientError::Negotiation(_) | ClientError::Connect(_) => {
+            anyhow!(
+                "{error}; --trace shows the messages, and `mcp-exact doctor` looks for the cause"
+            )
+        }
+        _ => anyhow!("{error}"),
+    }
+}
+
+fn log(message: &LogMessage) {
+    let painter = Painter::stderr();
+    let level = format!("{:?}", message.level).to_lowercase();
+    let level = painter.paint(Style::Yellow, &level);
+    let logger = message
+        .logger
+        .as_deref()
+        .map(|logger| format!(" {}", plain(logger)));
+    let data: Result<String, _> = message.data.parse();
+    let data = data.unwrap_or_else(|_| message.data.text().to_owned());
+    let _ = writeln!(
+        io::stderr(),
+        "{level}{}: {}",
+        logger.unwrap_or_default(),
+        plain(&data)
+    );
+}
+
+/// Prints one line to standard output.
+fn say(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}

@@ -1,0 +1,67 @@
+//! `mcp-exact prompt`: gets a prompt of a server and prints its messages.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::call::block_words;
+use super::{Settings, assignment, block_on, explained, say};
+use crate::Outcome;
+use crate::output::{Painter, Style, plain};
+
+/// The arguments of `mcp-exact prompt`.
+#[derive(Args)]
+#[command(after_help = "\
+Exit code: 0 it is printed, 2 wrong usage, or the server refuses or cannot be reached.")]
+pub struct Arguments {
+    /// The name of the prompt.
+    #[arg(value_name = "PROMPT")]
+    prompt: String,
+    /// Arguments of the prompt.
+    #[arg(value_name = "NAME=VALUE")]
+    values: Vec<String>,
+    /// Print the messages as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: Settings,
+    /// The URL of the server, or the command that starts it with its arguments.
+    #[arg(value_name = "COMMAND|URL", required = true, last = true)]
+    server: Vec<OsString>,
+}
+
+/// Gets the prompt.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let values = arguments.values.iter().map(|text| assignment(text));
+    let values: Vec<(&str, &str)> = values.collect::<anyhow::Result<_>>()?;
+    block_on(async {
+        let connect = arguments.settings.connect(&arguments.server)?;
+        let client = connect.await.map_err(explained)?;
+        let prompt = client.prompt(&arguments.prompt, values);
+        let prompt = prompt.await.map_err(explained)?;
+        client.close();
+        let messages = prompt
+            .messages()
+            .iter()
+            .map(|message| message.parse::<Value>());
+        let messages: Vec<Value> = messages.collect::<Result<_, _>>()?;
+        if arguments.json {
+            say(&serde_json::to_string_pretty(&messages)?)?;
+            return Ok(Outcome::Valid);
+        }
+        let painter = Painter::stdout();
+        if let Some(description) = prompt.description() {
+            say(&painter.paint(Style::Faint, &plain(description)))?;
+        }
+        for message in &messages {
+            let role = plain(message["role"].as_str().unwrap_or_default());
+            let role = painter.paint(Style::Bold, &role);
+            say(&format!(
+                "{role}: {}",
+                block_words(&message["content"], painter)
+            ))?;
+        }
+        Ok(Outcome::Valid)
+    })
+}

@@ -1,0 +1,115 @@
+//! HTTP client that prints the messages of requests and responses as they pass.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use mcp_exact::transport::http::client::{HttpClient, HttpFuture, HyperClient};
+use mcp_exact::transport::sse::{Decoded, Decoder};
+
+use crate::conversation::{Conversation, Options};
+use crate::message::Direction;
+use crate::output::Painter;
+use crate::proxy;
+
+/// Longest event that is printed.
+const LONGEST: usize = 64 << 20;
+
+/// HTTP client that prints what passes.
+pub struct TracingClient {
+    client: HyperClient,
+    printer: Arc<Mutex<Conversation>>,
+}
+
+impl TracingClient {
+    /// Prints what this client sends and receives.
+    pub fn new(client: HyperClient) -> Self {
+        // Streams overtake each other.
+        let options = Options {
+            wants_unknown: false,
+            is_ordered: false,
+        };
+        Self {
+            client,
+            printer: Arc::new(Mutex::new(Conversation::new(None, options))),
+        }
+    }
+}
+
+fn print(printer: &Mutex<Conversation>, from: Direction, message: &[u8]) {
+    let text = String::from_utf8_lossy(message);
+    let mut conversation = printer.lock().unwrap_or_else(PoisonError::into_inner);
+    let observed = conversation.observe(Some(from), &text);
+    let words = proxy::trace(&observed, &text, Painter::stderr());
+    let _ = io::stderr().write_all(words.as_bytes());
+}
+
+/// What is read of a body.
+enum Reading {
+    Events(Decoder),
+    Document(Vec<u8>),
+    Nothing,
+}
+
+impl Reading {
+    fn take(&mut self, bytes: &[u8], printer: &Mutex<Conversation>) {
+        match self {
+            Self::Events(decoder) => {
+                decoder.push(bytes);
+                while let Some(event) = decoder.next_event() {
+                    if let Decoded::Event(event) = event
+                        && event.event == "message"
+                        && !event.data.is_empty()
+                    {
+                        print(printer, Direction::Server, &event.data);
+                    }
+                }
+            }
+            Self::Document(document) => {
+                document.extend_from_slice(bytes);
+                let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(document).is_ok();
+                if is_whole {
+                    print(printer, Direction::Server, document);
+                }
+            }
+            Self::Nothing => {}
+        }
+    }
+}
+
+impl HttpClient for TracingClient {
+    fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
+        let printer = Arc::clone(&self.printer);
+        Box::pin(async move {
+            let line = format!("  {} {}", request.method(), request.uri());
+            if !request.body().is_empty() {
+                print(&printer, Direction::Client, request.body());
+            }
+            let response: Response<_> = self.client.send(request).await?;
+            let status = response.status();
+            let _ = writeln!(io::stderr(), "{line}: {status}");
+            let content_type = response.headers().get(http::header::CONTENT_TYPE);
+            let content_type = content_type
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or("");
+            let mut reading = match content_type {
+                found if found.starts_with("text/event-stream") => {
+                    Reading::Events(Decoder::new(LONGEST))
+                }
+                found if found.starts_with("application/json") => Reading::Document(Vec::new()),
+                _ => Reading::Nothing,
+            };
+            Ok(response.map(|body| {
+                body.map_frame(move |frame| {
+                    if let Some(bytes) = frame.data_ref() {
+                        reading.take(bytes, &printer);
+                    }
+                    frame
+                })
+                .boxed_unsync()
+            }))
+        })
+    }
+}

@@ -1,0 +1,722 @@
+//! Follows a conversation of a client and a server, and checks each message: against the schema of its revision, and against
+//! the rules that need what was said before.
+//!
+//! Takes messages in the order in which they were sent; gives what is wrong in each. Changes nothing and does no IO.
+
+use std::collections::{HashMap, HashSet};
+
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use serde_json::{Map, Value};
+
+use crate::message::{self, Direction, Known};
+use crate::registry::{Entry, Registry};
+use crate::rules::{self, Rule};
+use crate::verdict::Checker;
+
+const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// How many answered requests are remembered.
+const REMEMBERED: usize = 100_000;
+
+/// Settings of a conversation.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Whether members are listed that a revision does not define.
+    pub wants_unknown: bool,
+    /// Whether messages of one side arrive in the order in which they were sent, as on stdio.
+    pub is_ordered: bool,
+}
+
+/// Conversation of a client and a server.
+#[derive(Debug)]
+pub struct Conversation {
+    registry: Registry,
+    options: Options,
+    /// The revision that all messages are of, if the program was told.
+    pinned: Option<&'static str>,
+    negotiated: Option<&'static str>,
+    has_initialized: bool,
+    client_capabilities: Value,
+    server_capabilities: Value,
+    pending: HashMap<Key, Pending>,
+    answered: HashSet<Key>,
+    tokens: HashMap<(Direction, String), Token>,
+    acknowledged: HashSet<String>,
+}
+
+/// Who has sent a request, and its id as JSON.
+type Key = (Direction, String);
+
+#[derive(Debug)]
+struct Pending {
+    method: String,
+    revision: Option<&'static str>,
+    capabilities: Value,
+    wants_logs: bool,
+    token: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Token {
+    last: Option<f64>,
+    has_ended: bool,
+}
+
+/// What is known of a message once it was checked.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// Who has sent it.
+    pub from: Direction,
+    /// Its revision, once it is known.
+    pub revision: Option<&'static str>,
+    /// What it is, such as `result of tools/list`.
+    pub label: String,
+    /// What is wrong in it.
+    pub breaches: Vec<Breach>,
+}
+
+/// Breach of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breach {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// Place in the message, as a JSON pointer.
+    pub pointer: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Breach {
+    /// Notes a breach by a message as a whole.
+    pub fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
+        Self {
+            rule,
+            pointer: String::new(),
+            message: message.into(),
+        }
+    }
+
+    /// Returns the breach in one line.
+    pub fn words(&self) -> String {
+        match self.pointer.as_str() {
+            "" => self.message.clone(),
+            pointer => format!("{pointer}: {}", self.message),
+        }
+    }
+}
+
+impl Direction {
+    /// Returns the other side.
+    pub fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    /// Returns an arrow from client to server or back.
+    pub fn arrow(self) -> &'static str {
+        match self {
+            Self::Client => "→",
+            Self::Server => "←",
+        }
+    }
+
+    /// Returns the name of the sender.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
+impl Conversation {
+    /// Begins a conversation, of one revision if it is given.
+    pub fn new(pinned: Option<&'static str>, options: Options) -> Self {
+        Self {
+            registry: Registry::new(),
+            options,
+            pinned,
+            negotiated: None,
+            has_initialized: false,
+            client_capabilities: Value::Null,
+            server_capabilities: Value::Null,
+            pending: HashMap::new(),
+            answered: HashSet::new(),
+            tokens: HashMap::new(),
+            acknowledged: HashSet::new(),
+        }
+    }
+
+    /// Returns the revision that was negotiated.
+    pub fn negotiated(&self) -> Option<&'static str> {
+        self.pinned.or(self.negotiated)
+    }
+
+    /// Returns how many requests of a side wait for their responses.
+    pub fn waiting(&self, from: Direction) -> usize {
+        self.pending
+            .keys()
+            .filter(|(sender, _)| *sender == from)
+            .count()
+    }
+
+    /// Checks the next message. Without `from`, who has sent it is worked out from its method or from the request that it
+    /// answers; what cannot be told is taken for the client's.
+    pub fn observe(&mut self, from: Option<Direction>, text: &str) -> Observed {
+        let value: Value = match serde_json::from_str(text) {
+            Ok(value) => value,
+            Err(error) => return self.not_json(from, text, &error),
+        };
+        let from = from.unwrap_or_else(|| self.sender(&value));
+        match value {
+            Value::Array(items) => self.batch(from, text, &items),
+            Value::Object(object) => self.single(from, text, &object),
+            _ => {
+                let message = "it is no object";
+                self.observed(
+                    from,
+                    "no message",
+                    vec![Breach::new(&rules::VERSION, message)],
+                )
+            }
+        }
+    }
+
+    fn observed(&self, from: Direction, label: &str, breaches: Vec<Breach>) -> Observed {
+        Observed {
+            from,
+            revision: self.negotiated(),
+            label: label.to_owned(),
+            breaches,
+        }
+    }
+
+    /// Numbers that serde_json does not hold are JSON all the same: the reader of the types decides.
+    fn not_json(&self, from: Option<Direction>, text: &str, error: &serde_json::Error) -> Observed {
+        let from = from.unwrap_or(Direction::Server);
+        let breaches = match mcp_exact_wire::from_str::<mcp_exact_wire::Json>(text) {
+            Ok(_) => Vec::new(),
+            Err(_) => {
+                let rule = match from {
+                    Direction::Server => &rules::STDOUT_CLEAN,
+                    Direction::Client => &rules::VERSION,
+                };
+                vec![Breach::new(rule, format!("it is not JSON: {error}"))]
+            }
+        };
+        self.observed(from, "not a message", breaches)
+    }
+
+    /// Works out who has sent a message.
+    fn sender(&self, value: &Value) -> Direction {
+        let first = match value {
+            Value::Array(items) => items.first().unwrap_or(&Value::Null),
+            value => value,
+        };
+        let Some(method) = first.get("method").and_then(Value::as_str) else {
+            let id = first.get("id").unwrap_or(&Value::Null).to_string();
+            let asked = [Direction::Client, Direction::Server];
+            let asked = asked
+                .into_iter()
+                .find(|side| self.pending.contains_key(&(*side, id.clone())));
+            return asked.unwrap_or(Direction::Client).peer();
+        };
+        if let Some(side) = self.sender_of_both(method, &first["params"]) {
+            return side;
+        }
+        let sides = mcp_exact_revisions::all().iter().flat_map(|spec| {
+            let sends = |side: Direction| {
+                let methods = spec.methods(side.into());
+                methods.has_request(method) || methods.has_notification(method)
+            };
+            [Direction::Client, Direction::Server]
+                .into_iter()
+                .filter(move |side| sends(*side))
+        });
+        let sides: HashSet<Direction> = sides.collect();
+        match (
+            sides.contains(&Direction::Client),
+            sides.contains(&Direction::Server),
+        ) {
+            (false, true) => Direction::Server,
+            _ => Direction::Client,
+        }
+    }
+
+    /// Works out who has sent a notification that both sides send, by the request that it is about.
+    fn sender_of_both(&self, method: &str, params: &Value) -> Option<Direction> {
+        let both = [Direction::Client, Direction::Server];
+        match method {
+            "notifications/progress" => {
+                let token = params["progressToken"].to_string();
+                let asked = both
+                    .into_iter()
+                    .find(|side| self.tokens.contains_key(&(*side, token.clone())));
+                Some(asked.unwrap_or(Direction::Client).peer())
+            }
+            "notifications/cancelled" => {
+                let id = params["requestId"].to_string();
+                both.into_iter()
+                    .find(|side| self.pending.contains_key(&(*side, id.clone())))
+            }
+            _ => None,
+        }
+    }
+
+    fn batch(&mut self, from: Direction, text: &str, items: &[Value]) -> Observed {
+        let mut breaches = Vec::new();
+        let has_batches = self.spec().is_none_or(RevisionSpec::has_batches);
+        if !has_batches {
+            let message = "it is a batch, which this revision does not have";
+            breaches.push(Breach::new(&rules::VERSION, message));
+        }
+        if items.is_empty() {
+            breaches.push(Breach::new(&rules::VERSION, "it is an empty batch"));
+        }
+        // Items keep their text, so that numbers stay what they are.
+        let texts: Vec<&serde_json::value::RawValue> =
+            serde_json::from_str(text).unwrap_or_default();
+        let mut labels = Vec::new();
+        for (index, (item, text)) in items.iter().zip(texts).enumerate() {
+            let Value::Object(object) = item else {
+                breaches.push(Breach::new(
+                    &rules::VERSION,
+                    format!("item {index} is no object"),
+                ));
+                continue;
+            };
+            let part = self.single(from, text.get(), object);
+            labels.push(part.label);
+            breaches.extend(part.breaches.into_iter().map(|breach| Breach {
+                pointer: format!("/{index}{}", breach.pointer),
+                ..breach
+            }));
+        }
+        self.observed(from, &format!("batch of {}", labels.join(", ")), breaches)
+    }
+
+    fn single(&mut self, from: Direction, text: &str, object: &Map<String, Value>) -> Observed {
+        let method = object.get("method").and_then(Value::as_str);
+        match (method, object.get("id")) {
+            (Some(method), Some(id)) => self.request(from, text, object, method, id),
+            (Some(method), None) => self.notification(from, text, object, method),
+            (None, _) => self.response(from, text, object),
+        }
+    }
+
+    /// Returns the revision of a request that waits: what a server sends says nothing of its revision.
+    fn asked(&self) -> Option<&'static str> {
+        self.pending.values().find_map(|pending| pending.revision)
+    }
+
+    fn spec(&self) -> Option<&'static RevisionSpec> {
+        mcp_exact_revisions::find(self.negotiated()?)
+    }
+
+    /// Returns the revision that a request of a client names.
+    fn named_revision(&self, method: &str, params: &Value) -> Option<&'static str> {
+        let meta = &params["_meta"][VERSION_KEY];
+        let named = match method {
+            "initialize" => &params["protocolVersion"],
+            _ => meta,
+        };
+        let named = named.as_str().and_then(mcp_exact_revisions::find);
+        let is_discover = |spec: &&RevisionSpec| spec.lifecycle() == Lifecycle::Discover;
+        match method {
+            // A server answers an offer that it does not know, too.
+            "initialize" => named.or_else(newest_handshake).map(RevisionSpec::id),
+            _ => named.filter(is_discover).map(RevisionSpec::id),
+        }
+    }
+
+    fn entry(&self, revision: Option<&str>) -> Option<&Entry> {
+        let newest = || newest_handshake().map(RevisionSpec::id);
+        self.registry.revision(revision.or_else(newest)?).ok()
+    }
+
+    /// Checks a message against the schema. What nobody negotiated yet is checked as an envelope.
+    fn schema(&self, revision: Option<&'static str>, known: Known<'_>, text: &str) -> Vec<Breach> {
+        let Some(entry) = self.entry(revision) else {
+            return Vec::new();
+        };
+        let checker = Checker {
+            entry,
+            wants_unknown: self.options.wants_unknown,
+        };
+        let known = match revision {
+            Some(_) => known,
+            None => Known::default(),
+        };
+        let verdict = message::check(checker, known, text.as_bytes());
+        let found = verdict
+            .findings
+            .into_iter()
+            .chain(match self.options.wants_unknown {
+                true => verdict.unknown,
+                false => Vec::new(),
+            });
+        let breach = |finding: crate::verdict::Finding| Breach {
+            rule: match finding.pointer.as_str() {
+                "/jsonrpc" | "/id" => &rules::VERSION,
+                _ => &rules::SCHEMA,
+            },
+            pointer: finding.pointer,
+            message: finding.message,
+        };
+        found.map(breach).collect()
+    }
+
+    fn request(
+        &mut self,
+        from: Direction,
+        text: &str,
+        object: &Map<String, Value>,
+        method: &str,
+        id: &Value,
+    ) -> Observed {
+        let params = object.get("params").unwrap_or(&Value::Null);
+        let named = match from {
+            Direction::Client => self.named_revision(method, params),
+            Direction::Server => None,
+        };
+        let revision = self
+            .pinned
+            .or(named)
+            .or(self.negotiated)
+            .or_else(|| self.asked());
+        let known = Known {
+            direction: Some(from),
+            answered: None,
+        };
+        let mut breaches = self.schema(revision, known, text);
+        let spec = revision.and_then(mcp_exact_revisions::find);
+        if from == Direction::Server {
+            breaches.extend(self.server_request(spec, method));
+        }
+        let meta = &params["_meta"];
+        if method == "initialize" {
+            self.client_capabilities = params["capabilities"].clone();
+        }
+        let token = meta.get("progressToken").map(Value::to_string);
+        if let Some(token) = &token {
+            self.tokens.insert((from, token.clone()), Token::default());
+        }
+        let key = (from, id.to_string());
+        let is_stateless = spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
+        if self.pending.contains_key(&key) || (!is_stateless && self.answered.contains(&key)) {
+            let rule = match is_stateless {
+                true => &rules::ID_IN_FLIGHT,
+                false => &rules::ID_UNIQUE,
+            };
+            breaches.push(Breach {
+                rule,
+                pointer: "/id".to_owned(),
+                message: format!("the id {id} was used before"),
+            });
+        }
+        self.answered.remove(&key);
+        self.pending.insert(
+            key,
+            Pending {
+                method: method.to_owned(),
+                revision,
+                capabilities: meta[CAPABILITIES_KEY].clone(),
+                wants_logs: !meta[LOG_LEVEL_KEY].is_null(),
+                token,
+            },
+        );
+        Observed {
+            from,
+            revision,
+            label: format!("request {method}"),
+            breaches,
+        }
+    }
+
+    /// Checks what a server may ask, and when.
+    fn server_request(&self, spec: Option<&RevisionSpec>, method: &str) -> Option<Breach> {
+        let spec = spec?;
+        if spec.lifecycle() == Lifecycle::Discover {
+            let message = format!("the server sent the request {method}");
+            return Some(Breach::new(&rules::NO_SERVER_REQUESTS, message));
+        }
+        let capability = match method {
+            "sampling/createMessage" => "sampling",
+            "roots/list" => "roots",
+            "elicitation/create" => "elicitation",
+            _ => return None,
+        };
+        if self.client_capabilities.get(capability).is_none() {
+            let message =
+                format!("{method} needs `{capability}`, which the client did not declare");
+            return Some(Breach::new(&rules::NEGOTIATED, message));
+        }
+        if !self.has_initialized {
+            let message = format!("{method} was sent before notifications/initialized");
+            return Some(Breach::new(&rules::SERVER_WAITS, message));
+        }
+        None
+    }
+
+    fn notification(
+        &mut self,
+        from: Direction,
+        text: &str,
+        object: &Map<String, Value>,
+        method: &str,
+    ) -> Observed {
+        let params = object.get("params").unwrap_or(&Value::Null);
+        let named = match from {
+            Direction::Client => self.named_revision(method, params),
+            Direction::Server => None,
+        };
+        let revision = self
+            .pinned
+            .or(named)
+            .or(self.negotiated)
+            .or_else(|| self.asked());
+        let known = Known {
+            direction: Some(from),
+            answered: None,
+        };
+        let mut breaches = self.schema(revision, known, text);
+        let spec = revision.and_then(mcp_exact_revisions::find);
+        let is_stateless = spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
+        match method {
+            "notifications/initialized" => self.has_initialized = true,
+            "notifications/progress" => breaches.extend(self.progress(from, params)),
+            "notifications/message" if from == Direction::Server => {
+                breaches.extend(self.log_message(is_stateless));
+            }
+            "notifications/cancelled" => {
+                breaches.extend(self.cancelled(from, is_stateless, params));
+            }
+            _ => {}
+        }
+        if is_stateless && from == Direction::Server {
+            breaches.extend(self.subscription(method, params));
+        }
+        Observed {
+            from,
+            revision,
+            label: method.to_owned(),
+            breaches,
+        }
+    }
+
+    fn progress(&mut self, from: Direction, params: &Value) -> Option<Breach> {
+        let token = params.get("progressToken")?.to_string();
+        let key = (from.peer(), token.clone());
+        let Some(known) = self.tokens.get_mut(&key) else {
+            let message = format!("no request had the progress token {token}");
+            return Some(Breach::new(&rules::PROGRESS_TOKEN, message));
+        };
+        if known.has_ended && self.options.is_ordered {
+            let message = format!("the request with the progress token {token} is answered");
+            return Some(Breach::new(&rules::PROGRESS_STOPS, message));
+        }
+        let value = params.get("progress")?.as_f64()?;
+        let before = known.last.replace(value);
+        before.filter(|before| value <= *before).map(|before| {
+            let message = format!("the progress is {value} after {before}");
+            Breach::new(&rules::PROGRESS_INCREASES, message)
+        })
+    }
+
+    fn log_message(&self, is_stateless: bool) -> Option<Breach> {
+        if is_stateless {
+            let is_wanted = self.pending.values().any(|pending| pending.wants_logs);
+            let message = "no request that waits asks for log messages";
+            return (!is_wanted && self.options.is_ordered)
+                .then(|| Breach::new(&rules::LOG_SILENT, message));
+        }
+        let is_known = self.server_capabilities.is_object();
+        (is_known && self.server_capabilities.get("logging").is_none()).then(|| {
+            let message = "the server did not declare `logging`";
+            Breach::new(&rules::LOG_CAPABILITY, message)
+        })
+    }
+
+    fn cancelled(&self, from: Direction, is_stateless: bool, params: &Value) -> Option<Breach> {
+        let id = params.get("requestId")?.to_string();
+        if is_stateless && from == Direction::Server {
+            let listen = self.pending.get(&(Direction::Client, id.clone()));
+            let is_listen = listen.is_some_and(|pending| pending.method == "subscriptions/listen");
+            let message = format!("{id} is the id of no subscriptions/listen request");
+            return (!is_listen).then(|| Breach::new(&rules::CANCEL_LISTEN, message));
+        }
+        let key = (from, id.clone());
+        let is_own = self.pending.contains_key(&key) || self.answered.contains(&key);
+        let message = format!("its sender has sent no request with the id {id}");
+        (!is_own).then(|| Breach::new(&rules::CANCEL_OWN, message))
+    }
+
+    fn subscription(&mut self, method: &str, params: &Value) -> Option<Breach> {
+        let id = params["_meta"].get(SUBSCRIPTION_KEY)?.to_string();
+        if method == "notifications/subscriptions/acknowledged" {
+            self.acknowledged.insert(id);
+            return None;
+        }
+        (!self.acknowledged.contains(&id)).then(|| {
+            let message = format!("{method} came before the subscription {id} was acknowledged");
+            Breach::new(&rules::SUBSCRIPTION_ACK, message)
+        })
+    }
+
+    fn response(&mut self, from: Direction, text: &str, object: &Map<String, Value>) -> Observed {
+        let id = object.get("id").unwrap_or(&Value::Null);
+        let key = (from.peer(), id.to_string());
+        let Some(pending) = self.pending.remove(&key) else {
+            let mut breaches = self.schema(self.negotiated(), Known::default(), text);
+            breaches.extend(self.unexpected(from, id, &key));
+            let label = match object.contains_key("error") {
+                true => "error",
+                false => "result",
+            };
+            return self.observed(from, &format!("{label} for the id {id}"), breaches);
+        };
+        if let Some(token) = &pending.token
+            && let Some(token) = self.tokens.get_mut(&(from.peer(), token.clone()))
+        {
+            token.has_ended = true;
+        }
+        self.remember(key);
+        let mut revision = self.pinned.or(pending.revision);
+        let (result, error) = (object.get("result"), object.get("error"));
+        if pending.method == "initialize"
+            && let Some(result) = result
+        {
+            let named = result["protocolVersion"].as_str();
+            self.negotiated = named
+                .and_then(mcp_exact_revisions::find)
+                .map(RevisionSpec::id);
+            self.server_capabilities = result["capabilities"].clone();
+            revision = self.pinned.or(self.negotiated);
+        }
+        let known = Known {
+            direction: Some(from),
+            answered: Some(&pending.method),
+        };
+        let mut breaches = self.schema(revision, known, text);
+        let spec = revision.and_then(mcp_exact_revisions::find);
+        if spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover) {
+            if pending.method == "server/discover"
+                && let Some(result) = result
+            {
+                self.server_capabilities = result["capabilities"].clone();
+            }
+            breaches.extend(error.and_then(error_code));
+            breaches.extend(
+                result
+                    .map(|result| input_required(&pending, result))
+                    .unwrap_or_default(),
+            );
+        }
+        let label = match error {
+            Some(_) => format!("error of {}", pending.method),
+            None => format!("result of {}", pending.method),
+        };
+        Observed {
+            from,
+            revision,
+            label,
+            breaches,
+        }
+    }
+
+    /// Remembers an answered request. What is long past is forgotten, so that a long conversation does not fill the memory.
+    fn remember(&mut self, key: Key) {
+        if self.answered.len() >= REMEMBERED {
+            self.answered.clear();
+            self.tokens.retain(|_, token| !token.has_ended);
+        }
+        self.answered.insert(key);
+    }
+
+    /// Checks a response that answers no request that waits.
+    fn unexpected(&self, from: Direction, id: &Value, key: &Key) -> Option<Breach> {
+        // An error without an id says that a message could not be read.
+        if id.is_null() {
+            return None;
+        }
+        if self.answered.contains(key) {
+            let message = format!("the request with the id {id} is answered already");
+            return Some(Breach::new(&rules::VERSION, message));
+        }
+        let spelt = |(sender, other): &&Key| {
+            let bare = |text: &str| text.trim_matches('"').to_owned();
+            *sender == from.peer() && bare(other) == bare(&id.to_string())
+        };
+        let other = self.pending.keys().chain(&self.answered).find(spelt);
+        let message = match other {
+            Some((_, other)) => format!("the id is {id}; that of the request is {other}"),
+            None => format!("no request has the id {id}"),
+        };
+        Some(Breach {
+            rule: &rules::RESPONSE_ID,
+            pointer: "/id".to_owned(),
+            message,
+        })
+    }
+}
+
+fn newest_handshake() -> Option<&'static RevisionSpec> {
+    let mut specs = mcp_exact_revisions::all().iter();
+    specs.rfind(|spec| spec.lifecycle() == Lifecycle::Initialize)
+}
+
+/// Codes that the specification defines between -32020 and -32099.
+const DEFINED_CODES: [i64; 3] = [-32020, -32021, -32022];
+
+fn error_code(error: &Value) -> Option<Breach> {
+    let code = error.get("code")?.as_i64()?;
+    let (rule, message) = match code {
+        -32002 | -32042 => (&rules::RETIRED_CODES, format!("the code {code} is retired")),
+        -32099..=-32020 if !DEFINED_CODES.contains(&code) => {
+            let message = format!("the specification does not define the code {code}");
+            (&rules::FORBIDDEN_CODES, message)
+        }
+        _ => return None,
+    };
+    Some(Breach {
+        rule,
+        pointer: "/error/code".to_owned(),
+        message,
+    })
+}
+
+fn input_required(pending: &Pending, result: &Value) -> Vec<Breach> {
+    if result["resultType"] != "input_required" {
+        return Vec::new();
+    }
+    let mut breaches = Vec::new();
+    if !["tools/call", "prompts/get", "resources/read"].contains(&&*pending.method) {
+        let message = format!("{} cannot ask for input", pending.method);
+        breaches.push(Breach::new(&rules::INPUT_METHODS, message));
+    }
+    let asked = result["inputRequests"].as_object();
+    for (name, request) in asked.into_iter().flatten() {
+        let method = request["method"].as_str().unwrap_or_default();
+        let capability = match method {
+            "elicitation/create" => "elicitation",
+            "sampling/createMessage" => "sampling",
+            "roots/list" => "roots",
+            _ => continue,
+        };
+        if pending.capabilities.get(capability).is_none() {
+            breaches.push(Breach {
+                rule: &rules::INPUT_DECLARED,
+                pointer: format!("/result/inputRequests/{name}"),
+                message: format!(
+                    "{method} needs `{capability}`, which the request did not declare"
+                ),
+            });
+        }
+    }
+    breaches
+}

@@ -1,0 +1,66 @@
+//! How the doctor reaches a server: a fresh process or a fresh HTTP session for each revision.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::process::{Process, Received};
+
+#[cfg(feature = "http")]
+pub use super::http::Http;
+
+/// Server behind a transport.
+#[derive(Debug, Clone)]
+pub enum Server {
+    /// A command that starts it.
+    Command(Vec<OsString>),
+    /// A URL.
+    #[cfg(feature = "http")]
+    Url(std::sync::Arc<super::http::Target>),
+}
+
+/// Connection to a server.
+pub enum Channel {
+    /// A process on standard streams.
+    Process(Process),
+    /// An HTTP session.
+    #[cfg(feature = "http")]
+    Http(Box<Http>),
+}
+
+impl Server {
+    /// Opens a connection.
+    pub fn open(&self, shows_stderr: bool) -> anyhow::Result<Channel> {
+        match self {
+            Self::Command(command) => Ok(Channel::Process(Process::start(command, shows_stderr)?)),
+            #[cfg(feature = "http")]
+            Self::Url(target) => Ok(Channel::Http(Box::new(Http::new(target)))),
+        }
+    }
+}
+
+impl Channel {
+    /// Returns true if messages arrive in the order in which they were sent.
+    pub fn is_ordered(&self) -> bool {
+        matches!(self, Self::Process(_))
+    }
+
+    /// Sends a message; `revision` is for the headers of HTTP. Returns false if the server has gone.
+    pub fn send(&mut self, message: &Value, revision: Option<&str>, limit: Duration) -> bool {
+        match self {
+            Self::Process(process) => process.send(&message.to_string()).is_ok(),
+            #[cfg(feature = "http")]
+            Self::Http(http) => http.send(message, revision, limit),
+        }
+    }
+
+    /// Waits for the next message.
+    pub fn receive(&mut self, limit: Duration) -> Received {
+        match self {
+            Self::Process(process) => process.receive(limit),
+            #[cfg(feature = "http")]
+            Self::Http(http) => http.receive(),
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! What the doctor asks a server, in one revision. Most findings come from the conversation, which checks each message; here
+//! are the questions, and the rules that need an answer to be compared with its question.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::session::{Answer, Session, client_info};
+use crate::rules::{self, Rule};
+
+/// Offer that no server knows.
+pub const UNKNOWN_REVISION: &str = "1999-01-01";
+/// How many pages of a list are fetched.
+const PAGES: usize = 20;
+/// How many resources, prompts and tools are tried.
+const SAMPLES: usize = 3;
+/// How long is listened for messages that nobody asked for.
+const SILENCE: Duration = Duration::from_millis(150);
+
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
+
+/// Call of a tool that the doctor was told to make.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    /// The name of the tool.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Value,
+}
+
+/// Sends `initialize` and returns the result.
+pub fn initialize(session: &mut Session<'_>, offer: &str) -> Answer {
+    let params = json!({
+        "protocolVersion": offer,
+        "capabilities": {},
+        "clientInfo": client_info(),
+    });
+    session.request_as_is("initialize", params)
+}
+
+/// Checks a session after `initialize`.
+pub fn after_initialize(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
+    session.notify("notifications/initialized", json!({}));
+    session.listen(SILENCE);
+    ping(session);
+    basics(session);
+    let capabilities = result["capabilities"].clone();
+    features(session, &capabilities, calls);
+    if capabilities.get("logging").is_some() {
+        log_levels(session);
+    }
+    let spec = mcp_exact_revisions::find(session.revision);
+    if spec.is_some_and(mcp_exact_revisions::RevisionSpec::has_batches) {
+        batch(session);
+    }
+}
+
+/// Checks a server that has answered `server/discover`.
+pub fn after_discover(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
+    basics(session);
+    unsupported_revision(session);
+    missing_metadata(session);
+    features(session, &result["capabilities"].clone(), calls);
+    subscriptions(session);
+}
+
+fn ping(session: &mut Session<'_>) {
+    match session.request("ping", json!({})) {
+        Answer::Result(result) => {
+            let names = result
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name);
+            let names: Vec<&String> = names.filter(|name| *name != "_meta").collect();
+            if !names.is_empty() {
+                session.breach(&rules::PING, format!("the response to ping has {names:?}"));
+            }
+        }
+        answer => session.breach(
+            &rules::PING,
+            format!("ping was answered with {}", answer.words()),
+        ),
+    }
+}
+
+/// Asks for what the server cannot know, and tells it what it can ignore.
+fn basics(session: &mut Session<'_>) {
+    match session.request("mcp-exact/no-such-method", json!({})) {
+        Answer::Error(METHOD_NOT_FOUND, _) | Answer::End | Answer::Status(_) => {}
+        Answer::Error(code, _) => {
+            let message = format!("an unknown method was answered with {code} instead of -32601");
+            session.breach(&rules::METHOD_CODE, message);
+        }
+        answer => {
+            let message = format!("an unknown method was answered with {}", answer.words());
+            session.breach(&rules::UNKNOWN_METHOD, message);
+        }
+    }
+    session.notify("notifications/mcp-exact/unknown", json!({}));
+    no_reply(session, "notifications/mcp-exact/unknown");
+    if session.channel.is_ordered() {
+        session.notify(
+            "notifications/cancelled",
+            json!({"requestId": "no-such-request"}),
+        );
+        no_reply(session, "notifications/cancelled");
+    }
+}
+
+/// Checks that a notification is not answered: nothing but the answer of the request behind it may come.
+fn no_reply(session: &mut Session<'_>, method: &str) {
+    if !session.channel.is_ordered() {
+        return;
+    }
+    let before = session.strays;
+    let next = match session.is_stateless {
+        true => "server/discover",
+        false => "ping",
+    };
+    session.request(next, json!({}));
+    if session.strays > before {
+        session.breach(&rules::NO_REPLY, format!("{method} was answered"));
+    }
+}
+
+/// Features of servers: capability, list, and the rules that name them.
+const LISTS: [(&str, &str, &str, &Rule); 4] = [
+    ("tools", "tools/list", "tools", &rules::CAPABILITY_TOOLS),
+    (
+        "resources",
+        "resources/list",
+        "resources",
+        &rules::CAPABILITY_RESOURCES,
+    ),
+    (
+        "resources",
+        "resources/templates/list",
+        "resourceTemplates",
+        &rules::CAPABILITY_RESOURCES,
+    ),
+    (
+        "prompts",
+        "prompts/list",
+        "prompts",
+        &rules::CAPABILITY_PROMPTS,
+    ),
+];
+
+fn features(session: &mut Session<'_>, capabilities: &Value, calls: &[ToolCall]) {
+    for (capability, method, member, rule) in LISTS {
+        let is_declared = capabilities.get(capability).is_some();
+        let Some(items) = list(session, method, member, is_declared) else {
+            continue;
+        };
+        if !is_declared {
+            if !items.is_empty() {
+                let message = format!(
+                    "{method} lists {}, and `{capability}` is not declared",
+                    items.len()
+                );
+                session.breach(rule, message);
+            }
+            continue;
+        }
+        match member {
+            "tools" => tools(session, &items, calls),
+            "resources" => resources(session, &items),
+            "prompts" => prompts(session, &items),
+            _ => {}
+        }
+    }
+}
+
+/// Fetches all pages of a list; returns `None` if the server has no such list.
+fn list(
+    session: &mut Session<'_>,
+    method: &str,
+    member: &str,
+    is_declared: bool,
+) -> Option<Vec<Value>> {
+    let mut items = Vec::new();
+    let mut scopes = HashSet::new();
+    let mut params = json!({});
+    for page in 0..PAGES {
+        let answer = session.request(method, params.clone());
+        let result = match answer {
+            Answer::Result(result) => result,
+            answer => {
+                let is_main = member != "resourceTemplates";
+                if session.is_stateless && is_declared && page == 0 && is_main {
+                    let message = format!("{method} was answered with {}", answer.words());
+                    session.breach(&rules::LIST_ANSWERED, message);
+                }
+                return (page > 0).then_some(items);
+            }
+        };
+        items.extend(result[member].as_array().cloned().unwrap_or_default());
+        scopes.extend(result["cacheScope"].as_str().map(str::to_owned));
+        if scopes.len() > 1 {
+            session.breach(
+                &rules::CACHE_SCOPE,
+                format!("pages of {method} differ in cacheScope"),
+            );
+        }
+        let Some(cursor) = result["nextCursor"].as_str() else {
+            break;
+        };
+        params = json!({"cursor": cursor});
+    }
+    Some(items)
+}
+
+fn tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
+    let mut names = HashSet::new();
+    for tool in tools {
+        let name = tool["name"].as_str().unwrap_or_default();
+        if !names.insert(name) {
+            session.breach(&rules::TOOL_NAMES, format!("two tools are called {name}"));
+        }
+    }
+    let cursor = json!({"cursor": "mcp-exact-no-such-cursor"});
+    match session.request("tools/list", cursor) {
+        Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Silence | Answer::Status(_) => {}
+        answer => {
+            let message = format!("tools/list with an invalid cursor gave {}", answer.words());
+            session.breach(&rules::CURSOR, message);
+        }
+    }
+    let told = calls.iter().cloned();
+    let harmless = tools.iter().filter(|tool| is_harmless(tool)).take(SAMPLES);
+    let harmless = harmless.map(|tool| ToolCall {
+        name: tool["name"].as_str().unwrap_or_default().to_owned(),
+        arguments: json!({}),
+    });
+    for call in told.chain(harmless).collect::<Vec<_>>() {
+        let tool = tools.iter().find(|tool| tool["name"] == call.name.as_str());
+        call_tool(session, tool, &call);
+    }
+}
+
+/// Returns true if a tool only reads and needs no arguments: it is called without being told to.
+fn is_harmless(tool: &Value) -> bool {
+    let required = tool["inputSchema"]["required"].as_array();
+    tool["annotations"]["readOnlyHint"] == true && required.is_none_or(Vec::is_empty)
+}
+
+fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
+    let params = json!({
+        "name": call.name,
+        "arguments": call.arguments,
+        "_meta": {"progressToken": format!("doctor-{}", call.name)},
+    });
+    let Some(result) = session.request("tools/call", params).result() else {
+        return;
+    };
+    let is_complete = result["isError"] != true && result["resultType"] != "input_required";
+    let has_schema = tool.is_some_and(|tool| tool.get("outputSchema").is_some());
+    if has_schema && is_complete && result.get("structuredContent").is_none() {
+        let message = format!(
+            "{} has an outputSchema, and its result no structuredContent",
+            call.name
+        );
+        session.breach(&rules::TOOL_OUTPUT, message);
+    }
+}
+
+fn resources(session: &mut Session<'_>, resources: &[Value]) {
+    for resource in resources.iter().take(SAMPLES) {
+        session.request("resources/read", json!({"uri": resource["uri"]}));
+    }
+    let unknown = json!({"uri": "mcp-exact://no-such-resource"});
+    let answer = session.request("resources/read", unknown);
+    let spec = mcp_exact_revisions::find(session.revision);
+    let wanted = spec.map_or(
+        -32002,
+        mcp_exact_revisions::RevisionSpec::resource_not_found_code,
+    );
+    let message = format!("a resource that does not exist gave {}", answer.words());
+    match (&answer, session.is_stateless) {
+        (Answer::End | Answer::Silence | Answer::Status(_), _) => {}
+        (Answer::Error(code, _), _) if *code == wanted => {}
+        (Answer::Result(result), true) if result["contents"] == json!([]) => {
+            session.breach(
+                &rules::RESOURCE_NOT_EMPTY,
+                "a resource that does not exist gave empty contents",
+            );
+        }
+        (_, true) => session.breach(&rules::RESOURCE_NOT_FOUND, message),
+        (_, false) => session.breach(&rules::RESOURCE_ERROR, message),
+    }
+}
+
+fn prompts(session: &mut Session<'_>, prompts: &[Value]) {
+    let needs_nothing = |prompt: &&Value| {
+        let arguments = prompt["arguments"].as_array().into_iter().flatten();
+        !arguments
+            .into_iter()
+            .any(|argument| argument["required"] == true)
+    };
+    for prompt in prompts.iter().filter(needs_nothing).take(SAMPLES) {
+        session.request("prompts/get", json!({"name": prompt["name"]}));
+    }
+    match session.request("prompts/get", json!({"name": "mcp-exact-no-such-prompt"})) {
+        Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Silence | Answer::Status(_) => {}
+        answer => {
+            let message = format!("an unknown prompt gave {}", answer.words());
+            session.breach(&rules::PROMPT_ERROR, message);
+        }
+    }
+}
+
+fn log_levels(session: &mut Session<'_>) {
+    session.request("logging/setLevel", json!({"level": "warning"}));
+    match session.request("logging/setLevel", json!({"level": "verbose"})) {
+        Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Silence | Answer::Status(_) => {}
+        answer => {
+            let message = format!("the log level `verbose` gave {}", answer.words());
+            session.breach(&rules::LOG_LEVEL, message);
+        }
+    }
+}
+
+fn batch(session: &mut Session<'_>) {
+    session.check();
+    let ping = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    let mut waiting: HashSet<&str> = HashSet::from(["batch-1", "batch-2"]);
+    session.send(&json!([ping("batch-1"), ping("batch-2")]));
+    let limit = session.limit().min(Duration::from_secs(5));
+    while !waiting.is_empty() {
+        let Ok(message) = session.receive(limit) else {
+            break;
+        };
+        let messages = match &message {
+            Value::Array(items) => items.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let answered = messages
+            .iter()
+            .filter(|message| message.get("result").is_some());
+        for id in answered.filter_map(|message| message["id"].as_str()) {
+            waiting.remove(id);
+        }
+        // An error that names no request refuses the whole batch.
+        if messages
+            .iter()
+            .any(|message| message.get("error").is_some())
+        {
+            break;
+        }
+    }
+    if !waiting.is_empty() {
+        let message = format!(
+            "{} of 2 requests in a batch were not answered",
+            waiting.len()
+        );
+        session.breach(&rules::BATCH, message);
+    }
+}
+
+fn unsupported_revision(session: &mut Session<'_>) {
+    let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": UNKNOWN_REVISION}});
+    let answer = session.request("tools/list", params);
+    let lists = |error: &Value| {
+        error["data"]["supported"]
+            .as_array()
+            .is_some_and(|list| !list.is_empty())
+    };
+    match &answer {
+        Answer::Error(-32022, error) if lists(error) => {}
+        Answer::Error(-32022, _) => {
+            let message = "the error -32022 does not list the supported versions";
+            session.breach(&rules::UNSUPPORTED, message);
+        }
+        Answer::End => {}
+        answer => {
+            let message = format!("a request of {UNKNOWN_REVISION} gave {}", answer.words());
+            session.breach(&rules::UNSUPPORTED, message);
+        }
+    }
+}
+
+fn missing_metadata(session: &mut Session<'_>) {
+    let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": session.revision}});
+    match session.request_as_is("tools/list", params) {
+        Answer::Error(INVALID_PARAMS, _) | Answer::End => {}
+        answer => {
+            let message = format!(
+                "a request without clientCapabilities gave {}",
+                answer.words()
+            );
+            session.breach(&rules::META_REQUIRED, message);
+        }
+    }
+}
+
+/// Opens a subscription to everything, and ends it.
+fn subscriptions(session: &mut Session<'_>) {
+    if !session.channel.is_ordered() {
+        return;
+    }
+    session.check();
+    let filter = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true}});
+    let params = session.params(filter);
+    let message = json!({"jsonrpc": "2.0", "id": "doctor-listen", "method": "subscriptions/listen", "params": params});
+    if !session.send(&message) {
+        return;
+    }
+    // What comes before the acknowledgement is told of by the conversation.
+    let mut limit = session.limit();
+    while let Ok(message) = session.receive(limit) {
+        let method = message["method"].as_str();
+        if method == Some("notifications/subscriptions/acknowledged")
+            || message["id"] == "doctor-listen"
+        {
+            limit = SILENCE;
+        }
+    }
+    session.notify(
+        "notifications/cancelled",
+        json!({"requestId": "doctor-listen"}),
+    );
+    session.listen(SILENCE);
+}

@@ -1,0 +1,528 @@
+//! HTTP as the doctor speaks it: whole requests with the headers that it wants, and what comes back as it is.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http_body_util::BodyExt;
+use mcp_exact::transport::http::client::{HttpClient, HyperClient};
+use mcp_exact::transport::sse::{Decoded, Decoder};
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::checks::UNKNOWN_REVISION;
+use super::report::Report;
+use super::session::client_info;
+use crate::conversation::Breach;
+use crate::process::Received;
+use crate::rules::{self, Rule};
+
+/// Largest body that is read.
+const LONGEST: usize = 64 << 20;
+const SESSION_ID: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+
+/// Server at a URL.
+pub struct Target {
+    url: String,
+    headers: HeaderMap,
+    client: HyperClient,
+    runtime: Mutex<Runtime>,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Response to one request.
+#[derive(Debug, Default)]
+struct Exchange {
+    status: u16,
+    headers: HeaderMap,
+    /// Messages in the body: its JSON, or the events of a stream.
+    messages: Vec<Vec<u8>>,
+    /// Bytes of a body that is no stream.
+    body: usize,
+}
+
+impl Exchange {
+    fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("")
+    }
+
+    fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    fn error_code(&self) -> Option<i64> {
+        let message: Value = serde_json::from_slice(self.messages.first()?).ok()?;
+        message["error"]["code"].as_i64()
+    }
+}
+
+impl Target {
+    /// Names a server, with headers for each request.
+    pub fn new(url: &str, headers: &[String]) -> anyhow::Result<Self> {
+        let mut map = HeaderMap::new();
+        for header in headers {
+            let (name, value) = header
+                .split_once(':')
+                .with_context(|| format!("`{header}` is no header; write `Name: value`"))?;
+            let name: HeaderName = name.trim().parse().context("no name of a header")?;
+            let value: HeaderValue = value.trim().parse().context("no value of a header")?;
+            map.insert(name, value);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        Ok(Self {
+            url: url.to_owned(),
+            headers: map,
+            client: HyperClient::default(),
+            runtime: Mutex::new(runtime),
+        })
+    }
+
+    /// Sends a request and reads the response until it ends, `is_last` is content, or time is up.
+    fn exchange(
+        &self,
+        method: Method,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+        limit: Duration,
+        is_last: impl Fn(&Value) -> bool,
+    ) -> anyhow::Result<Exchange> {
+        let mut request = Request::builder().method(method).uri(&self.url);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let request = request
+            .body(Bytes::from(body))
+            .context("this is no request")?;
+        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        runtime.block_on(async {
+            let sent = tokio::time::timeout(limit, self.client.send(request)).await;
+            let response = sent
+                .map_err(|_| anyhow!("no response within {} s", limit.as_secs()))?
+                .map_err(|error| anyhow!("cannot reach {}: {error}", self.url))?;
+            let mut exchange = Exchange {
+                status: response.status().as_u16(),
+                headers: response.headers().clone(),
+                ..Exchange::default()
+            };
+            let is_stream = exchange
+                .header("content-type")
+                .starts_with("text/event-stream");
+            let reading = read(response.into_body(), is_stream, &mut exchange, &is_last);
+            // What has come until then counts.
+            let _ = tokio::time::timeout(limit, reading).await;
+            Ok(exchange)
+        })
+    }
+}
+
+async fn read(
+    mut body: mcp_exact::transport::http::client::HttpBody,
+    is_stream: bool,
+    exchange: &mut Exchange,
+    is_last: &impl Fn(&Value) -> bool,
+) {
+    let mut decoder = Decoder::new(LONGEST);
+    let mut document = Vec::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        let Some(bytes) = frame.data_ref() else {
+            continue;
+        };
+        if !is_stream {
+            document.extend_from_slice(bytes);
+            continue;
+        }
+        decoder.push(bytes);
+        while let Some(event) = decoder.next_event() {
+            let Decoded::Event(event) = event else {
+                continue;
+            };
+            if event.data.is_empty() || event.event != "message" {
+                continue;
+            }
+            let message: Value = serde_json::from_slice(&event.data).unwrap_or_default();
+            exchange.messages.push(event.data);
+            if is_last(&message) {
+                return;
+            }
+        }
+    }
+    exchange.body = document.len();
+    if !document.trim_ascii().is_empty() {
+        exchange.messages.push(document);
+    }
+}
+
+/// HTTP session of the doctor.
+pub struct Http {
+    target: Arc<Target>,
+    session_id: Option<String>,
+    waiting: VecDeque<Vec<u8>>,
+    status: Option<u16>,
+}
+
+const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+impl Http {
+    /// Begins without a session.
+    pub fn new(target: &Arc<Target>) -> Self {
+        Self {
+            target: Arc::clone(target),
+            session_id: None,
+            waiting: VecDeque::new(),
+            status: None,
+        }
+    }
+
+    /// Returns the status of a response that held no message.
+    pub fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// Sends a message and reads what answers it.
+    pub fn send(&mut self, message: &Value, revision: Option<&str>, limit: Duration) -> bool {
+        let session_id = self.session_id.clone();
+        let named = named(message);
+        let mut headers = vec![ACCEPT, JSON];
+        headers.extend(session_id.as_deref().map(|id| (SESSION_ID, id)));
+        let version =
+            message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
+        let revision = version.or(revision);
+        headers.extend(revision.map(|revision| (VERSION, revision)));
+        headers.extend(mirrored(message, named.as_deref()));
+        let id = message.get("id").cloned();
+        let is_last = |found: &Value| match message.is_array() {
+            true => found.is_array(),
+            false => {
+                id.is_some() && found.get("method").is_none() && found.get("id") == id.as_ref()
+            }
+        };
+        let exchange = self
+            .target
+            .exchange(Method::POST, &headers, Some(message), limit, is_last);
+        let Ok(exchange) = exchange else {
+            return false;
+        };
+        if message["method"] == "initialize" && exchange.is_success() {
+            let id = exchange.header(SESSION_ID);
+            self.session_id = (!id.is_empty()).then(|| id.to_owned());
+        }
+        self.status = Some(exchange.status);
+        // A body that is not JSON is a page of an HTTP server, and no message.
+        let is_json =
+            |bytes: &Vec<u8>| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
+        let messages = exchange.messages.into_iter().filter(is_json);
+        // The answer to a notification is HTTP's business: an error there is no response.
+        if message.is_array() || message.get("id").is_some() {
+            self.waiting.extend(messages);
+        }
+        true
+    }
+
+    /// Returns the next message of those that came.
+    pub fn receive(&mut self) -> Received {
+        match self.waiting.pop_front() {
+            Some(message) => Received::Line(message),
+            None => Received::End,
+        }
+    }
+}
+
+impl Drop for Http {
+    /// Ends the session, so that the server does not have to remember it.
+    fn drop(&mut self) {
+        if let Some(id) = self.session_id.take() {
+            let headers = [(SESSION_ID, id.as_str())];
+            let limit = Duration::from_secs(2);
+            let _ = self
+                .target
+                .exchange(Method::DELETE, &headers, None, limit, |_| true);
+        }
+    }
+}
+
+/// Returns the name that requests of revisions without a handshake repeat in a header.
+fn named(message: &Value) -> Option<String> {
+    let name = match message["method"].as_str()? {
+        "tools/call" | "prompts/get" => &message["params"]["name"],
+        "resources/read" => &message["params"]["uri"],
+        _ => return None,
+    };
+    name.as_str().map(str::to_owned)
+}
+
+/// Returns the headers that repeat what the body says; other revisions ignore them.
+fn mirrored<'m>(message: &'m Value, named: Option<&'m str>) -> Vec<(&'static str, &'m str)> {
+    let mut headers = Vec::new();
+    headers.extend(
+        message["method"]
+            .as_str()
+            .map(|method| ("mcp-method", method)),
+    );
+    headers.extend(named.map(|name| ("mcp-name", name)));
+    headers
+}
+
+/// Checks what only HTTP shows, in a session of its own.
+pub fn check(
+    target: &Arc<Target>,
+    spec: &'static RevisionSpec,
+    limit: Duration,
+    report: &mut Report,
+) {
+    let mut examination = Examination {
+        target,
+        spec,
+        limit,
+        report,
+    };
+    match spec.lifecycle() {
+        Lifecycle::Initialize => examination.handshake(),
+        Lifecycle::Discover => examination.stateless(),
+    }
+}
+
+struct Examination<'a> {
+    target: &'a Arc<Target>,
+    spec: &'static RevisionSpec,
+    limit: Duration,
+    report: &'a mut Report,
+}
+
+impl Examination<'_> {
+    fn breach(&mut self, rule: &'static Rule, message: String) {
+        self.report.add(self.spec.id(), &Breach::new(rule, message));
+    }
+
+    fn post(&mut self, headers: &[(&str, &str)], message: &Value) -> Exchange {
+        self.report.checks += 1;
+        let mut all = vec![ACCEPT, JSON];
+        all.extend_from_slice(headers);
+        let id = message.get("id").cloned();
+        let is_last =
+            |found: &Value| found.get("method").is_none() && found.get("id") == id.as_ref();
+        let exchange = self
+            .target
+            .exchange(Method::POST, &all, Some(message), self.limit, is_last);
+        exchange.unwrap_or_default()
+    }
+
+    fn initialize(&self) -> Value {
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": self.spec.id(), "capabilities": {}, "clientInfo": client_info(),
+        }})
+    }
+
+    fn origin(&mut self, headers: &[(&str, &str)], message: &Value) {
+        let mut all = headers.to_vec();
+        all.push(("origin", "https://origin.invalid"));
+        let exchange = self.post(&all, message);
+        if exchange.is_success() {
+            let message = format!(
+                "a request with the Origin https://origin.invalid got status {}",
+                exchange.status
+            );
+            self.breach(&rules::HTTP_ORIGIN, message);
+        }
+    }
+
+    fn content_type(&mut self, rule: &'static Rule, exchange: &Exchange) {
+        let found = exchange.header("content-type").to_owned();
+        let is_right = ["application/json", "text/event-stream"]
+            .iter()
+            .any(|right| found.starts_with(right));
+        if exchange.is_success() && !is_right {
+            self.breach(
+                rule,
+                format!("a request was answered with the content type {found:?}"),
+            );
+        }
+    }
+
+    fn handshake(&mut self) {
+        let initialize = self.initialize();
+        self.origin(&[], &initialize);
+        let begun = self.post(&[], &initialize);
+        if !begun.is_success() {
+            return;
+        }
+        self.content_type(&rules::HTTP_CONTENT_TYPE, &begun);
+        let id = begun.headers.get(SESSION_ID).cloned();
+        if let Some(id) = &id
+            && !id
+                .as_bytes()
+                .iter()
+                .all(|byte| (0x21..=0x7e).contains(byte))
+        {
+            self.breach(&rules::SESSION_CHARS, format!("the session id is {id:?}"));
+        }
+        let id = id.and_then(|id| id.to_str().ok().map(str::to_owned));
+        let mut headers: Vec<(&str, &str)> = id
+            .as_deref()
+            .map(|id| (SESSION_ID, id))
+            .into_iter()
+            .collect();
+        if self.spec.has_protocol_version_header() {
+            headers.push((VERSION, self.spec.id()));
+        }
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let accepted = self.post(&headers, &initialized);
+        self.accepted(&accepted);
+        self.get(&headers);
+        if self.spec.has_protocol_version_header() {
+            self.version_header(id.as_deref());
+        }
+        if id.is_some() {
+            self.ended(&headers);
+        }
+    }
+
+    fn accepted(&mut self, exchange: &Exchange) {
+        if exchange.is_success() && (exchange.status != 202 || exchange.body > 0) {
+            let message = format!(
+                "a notification was answered with status {} and {} bytes",
+                exchange.status, exchange.body
+            );
+            self.breach(&rules::HTTP_202, message);
+        }
+    }
+
+    fn get(&mut self, headers: &[(&str, &str)]) {
+        self.report.checks += 1;
+        let mut all = vec![("accept", "text/event-stream")];
+        all.extend_from_slice(headers);
+        // A stream stays open: its head is enough.
+        let limit = Duration::from_secs(1);
+        let Ok(exchange) = self
+            .target
+            .exchange(Method::GET, &all, None, limit, |_| true)
+        else {
+            return;
+        };
+        let is_stream = exchange
+            .header("content-type")
+            .starts_with("text/event-stream");
+        if !(exchange.status == 405 || exchange.is_success() && is_stream) {
+            let message = format!(
+                "GET was answered with status {} and the content type {:?}",
+                exchange.status,
+                exchange.header("content-type")
+            );
+            self.breach(&rules::HTTP_GET, message);
+        }
+    }
+
+    fn version_header(&mut self, session_id: Option<&str>) {
+        let mut headers = vec![(VERSION, UNKNOWN_REVISION)];
+        headers.extend(session_id.map(|id| (SESSION_ID, id)));
+        let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+        let exchange = self.post(&headers, &ping);
+        if exchange.status != 400 && exchange.status != 0 {
+            let message = format!(
+                "MCP-Protocol-Version: {UNKNOWN_REVISION} got status {}",
+                exchange.status
+            );
+            self.breach(&rules::HTTP_VERSION, message);
+        }
+    }
+
+    /// Ends the session, and asks once more.
+    fn ended(&mut self, headers: &[(&str, &str)]) {
+        self.report.checks += 1;
+        let deleted = self
+            .target
+            .exchange(Method::DELETE, headers, None, self.limit, |_| true);
+        if !deleted.is_ok_and(|deleted| deleted.is_success()) {
+            return;
+        }
+        let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
+        let exchange = self.post(headers, &ping);
+        if exchange.status != 404 && exchange.status != 0 {
+            let message = format!(
+                "a request in a session that was ended got status {}",
+                exchange.status
+            );
+            self.breach(&rules::SESSION_404, message);
+        }
+    }
+
+    fn stateless(&mut self) {
+        let id = self.spec.id();
+        let message = |method: &str, version: &str| {
+            json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": {
+                "io.modelcontextprotocol/protocolVersion": version,
+                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientInfo": client_info(),
+            }}})
+        };
+        let discover = message("server/discover", id);
+        let right = [(VERSION, id), ("mcp-method", "server/discover")];
+        self.origin(&right, &discover);
+        let answered = self.post(&right, &discover);
+        self.content_type(&rules::HTTP_RESPONSE, &answered);
+
+        let other = [(VERSION, "2025-11-25"), ("mcp-method", "server/discover")];
+        let exchange = self.post(&other, &discover);
+        self.mismatch(&rules::HEADER_MISMATCH, "MCP-Protocol-Version", &exchange);
+        let other = [(VERSION, id), ("mcp-method", "tools/list")];
+        let exchange = self.post(&other, &discover);
+        self.mismatch(&rules::HEADER_METHOD, "Mcp-Method", &exchange);
+
+        let unknown = "mcp-exact/no-such-method";
+        let headers = [(VERSION, id), ("mcp-method", unknown)];
+        let exchange = self.post(&headers, &message(unknown, id));
+        if exchange.status != 404 || exchange.error_code() != Some(-32601) {
+            let message = format!(
+                "an unknown method got status {} and the error {:?}",
+                exchange.status,
+                exchange.error_code()
+            );
+            self.breach(&rules::HTTP_UNKNOWN_METHOD, message);
+        }
+        let headers = [
+            (VERSION, UNKNOWN_REVISION),
+            ("mcp-method", "server/discover"),
+        ];
+        let exchange = self.post(&headers, &message("server/discover", UNKNOWN_REVISION));
+        if exchange.status != 400 {
+            let message = format!(
+                "a request of {UNKNOWN_REVISION} got status {}",
+                exchange.status
+            );
+            self.breach(&rules::HTTP_UNSUPPORTED, message);
+        }
+    }
+
+    fn mismatch(&mut self, rule: &'static Rule, header: &str, exchange: &Exchange) {
+        if exchange.status != 400 || exchange.error_code() != Some(-32020) {
+            let code = exchange.error_code();
+            let code = code.map_or("no error".to_owned(), |code| format!("the error {code}"));
+            let message = format!(
+                "another {header} than the body says got status {} and {code}",
+                exchange.status
+            );
+            self.breach(rule, message);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! `mcp-exact doctor`: asks a server what every server has to answer, in every revision that it has, and reports which rules of
+//! the specification it breaks, each with the sentence that states it.
+
+mod channel;
+mod checks;
+#[cfg(feature = "http")]
+mod http;
+mod report;
+mod session;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::conversation::Breach;
+use crate::output::{Painter, Style, plain};
+use crate::registry::Registry;
+use crate::rules::{self, Level};
+use channel::Server;
+use checks::{ToolCall, UNKNOWN_REVISION};
+use report::Report;
+use session::{Answer, Session, Settings};
+
+/// The arguments of `mcp-exact doctor`.
+#[derive(Args)]
+#[command(after_help = "\
+Each revision is tried with a process or session of its own. Tools are called only if they say that they just read \
+(readOnlyHint) and need no arguments, or if --call names them. Resources are read and prompts are got, a few of each.
+
+Exit code: 0 no MUST is violated (with --strict: and no SHOULD), 1 one is, 2 wrong usage, or the server cannot be reached.")]
+pub struct Arguments {
+    /// Try these revisions only.
+    #[arg(long, short, value_name = "R")]
+    revision: Vec<String>,
+    /// Call a tool, with its arguments as JSON.
+    #[arg(long, value_name = "TOOL=JSON")]
+    call: Vec<String>,
+    /// Take violations of SHOULD as seriously as those of MUST.
+    #[arg(long)]
+    strict: bool,
+    /// Seconds to wait for an answer.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    timeout: u64,
+    /// Add a header to each HTTP request, such as `Authorization: Bearer …`.
+    #[arg(long, value_name = "NAME: VALUE")]
+    header: Vec<String>,
+    /// Print each message to standard error.
+    #[arg(long)]
+    trace: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// The URL of the server, or the command that starts it with its arguments.
+    #[arg(
+        value_name = "COMMAND|URL",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    server: Vec<OsString>,
+}
+
+/// Examines the server.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let mut wanted = Vec::new();
+    for id in &arguments.revision {
+        wanted.push(Registry::new().revision(id)?.revision.spec);
+    }
+    let doctor = Doctor {
+        server: server(arguments)?,
+        settings: Settings {
+            limit: Duration::from_secs(arguments.timeout),
+            traces: arguments.trace,
+            shows_stderr: arguments.trace,
+        },
+        calls: arguments
+            .call
+            .iter()
+            .map(|text| tool_call(text))
+            .collect::<Result<_, _>>()?,
+        wanted,
+    };
+    let mut report = Report::default();
+    let found = doctor.examine(&mut report)?;
+    if found.revisions.is_empty() && report.count(Level::Must) == 0 {
+        bail!(
+            "the server answers in no revision that this program knows; --trace shows what it says"
+        );
+    }
+    print(arguments, &found, &report)?;
+    let is_well =
+        report.count(Level::Must) == 0 && !(arguments.strict && report.count(Level::Should) > 0);
+    Ok(match is_well {
+        true => Outcome::Valid,
+        false => Outcome::Invalid,
+    })
+}
+
+fn server(arguments: &Arguments) -> anyhow::Result<Server> {
+    let [first, ..] = arguments.server.as_slice() else {
+        bail!("there is no server");
+    };
+    let text = first.to_string_lossy();
+    let is_url = text.starts_with("http://") || text.starts_with("https://");
+    if !is_url || arguments.server.len() > 1 {
+        return Ok(Server::Command(arguments.server.clone()));
+    }
+    #[cfg(feature = "http")]
+    return Ok(Server::Url(std::sync::Arc::new(http::Target::new(
+        &text,
+        &arguments.header,
+    )?)));
+    #[cfg(not(feature = "http"))]
+    bail!("this program was built without HTTP; install it with the feature `http`");
+}
+
+fn tool_call(text: &str) -> anyhow::Result<ToolCall> {
+    let (name, json) = text.split_once('=').unwrap_or((text, "{}"));
+    let arguments: Value = serde_json::from_str(json)
+        .with_context(|| format!("the arguments of {name} are no JSON"))?;
+    Ok(ToolCall {
+        name: name.to_owned(),
+        arguments,
+    })
+}
+
+/// What was found out about a server beside its violations.
+#[derive(Debug, Default)]
+struct Found {
+    info: Value,
+    revisions: Vec<&'static str>,
+}
+
+struct Doctor {
+    server: Server,
+    settings: Settings,
+    calls: Vec<ToolCall>,
+    wanted: Vec<&'static RevisionSpec>,
+}
+
+impl Doctor {
+    fn examine(&self, report: &mut Report) -> anyhow::Result<Found> {
+        let mut found = Found::default();
+        for spec in mcp_exact_revisions::all() {
+            let is_wanted = self.wanted.is_empty() || self.wanted.contains(&spec);
+            if !is_wanted {
+                continue;
+            }
+            let answers = match spec.lifecycle() {
+                Lifecycle::Initialize => self.handshake(spec.id(), report, &mut found)?,
+                Lifecycle::Discover => self.discover(spec.id(), report, &mut found)?,
+            };
+            if answers {
+                found.revisions.push(spec.id());
+                #[cfg(feature = "http")]
+                if let Server::Url(target) = &self.server {
+                    http::check(target, spec, self.settings.limit, report);
+                }
+            }
+        }
+        let newest = found.revisions.iter().rev().find(|id| {
+            let spec = mcp_exact_revisions::find(id);
+            spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Initialize)
+        });
+        if let Some(newest) = newest {
+            self.unknown_offer(newest, report)?;
+        }
+        Ok(found)
+    }
+
+    fn handshake(
+        &self,
+        id: &'static str,
+        report: &mut Report,
+        found: &mut Found,
+    ) -> anyhow::Result<bool> {
+        let mut session = Session::open(&self.server, id, self.settings, report)?;
+        let answer = checks::initialize(&mut session, id);
+        let Answer::Result(result) = answer else {
+            session.end();
+            return Ok(false);
+        };
+        let named = result["protocolVersion"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        if named != id {
+            session.end();
+            self.alternative(id, &named, report)?;
+            return Ok(false);
+        }
+        found.info = result["serverInfo"].clone();
+        checks::after_initialize(&mut session, &result, &self.calls);
+        session.end();
+        Ok(true)
+    }
+
+    /// Checks that a server has the revision that it answers with instead of the one that it was offered.
+    fn alternative(
+        &self,
+        offered: &'static str,
+        named: &str,
+        report: &mut Report,
+    ) -> anyhow::Result<()> {
+        let Some(spec) = mcp_exact_revisions::find(named) else {
+            return Ok(());
+        };
+        let mut session = Session::open(&self.server, spec.id(), self.settings, report)?;
+        let answer = checks::initialize(&mut session, named);
+        if let Answer::Result(result) = &answer {
+            let again = result["protocolVersion"].as_str().unwrap_or_default();
+            if again != named {
+                let message = format!(
+                    "the server answered the offer of {offered} with {named}, and the offer of {named} with {}",
+                    plain(again)
+                );
+                session.breach(&rules::VERSION_ECHO, message);
+            }
+        }
+        session.end();
+        Ok(())
+    }
+
+    /// Offers a revision that no server has.
+    fn unknown_offer(&self, newest: &'static str, report: &mut Report) -> anyhow::Result<()> {
+        let mut session = Session::open(&self.server, newest, self.settings, report)?;
+        // A server may also refuse: the page shows an error for it.
+        if let Answer::Result(result) = checks::initialize(&mut session, UNKNOWN_REVISION)
+            && result["protocolVersion"] == UNKNOWN_REVISION
+        {
+            let message = format!("the server agreed to {UNKNOWN_REVISION}, which does not exist");
+            session.breach(&rules::VERSION_ALTERNATIVE, message);
+        }
+        session.end();
+        Ok(())
+    }
+
+    fn discover(
+        &self,
+        id: &'static str,
+        report: &mut Report,
+        found: &mut Found,
+    ) -> anyhow::Result<bool> {
+        // Whether the server has the revision at all is not known yet: findings count only if it does.
+        let mut probe = Report::default();
+        let mut session = Session::open(&self.server, id, self.settings, &mut probe)?;
+        let answer = session.request("server/discover", json!({}));
+        let has_revision = match &answer {
+            Answer::Result(result) => {
+                let versions = result["supportedVersions"].as_array();
+                versions.is_none_or(|versions| versions.iter().any(|version| version == id))
+            }
+            _ => false,
+        };
+        session.end();
+        if has_revision {
+            let mut session = Session::open(&self.server, id, self.settings, report)?;
+            if let Answer::Result(result) = session.request("server/discover", json!({})) {
+                found.info = result["_meta"]["io.modelcontextprotocol/serverInfo"].clone();
+                checks::after_discover(&mut session, &result, &self.calls);
+            }
+            session.end();
+            return Ok(true);
+        }
+        self.without_discover(id, &answer, report)
+    }
+
+    /// Finds servers that answer requests of a revision without a handshake, and do not have `server/discover`.
+    fn without_discover(
+        &self,
+        id: &'static str,
+        answer: &Answer,
+        report: &mut Report,
+    ) -> anyhow::Result<bool> {
+        if !matches!(answer, Answer::Error(..)) {
+            return Ok(false);
+        }
+        let mut probe = Report::default();
+        let mut session = Session::open(&self.server, id, self.settings, &mut probe)?;
+        let listed = session.request("tools/list", json!({}));
+        session.end();
+        // Old servers that answer before they were initialized do not know what a result has to have.
+        let has_revision = listed
+            .result()
+            .is_some_and(|result| result.get("resultType").is_some());
+        if has_revision {
+            let message = format!("server/discover was answered with {}", answer.words());
+            report.add(id, &Breach::new(&rules::DISCOVER, message));
+        }
+        Ok(has_revision)
+    }
+}
+
+fn print(arguments: &Arguments, found: &Found, report: &Report) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    let (must, should) = (report.count(Level::Must), report.count(Level::Should));
+    if arguments.json {
+        let object = json!({
+            "server": found.info,
+            "revisions": found.revisions,
+            "checks": report.checks,
+            "findings": report.lines(),
+        });
+        writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
+        return Ok(());
+    }
+    let painter = Painter::stdout();
+    let word = |name: &str| plain(found.info[name].as_str().unwrap_or("?"));
+    let name = painter.paint(Style::Bold, &word("name"));
+    writeln!(
+        out,
+        "{name} {}, revisions: {}",
+        word("version"),
+        found.revisions.join(", ")
+    )?;
+    out.write_all(report.text(painter).as_bytes())?;
+    let words = match (must, should) {
+        (0, 0) => painter.paint(Style::Green, "nothing found"),
+        (0, _) => painter.paint(Style::Yellow, &format!("{should} findings, none of a MUST")),
+        _ => painter.paint(
+            Style::Red,
+            &format!("{must} findings of a MUST, {should} of a SHOULD"),
+        ),
+    };
+    writeln!(out, "\n{words}; {} checks", report.checks)?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Findings of the doctor, each once, with the revisions in which it was found.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::conversation::Breach;
+use crate::output::{Painter, Style, plain};
+use crate::rules::{Level, Rule};
+
+/// Findings about one server.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Findings by rule and description.
+    findings: BTreeMap<(Level, &'static str, String), Finding>,
+    /// How many checks were made that ask the server for something.
+    pub checks: usize,
+}
+
+#[derive(Debug)]
+struct Finding {
+    rule: &'static Rule,
+    revisions: Vec<&'static str>,
+    count: usize,
+}
+
+/// Form of a finding in JSON.
+#[derive(Serialize)]
+pub struct FindingLine<'a> {
+    rule: &'a str,
+    level: &'static str,
+    revisions: &'a [&'static str],
+    sentence: &'a str,
+    page: String,
+    found: &'a str,
+    count: usize,
+}
+
+impl Report {
+    /// Adds a breach that was found in a revision.
+    pub fn add(&mut self, revision: &'static str, breach: &Breach) {
+        let key = (breach.rule.level, breach.rule.id, breach.words());
+        let finding = self.findings.entry(key).or_insert_with(|| Finding {
+            rule: breach.rule,
+            revisions: Vec::new(),
+            count: 0,
+        });
+        finding.count += 1;
+        if !finding.revisions.contains(&revision) {
+            finding.revisions.push(revision);
+        }
+    }
+
+    /// Returns how many findings of a level there are.
+    pub fn count(&self, level: Level) -> usize {
+        self.findings
+            .keys()
+            .filter(|(found, ..)| *found == level)
+            .count()
+    }
+
+    /// Returns the findings for JSON.
+    pub fn lines(&self) -> Vec<FindingLine<'_>> {
+        let lines = self
+            .findings
+            .iter()
+            .map(|((level, id, words), finding)| FindingLine {
+                rule: id,
+                level: level_name(*level),
+                revisions: &finding.revisions,
+                sentence: finding.rule.sentence,
+                page: page(finding),
+                found: words,
+                count: finding.count,
+            });
+        lines.collect()
+    }
+
+    /// Returns the findings in words, those of MUST first.
+    pub fn text(&self, painter: Painter) -> String {
+        let mut text = String::new();
+        let mut before = None;
+        for ((level, id, words), finding) in &self.findings {
+            if before.replace((level, id)) != Some((level, id)) {
+                let style = match level {
+                    Level::Must => Style::Red,
+                    Level::Should => Style::Yellow,
+                };
+                let level = painter.paint(style, level_name(*level));
+                let sentence = painter.paint(Style::Faint, finding.rule.sentence);
+                _ = writeln!(text, "\n{level} {}", painter.paint(Style::Bold, id));
+                _ = writeln!(text, "  “{sentence}”\n  {}", page(finding));
+            }
+            let times = match finding.count {
+                1 => String::new(),
+                count => format!(", {count} times"),
+            };
+            let revisions = finding.revisions.join(", ");
+            _ = writeln!(text, "  - {} ({revisions}{times})", plain(words));
+        }
+        text
+    }
+}
+
+fn page(finding: &Finding) -> String {
+    let newest = finding.revisions.iter().max().copied().unwrap_or_default();
+    let spec = mcp_exact_revisions::find(newest);
+    spec.map(|spec| finding.rule.url(spec)).unwrap_or_default()
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Must => "MUST",
+        Level::Should => "SHOULD",
+    }
+}

@@ -1,0 +1,339 @@
+//! One session of the doctor with a server: sends requests, waits for their answers, and has every message checked.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::channel::{Channel, Server};
+use super::report::Report;
+use crate::conversation::{Breach, Conversation, Options};
+use crate::message::Direction;
+use crate::process::Received;
+use crate::rules::{self, Rule};
+
+/// How a request was answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// With a result.
+    Result(Value),
+    /// With an error of this code.
+    Error(i64, Value),
+    /// Not within the time.
+    Silence,
+    /// The server has ended.
+    End,
+    /// With an HTTP status and without a message.
+    Status(u16),
+}
+
+impl Answer {
+    /// Returns the result, if there is one.
+    pub fn result(self) -> Option<Value> {
+        match self {
+            Self::Result(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Returns the answer in a few words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Result(_) => "a result".to_owned(),
+            Self::Error(code, _) => format!("the error {code}"),
+            Self::Silence => "silence".to_owned(),
+            Self::End => "the end of the server".to_owned(),
+            Self::Status(status) => format!("status {status}"),
+        }
+    }
+}
+
+/// Session with a server in one revision.
+pub struct Session<'r> {
+    pub channel: Channel,
+    conversation: Conversation,
+    report: &'r mut Report,
+    /// The revision that findings belong to.
+    pub revision: &'static str,
+    /// Whether requests carry the metadata of revisions without a handshake.
+    pub is_stateless: bool,
+    limit: Duration,
+    next_id: u64,
+    /// Lines that are no JSON by themselves.
+    broken: Vec<u8>,
+    broken_lines: usize,
+    /// How many responses came that answer no request.
+    pub strays: usize,
+    traces: bool,
+}
+
+/// Settings of sessions.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How long an answer is waited for.
+    pub limit: Duration,
+    /// Whether messages are printed.
+    pub traces: bool,
+    /// Whether the standard error of the server is shown.
+    pub shows_stderr: bool,
+}
+
+/// How long the first answer of a server may take: it may have to be installed.
+const START: Duration = Duration::from_secs(60);
+
+impl<'r> Session<'r> {
+    /// Opens a session.
+    pub fn open(
+        server: &Server,
+        revision: &'static str,
+        settings: Settings,
+        report: &'r mut Report,
+    ) -> anyhow::Result<Self> {
+        let channel = server.open(settings.shows_stderr)?;
+        let options = Options {
+            wants_unknown: false,
+            is_ordered: channel.is_ordered(),
+        };
+        let spec = mcp_exact_revisions::find(revision);
+        let lifecycle = spec.map(mcp_exact_revisions::RevisionSpec::lifecycle);
+        Ok(Self {
+            channel,
+            conversation: Conversation::new(None, options),
+            report,
+            revision,
+            is_stateless: lifecycle == Some(mcp_exact_revisions::Lifecycle::Discover),
+            limit: settings.limit,
+            next_id: 0,
+            broken: Vec::new(),
+            broken_lines: 0,
+            strays: 0,
+            traces: settings.traces,
+        })
+    }
+
+    /// Adds a finding.
+    pub fn breach(&mut self, rule: &'static Rule, message: impl Into<String>) {
+        self.report.add(self.revision, &Breach::new(rule, message));
+    }
+
+    /// Returns how long an answer is waited for.
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Counts a check that asks the server for something.
+    pub fn check(&mut self) {
+        self.report.checks += 1;
+    }
+
+    /// Returns params with the metadata that the revision requires.
+    pub fn params(&self, mut params: Value) -> Value {
+        if self.is_stateless {
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": self.revision,
+                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientInfo": client_info(),
+            });
+            for (name, value) in meta.as_object().into_iter().flatten() {
+                if params["_meta"].get(name).is_none() {
+                    params["_meta"][name] = value.clone();
+                }
+            }
+        }
+        params
+    }
+
+    /// Sends a request and waits for its answer.
+    pub fn request(&mut self, method: &str, params: Value) -> Answer {
+        let params = self.params(params);
+        self.request_as_is(method, params)
+    }
+
+    /// Sends a request with params as they are.
+    pub fn request_as_is(&mut self, method: &str, params: Value) -> Answer {
+        self.next_id += 1;
+        // Numbers and strings in turn: servers that spell ids anew are found.
+        let id = match self.next_id % 2 {
+            0 => json!(format!("doctor-{}", self.next_id)),
+            _ => json!(self.next_id),
+        };
+        self.check();
+        let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
+        if params != json!({}) || method == "initialize" {
+            message["params"] = params;
+        }
+        if !self.send(&message) {
+            return Answer::End;
+        }
+        let limit = match self.next_id {
+            1 => self.limit.max(START),
+            _ => self.limit,
+        };
+        self.answer_of(&id, limit)
+    }
+
+    /// Waits for the answer to a request.
+    fn answer_of(&mut self, id: &Value, limit: Duration) -> Answer {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let message = match self.receive(left) {
+                Ok(message) => message,
+                Err(answer) => return answer,
+            };
+            if message.get("method").is_some() {
+                continue;
+            }
+            // A server that answers with another spelling of the id is told of by the conversation.
+            let bare = |id: &Value| id.to_string().trim_matches('"').to_owned();
+            let is_wanted = message
+                .get("id")
+                .is_some_and(|found| bare(found) == bare(id));
+            self.strays += usize::from(!is_wanted);
+            let is_refusal = message["id"].is_null() && message.get("error").is_some();
+            if is_wanted || (is_refusal && !self.channel.is_ordered()) {
+                return match message.get("error") {
+                    Some(error) => {
+                        Answer::Error(error["code"].as_i64().unwrap_or(0), error.clone())
+                    }
+                    None => Answer::Result(message["result"].clone()),
+                };
+            }
+        }
+    }
+
+    /// Sends a notification.
+    pub fn notify(&mut self, method: &str, params: Value) -> bool {
+        self.check();
+        let params = self.params(params);
+        let mut message = json!({"jsonrpc": "2.0", "method": method});
+        if params != json!({}) {
+            message["params"] = params;
+        }
+        self.send(&message)
+    }
+
+    /// Sends a message as it is.
+    pub fn send(&mut self, message: &Value) -> bool {
+        self.observe(Direction::Client, &message.to_string());
+        let is_handshake = message["method"] == "initialize";
+        let revision = (!is_handshake).then_some(self.revision);
+        self.channel.send(message, revision, self.limit)
+    }
+
+    /// Looks at what the server says on its own for a while.
+    pub fn listen(&mut self, limit: Duration) {
+        let until = Instant::now() + limit;
+        while self
+            .receive(until.saturating_duration_since(Instant::now()))
+            .is_ok()
+        {}
+    }
+
+    /// Waits for a message, checks it, and answers what the server asks.
+    pub fn receive(&mut self, limit: Duration) -> Result<Value, Answer> {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let line = match self.channel.receive(left) {
+                Received::Line(line) => line,
+                Received::Silence => return Err(Answer::Silence),
+                Received::End => {
+                    self.give_up_broken();
+                    return Err(self.ended());
+                }
+            };
+            let Some(text) = self.whole(&line) else {
+                continue;
+            };
+            self.observe(Direction::Server, &text);
+            let message: Value = serde_json::from_str(&text).unwrap_or_default();
+            if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
+                let answer = match method {
+                    "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
+                    _ => {
+                        json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}})
+                    }
+                };
+                self.send(&answer);
+            }
+            return Ok(message);
+        }
+    }
+
+    fn ended(&self) -> Answer {
+        match &self.channel {
+            Channel::Process(_) => Answer::End,
+            #[cfg(feature = "http")]
+            Channel::Http(http) => http.status().map_or(Answer::Silence, Answer::Status),
+        }
+    }
+
+    /// Puts lines together that are one message only together. Returns a message, once there is one.
+    fn whole(&mut self, line: &[u8]) -> Option<String> {
+        let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
+        if is_json(line) {
+            // A line that is JSON by itself may still be a piece of a message that began before it.
+            let is_piece = !self.broken.is_empty() && !line.starts_with(b"{");
+            if !is_piece {
+                self.give_up_broken();
+                return Some(String::from_utf8_lossy(line).into_owned());
+            }
+        }
+        self.broken.extend_from_slice(line);
+        self.broken.push(b'\n');
+        self.broken_lines += 1;
+        if !is_json(&self.broken) {
+            return None;
+        }
+        let lines = self.broken_lines;
+        self.breach(
+            &rules::NO_NEWLINE,
+            format!("a message was written in {lines} lines"),
+        );
+        self.broken_lines = 0;
+        let whole = std::mem::take(&mut self.broken);
+        Some(String::from_utf8_lossy(&whole).into_owned())
+    }
+
+    /// Reports lines that are no part of a message.
+    pub fn give_up_broken(&mut self) {
+        let broken = std::mem::take(&mut self.broken);
+        self.broken_lines = 0;
+        for line in broken
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
+            let text: String = String::from_utf8_lossy(line).chars().take(60).collect();
+            self.breach(&rules::STDOUT_CLEAN, format!("it is not JSON: {text}"));
+        }
+    }
+
+    fn observe(&mut self, from: Direction, text: &str) {
+        let observed = self.conversation.observe(Some(from), text);
+        if self.traces {
+            let painter = crate::output::Painter::stderr();
+            let words = crate::proxy::trace(&observed, text, painter);
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes());
+        }
+        // What the doctor itself says is wrong on purpose at times.
+        if from == Direction::Server {
+            for breach in &observed.breaches {
+                self.report.add(self.revision, breach);
+            }
+        }
+    }
+
+    /// Ends the session; an open process is closed by being dropped.
+    pub fn end(mut self) {
+        self.listen(Duration::from_millis(50));
+        self.give_up_broken();
+        if let Channel::Process(process) = self.channel {
+            process.end(Duration::from_secs(2));
+        }
+    }
+}
+
+/// What the doctor says of itself.
+pub fn client_info() -> Value {
+    json!({"name": "mcp-exact-doctor", "version": env!("CARGO_PKG_VERSION")})
+}

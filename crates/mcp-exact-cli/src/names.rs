@@ -1,0 +1,98 @@
+//! Suggests names for one that is unknown.
+
+use std::fmt::Write as _;
+
+/// Longer names than this are shown and compared shortened.
+const MAX_NAME: usize = 64;
+/// How many names are suggested.
+const SUGGESTIONS: usize = 3;
+
+/// Returns a name from outside, fit for a message.
+pub fn shortened(name: &str) -> String {
+    match name.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+/// Adds the question whether one of the nearest names was meant.
+pub fn suggest<'a>(problem: &mut String, name: &str, known: impl Iterator<Item = &'a str>) {
+    let near = nearest(name, known);
+    let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
+    // Writing to a `String` does not fail.
+    let _ = match near.split_last() {
+        None => Ok(()),
+        Some((only, [])) => write!(problem, "; did you mean {only}?"),
+        Some((last, others)) => write!(problem, "; did you mean {} or {last}?", others.join(", ")),
+    };
+}
+
+/// Adds the question whether a name was meant that differs in a third of its characters at most.
+pub fn suggest_similar<'a>(problem: &mut String, name: &str, known: impl Iterator<Item = &'a str>) {
+    let limit = (name.chars().take(MAX_NAME).count() / 3).max(1);
+    let is_similar = |known: &&str| strsim::osa_distance(known, &shortened(name)) <= limit;
+    suggest(problem, name, known.filter(is_similar));
+}
+
+/// Returns the three names that differ least from `name`, however much they differ.
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted: String = name
+        .chars()
+        .take(MAX_NAME)
+        .collect::<String>()
+        .to_lowercase();
+    let mut near: Vec<(usize, &str)> = known
+        .map(|known| {
+            let found = known.to_lowercase();
+            // A name that contains the wanted one is nearer than its length says.
+            let contains =
+                !wanted.is_empty() && (found.contains(&wanted) || wanted.contains(&found));
+            let distance = strsim::osa_distance(&wanted, &found);
+            (if contains { distance / 3 } else { distance }, known)
+        })
+        .collect();
+    near.sort_unstable();
+    near.dedup();
+    near.truncate(SUGGESTIONS);
+    near.into_iter().map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 5] = ["Tool", "ToolAnnotations", "CallToolResult", "Task", "Role"];
+
+    fn check(name: &str, first: &str) {
+        assert_eq!(nearest(name, KNOWN.into_iter())[0], first);
+    }
+
+    #[test]
+    fn slips_of_the_finger_are_recognised() {
+        check("Tol", "Tool");
+        check("CallToolResults", "CallToolResult");
+        check("calltoolresult", "CallToolResult");
+    }
+
+    #[test]
+    fn three_names_are_always_near() {
+        let near = nearest("ToolResult", KNOWN.into_iter());
+        assert_eq!(near, ["CallToolResult", "Tool", "Role"]);
+        assert_eq!(nearest("", KNOWN.into_iter()).len(), 3);
+    }
+
+    #[test]
+    fn suggestions_read_as_a_question() {
+        let mut problem = "unknown `Tolo`".to_owned();
+        suggest(&mut problem, "Tolo", KNOWN[..2].iter().copied());
+        let words = "unknown `Tolo`; did you mean `Tool` or `ToolAnnotations`?";
+        assert_eq!(problem, words);
+    }
+
+    #[test]
+    fn long_names_are_shortened_between_characters() {
+        assert_eq!(shortened("Tool"), "Tool");
+        let long = shortened(&"é".repeat(100));
+        assert_eq!(long, format!("{}…", "é".repeat(MAX_NAME)));
+    }
+}

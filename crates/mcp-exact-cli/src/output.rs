@@ -1,0 +1,171 @@
+//! Output for people and for programs: colours where they are wanted, and files of which `-` is standard output.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::Context;
+
+/// Styles of text on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Headings and names.
+    Bold,
+    /// What matters less.
+    Faint,
+    /// What is right, and what is new.
+    Green,
+    /// What is wrong, and what is gone.
+    Red,
+    /// What deserves a look.
+    Yellow,
+}
+
+/// Returns true if text on this stream may have colours: it is a terminal, and `NO_COLOR` is unset or empty
+/// (<https://no-color.org>).
+pub fn wants_colour(stream: &impl IsTerminal) -> bool {
+    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    stream.is_terminal() && !is_refused && !is_dumb
+}
+
+/// Paints text, or does not.
+#[derive(Debug, Clone, Copy)]
+pub struct Painter(pub bool);
+
+impl Painter {
+    /// Paints for standard output.
+    pub fn stdout() -> Self {
+        Self(wants_colour(&io::stdout()))
+    }
+
+    /// Paints for standard error.
+    pub fn stderr() -> Self {
+        Self(wants_colour(&io::stderr()))
+    }
+
+    /// Returns the text in a style.
+    pub fn paint(self, style: Style, text: &str) -> String {
+        let code = match style {
+            Style::Bold => "1",
+            Style::Faint => "2",
+            Style::Green => "32",
+            Style::Red => "31",
+            Style::Yellow => "33",
+        };
+        match self.0 {
+            true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// Returns text of a peer without control characters, which could change what a terminal shows.
+pub fn plain(text: &str) -> String {
+    let shown = |letter: char| match letter {
+        '\n' | '\t' => letter,
+        letter if letter.is_control() => '\u{fffd}',
+        letter => letter,
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Returns true if a path is `-`, which means standard input or standard output.
+pub fn is_standard_stream(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// Writes a file, or standard output for `-`.
+pub fn write(file: &Path, text: &[u8]) -> anyhow::Result<()> {
+    if is_standard_stream(file) {
+        let mut out = io::stdout().lock();
+        out.write_all(text)?;
+        return Ok(out.flush()?);
+    }
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// Creates a file that is written bit by bit, or takes standard output for `-`.
+pub fn create(file: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
+    if is_standard_stream(file) {
+        return Ok(Box::new(io::stdout()));
+    }
+    let created = fs::File::create(file);
+    let created = created.with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(Box::new(created))
+}
+
+/// Prints rows as a table with aligned columns; the last column is cut to the width of a terminal.
+pub fn table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String {
+    let count = heading.len();
+    let width = |text: &str| text.chars().count();
+    let mut widths: Vec<usize> = heading.iter().map(|text| width(text)).collect();
+    for row in rows {
+        for (index, cell) in row.iter().enumerate().take(count) {
+            widths[index] = widths[index].max(width(cell)).min(WIDEST);
+        }
+    }
+    let line = |cells: &[String]| {
+        let mut line = String::new();
+        for (index, cell) in cells.iter().enumerate().take(count) {
+            let is_last = index + 1 == count;
+            let room = match is_last {
+                true => LINE.saturating_sub(width(&line)).max(WIDEST),
+                false => WIDEST,
+            };
+            let text = shortened(cell, room);
+            line.push_str(&text);
+            if !is_last {
+                let gap = (widths[index] + 2).saturating_sub(width(&text)).max(2);
+                line.push_str(&" ".repeat(gap));
+            }
+        }
+        line.trim_end().to_owned()
+    };
+    let heading: Vec<String> = heading.iter().map(|text| (*text).to_owned()).collect();
+    let mut text = painter.paint(Style::Bold, &line(&heading));
+    text.push('\n');
+    for row in rows {
+        text.push_str(&line(row));
+        text.push('\n');
+    }
+    text
+}
+
+/// Characters of a column that is not the last one.
+const WIDEST: usize = 44;
+/// Characters of a line.
+const LINE: usize = 118;
+
+fn shortened(text: &str, room: usize) -> String {
+    let text = plain(text.lines().next().unwrap_or_default());
+    match text.char_indices().nth(room) {
+        Some(_) => {
+            let kept: String = text.chars().take(room.saturating_sub(1)).collect();
+            format!("{kept}…")
+        }
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_align_their_columns() {
+        let rows = [["a", "one\ntwo"], ["long name", "\u{1b}[31m"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let text = table(&["name", "words"], &rows, Painter(false));
+        assert_eq!(
+            text,
+            "name       words\na          one\nlong name  \u{fffd}[31m\n"
+        );
+    }
+
+    #[test]
+    fn nothing_is_painted_without_colour() {
+        assert_eq!(Painter(false).paint(Style::Red, "x"), "x");
+        assert_eq!(Painter(true).paint(Style::Red, "x"), "\u{1b}[31mx\u{1b}[0m");
+    }
+}

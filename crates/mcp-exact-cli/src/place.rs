@@ -1,0 +1,108 @@
+//! Finds the place of a JSON pointer in a text, for people who repair a document in an editor.
+//!
+//! Takes text that is JSON; anything else has no places.
+
+/// Returns the offset in bytes of the value that a JSON pointer (RFC 6901) leads to.
+pub fn offset_of(bytes: &[u8], pointer: &str) -> Option<usize> {
+    let mut at = space(bytes, 0);
+    for token in pointer.split('/').skip(1) {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        at = match bytes.get(at)? {
+            b'{' => member(bytes, at + 1, &token)?,
+            b'[' => item(bytes, at + 1, token.parse().ok()?)?,
+            _ => return None,
+        };
+    }
+    Some(at)
+}
+
+fn member(bytes: &[u8], start: usize, name: &str) -> Option<usize> {
+    let mut at = space(bytes, start);
+    while *bytes.get(at)? == b'"' {
+        let end = skip(bytes, at)?;
+        let found: String = serde_json::from_slice(&bytes[at..end]).ok()?;
+        at = space(bytes, space(bytes, end) + 1);
+        if found == name {
+            return Some(at);
+        }
+        at = space(bytes, skip(bytes, at)?);
+        if *bytes.get(at)? == b',' {
+            at = space(bytes, at + 1);
+        }
+    }
+    None
+}
+
+fn item(bytes: &[u8], start: usize, index: usize) -> Option<usize> {
+    let mut at = space(bytes, start);
+    for _ in 0..index {
+        at = space(bytes, skip(bytes, at)?);
+        if *bytes.get(at)? != b',' {
+            return None;
+        }
+        at = space(bytes, at + 1);
+    }
+    (*bytes.get(at)? != b']').then_some(at)
+}
+
+fn space(bytes: &[u8], mut at: usize) -> usize {
+    while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
+        at += 1;
+    }
+    at
+}
+
+/// Returns the end of the value that begins at `start`.
+fn skip(bytes: &[u8], start: usize) -> Option<usize> {
+    let (mut at, mut depth) = (start, 0_usize);
+    loop {
+        match bytes.get(at)? {
+            b'"' => {
+                at += 1;
+                while *bytes.get(at)? != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            b',' | b':' => {}
+            byte if byte.is_ascii_whitespace() => {}
+            _ => {
+                let is_literal = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+                while bytes.get(at + 1).is_some_and(is_literal) {
+                    at += 1;
+                }
+            }
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_lead_to_their_values() {
+        let text = br#" {"a": [1, {"b\u0020c": "x\"]"}, [], -1.5e3], "~/": null}"#;
+        for (pointer, value) in [
+            ("", "{\"a\""),
+            ("/a", "[1"),
+            ("/a/0", "1,"),
+            ("/a/1/b c", "\"x"),
+            ("/a/2", "[]"),
+            ("/a/3", "-1.5e3]"),
+            ("/~0~1", "null}"),
+        ] {
+            let at = offset_of(text, pointer).expect("the pointer leads somewhere");
+            assert!(text[at..].starts_with(value.as_bytes()), "{pointer}");
+        }
+        for pointer in ["/b", "/a/4", "/a/2/0", "/a/x", "/a/0/b"] {
+            assert_eq!(offset_of(text, pointer), None, "{pointer}");
+        }
+        assert_eq!(offset_of(b"{\"a\":", "/a/b"), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! A server as a child process: lines to its standard input, lines from its standard output, with a time limit.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+/// Longest line that is read from a server.
+const LONGEST: u64 = 256 << 20;
+
+/// Running server.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Vec<u8>>,
+}
+
+/// What came from a server within a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received {
+    /// A line, without its end.
+    Line(Vec<u8>),
+    /// Nothing.
+    Silence,
+    /// The end of its output.
+    End,
+}
+
+impl Process {
+    /// Starts a server; `shows_stderr` lets it write to this program's standard error.
+    pub fn start(command: &[OsString], shows_stderr: bool) -> anyhow::Result<Self> {
+        let (program, arguments) = command.split_first().context("there is no command")?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(match shows_stderr {
+                true => Stdio::inherit(),
+                false => Stdio::null(),
+            })
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().context("the server has no output")?;
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            loop {
+                let mut line = Vec::new();
+                let read = io::Read::by_ref(&mut output);
+                let read = io::Read::take(read, LONGEST).read_until(b'\n', &mut line);
+                if !matches!(read, Ok(1..)) || sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self {
+            child,
+            input,
+            lines,
+        })
+    }
+
+    /// Sends a line.
+    pub fn send(&mut self, line: &str) -> io::Result<()> {
+        let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        input.write_all(line.as_bytes())?;
+        input.write_all(b"\n")?;
+        input.flush()
+    }
+
+    /// Waits for the next line that is not empty.
+    pub fn receive(&mut self, limit: Duration) -> Received {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.trim_ascii().is_empty() => {}
+                Ok(line) => {
+                    let end = line.strip_suffix(b"\n").unwrap_or(&line);
+                    return Received::Line(end.strip_suffix(b"\r").unwrap_or(end).to_vec());
+                }
+                Err(RecvTimeoutError::Timeout) => return Received::Silence,
+                Err(RecvTimeoutError::Disconnected) => return Received::End,
+            }
+        }
+    }
+
+    /// Closes the server's input and waits for its end; kills it when that takes longer. Returns `None` if it was killed.
+    pub fn end(mut self, limit: Duration) -> Option<ExitStatus> {
+        drop(self.input.take());
+        let until = Instant::now() + limit;
+        while Instant::now() < until {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        None
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

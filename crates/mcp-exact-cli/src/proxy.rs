@@ -1,0 +1,244 @@
+//! `mcp-exact proxy`: sits between a client and a server on standard streams, records and checks both directions.
+//!
+//! Bytes are handed on as they come; nothing is changed, held back or added. Checks happen beside that.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::check::log_words;
+use crate::conversation::{Conversation, Observed, Options};
+use crate::message::Direction;
+use crate::output::{Painter, Style, create, plain};
+use crate::registry::Registry;
+use crate::{Outcome, recording};
+
+/// The arguments of `mcp-exact proxy`.
+#[derive(Args)]
+#[command(after_help = "\
+Put it before the command of a server in the configuration of a client: `mcp-exact proxy --record log.jsonl -- node \
+server.js`. `mcp-exact check --log log.jsonl` checks the recording again, and `mcp-exact replay` plays it.
+
+What is wrong goes to standard error, or to the file of --report.
+
+Exit code: that of the server, and 128 with the number of the signal that ended it; 1 with --fail if a message was wrong; \
+2 wrong usage or a command that does not start.")]
+pub struct Arguments {
+    /// Record all messages in a file, a line each; `-` is standard error here, for standard output is the client's.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Write what is wrong to a file instead of standard error.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print each message to standard error, with direction and revision.
+    #[arg(long)]
+    trace: bool,
+    /// List members that the revision does not define, too.
+    #[arg(long)]
+    unknown: bool,
+    /// The revision; without it what client and server negotiate counts.
+    #[arg(long, short, value_name = "R")]
+    revision: Option<String>,
+    /// End with exit code 1 if a message was wrong.
+    #[arg(long)]
+    fail: bool,
+    /// The command of the server, with its arguments.
+    #[arg(
+        value_name = "COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    command: Vec<OsString>,
+}
+
+/// Message that has passed.
+struct Passed(Direction, Vec<u8>);
+
+/// Longest message that is checked and recorded; longer ones only pass.
+const LONGEST: usize = 64 << 20;
+
+/// Runs the server until it ends.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let revision = match &arguments.revision {
+        Some(id) => Some(Registry::new().revision(id)?.revision.id()),
+        None => None,
+    };
+    let options = Options {
+        wants_unknown: arguments.unknown,
+        is_ordered: true,
+    };
+    let mut watcher = Watcher {
+        conversation: Conversation::new(revision, options),
+        record: file(arguments.record.as_ref())?,
+        report: file(arguments.report.as_ref())?,
+        traces: arguments.trace,
+        wrong: 0,
+    };
+    let (program, rest) = arguments
+        .command
+        .split_first()
+        .context("there is no command")?;
+    let mut child = Command::new(program)
+        .args(rest)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+    let input = child.stdin.take().context("the server has no input")?;
+    let output = child.stdout.take().context("the server has no output")?;
+    let (sender, passed) = mpsc::channel();
+    let of_client = sender.clone();
+    // Nobody waits for it: it may be reading when the server has ended.
+    thread::spawn(move || pass(Direction::Client, io::stdin(), input, &of_client));
+    let of_server = thread::spawn(move || pass(Direction::Server, output, io::stdout(), &sender));
+    let watching: JoinHandle<Watcher> = thread::spawn(move || {
+        watcher.watch(&passed);
+        watcher
+    });
+    let status = child.wait().context("the server cannot be waited for")?;
+    let _ = of_server.join();
+    // The server has said its last: what the client still says is not waited for.
+    let wrong = match watching.is_finished() {
+        true => watching.join().map_or(0, |watcher| watcher.wrong),
+        false => {
+            FINISH.store(true, std::sync::atomic::Ordering::Release);
+            watching.join().map_or(0, |watcher| watcher.wrong)
+        }
+    };
+    if arguments.fail && wrong > 0 {
+        return Ok(Outcome::Invalid);
+    }
+    std::process::exit(code(status));
+}
+
+/// Says that no more messages are waited for.
+static FINISH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+fn file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + Send>>> {
+    match path {
+        Some(path) if path.as_os_str() == "-" => Ok(Some(Box::new(io::stderr()))),
+        Some(path) => create(path).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return 128 + signal;
+    }
+    status.code().unwrap_or(2)
+}
+
+/// Hands bytes on, and each message in them to the watcher before its last byte leaves: so that an answer is never seen before
+/// its question.
+fn pass(from: Direction, mut input: impl Read, mut output: impl Write, to: &Sender<Passed>) {
+    let mut buffer = vec![0; 64 << 10];
+    let mut line = Vec::new();
+    let mut is_too_long = false;
+    while let Ok(count @ 1..) = input.read(&mut buffer) {
+        let bytes = &buffer[..count];
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            is_too_long |= line.len() + piece.len() > LONGEST;
+            if is_too_long {
+                line.clear();
+            } else {
+                line.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                is_too_long = false;
+                hand_over(from, &mut line, to);
+            }
+        }
+        if output.write_all(bytes).is_err() || output.flush().is_err() {
+            break;
+        }
+    }
+    hand_over(from, &mut line, to);
+}
+
+fn hand_over(from: Direction, line: &mut Vec<u8>, to: &Sender<Passed>) {
+    let message = line.trim_ascii().to_vec();
+    line.clear();
+    if !message.is_empty() {
+        let _ = to.send(Passed(from, message));
+    }
+}
+
+struct Watcher {
+    conversation: Conversation,
+    record: Option<Box<dyn Write + Send>>,
+    report: Option<Box<dyn Write + Send>>,
+    traces: bool,
+    wrong: usize,
+}
+
+impl Watcher {
+    fn watch(&mut self, passed: &Receiver<Passed>) {
+        let pause = std::time::Duration::from_millis(20);
+        loop {
+            match passed.recv_timeout(pause) {
+                Ok(Passed(from, message)) => self.take(from, &message),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    if FINISH.load(std::sync::atomic::Ordering::Acquire) {
+                        return;
+                    }
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Files that cannot be written do not disturb the conversation.
+    fn take(&mut self, from: Direction, message: &[u8]) {
+        if let Some(record) = &mut self.record {
+            let _ = recording::write(record.as_mut(), from, message);
+        }
+        let text = String::from_utf8_lossy(message);
+        let observed = self.conversation.observe(Some(from), &text);
+        self.wrong += usize::from(!observed.breaches.is_empty());
+        let painter = Painter::stderr();
+        if self.traces {
+            let _ = io::stderr().write_all(trace(&observed, &text, painter).as_bytes());
+        }
+        if observed.breaches.is_empty() {
+            return;
+        }
+        match &mut self.report {
+            Some(report) => {
+                let words = log_words(&observed, Painter(false));
+                let _ = writeln!(report, "{words}").and_then(|()| report.flush());
+            }
+            None if self.traces => {}
+            None => {
+                let words = log_words(&observed, painter);
+                let _ = writeln!(io::stderr(), "mcp-exact: {words}");
+            }
+        }
+    }
+}
+
+/// Returns a message as `--trace` prints it: direction, revision, what it is, its text, and what is wrong in it.
+pub fn trace(observed: &Observed, text: &str, painter: Painter) -> String {
+    let revision = observed.revision.unwrap_or("-");
+    let mut lines = format!(
+        "{} {} {}  {}\n",
+        painter.paint(Style::Bold, observed.from.arrow()),
+        painter.paint(Style::Faint, revision),
+        painter.paint(Style::Bold, &plain(&observed.label)),
+        plain(text.trim()),
+    );
+    for breach in &observed.breaches {
+        let words = painter.paint(Style::Red, &plain(&breach.words()));
+        let rule = painter.paint(Style::Faint, breach.rule.id);
+        lines.push_str(&format!("    {words} ({rule})\n"));
+    }
+    lines
+}

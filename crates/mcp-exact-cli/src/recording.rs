@@ -1,0 +1,93 @@
+//! Recordings of conversations: one message a line, with who has sent it.
+//!
+//! A line is `{"from": "client" | "server", "message": …}`, with `"text"` instead of `message` for what is not JSON. Lines that
+//! are messages themselves are read too: who has sent them is worked out from their methods.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::message::Direction;
+
+/// Line of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Who has sent it, if the line says so.
+    pub from: Option<Direction>,
+    /// Text of the message.
+    pub text: String,
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    from: Direction,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Read<'a> {
+    from: Direction,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    text: Option<String>,
+}
+
+impl Entry {
+    /// Reads a line.
+    pub fn read(line: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(line);
+        if let Ok(read) = serde_json::from_str::<Read<'_>>(&text) {
+            let message = read.message.map(|message| message.get().to_owned());
+            if let Some(text) = message.or(read.text) {
+                let from = Some(read.from);
+                return Self { from, text };
+            }
+        }
+        Self {
+            from: None,
+            text: text.into_owned(),
+        }
+    }
+}
+
+/// Writes a line.
+pub fn write(out: &mut dyn Write, from: Direction, message: &[u8]) -> io::Result<()> {
+    // A raw value keeps white space, line breaks too: those would end the line.
+    let json = serde_json::from_slice::<&RawValue>(message).ok();
+    let json = json.filter(|_| !message.contains(&b'\n') && !message.contains(&b'\r'));
+    let line = Written {
+        from,
+        message: json,
+        text: match json {
+            Some(_) => None,
+            None => Some(String::from_utf8_lossy(message)),
+        },
+    };
+    let mut text = serde_json::to_vec(&line)?;
+    text.push(b'\n');
+    out.write_all(&text)?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_they_were_written() {
+        for text in ["{\"id\": 1e400}", "not JSON", "{\n}", "\"\\u0000\""] {
+            let mut line = Vec::new();
+            write(&mut line, Direction::Server, text.as_bytes()).expect("memory takes it");
+            assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+            let entry = Entry::read(line.trim_ascii());
+            assert_eq!((entry.from, &*entry.text), (Some(Direction::Server), text));
+        }
+        let entry = Entry::read(b"{\"method\":\"ping\"}");
+        assert_eq!((entry.from, &*entry.text), (None, "{\"method\":\"ping\"}"));
+    }
+}

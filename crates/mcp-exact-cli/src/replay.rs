@@ -1,0 +1,232 @@
+//! `mcp-exact replay`: plays what the client said in a recording to a server, and compares what the server answers.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::Outcome;
+use crate::check::{log_words, read};
+use crate::conversation::{Conversation, Options};
+use crate::message::Direction;
+use crate::output::{Painter, Style};
+use crate::process::{Process, Received};
+use crate::recording::Entry;
+
+/// The arguments of `mcp-exact replay`.
+#[derive(Args)]
+#[command(after_help = "\
+Requests are sent in the order of the recording, each once the responses before it have come. Answers of the client to \
+questions of the server get the ids that the server uses now. Notifications of the server are not compared.
+
+Exit code: 0 all responses are those of the recording, 1 one is another or breaks a rule, 2 wrong usage, a file that cannot \
+be read, or a server that does not answer.")]
+pub struct Arguments {
+    /// The recording, as `mcp-exact proxy --record` writes it; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Seconds to wait for a message.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    timeout: u64,
+    /// Members of results that may differ, as JSON pointers into the response, such as /result/serverInfo/version.
+    #[arg(long, value_name = "POINTER")]
+    ignore: Vec<String>,
+    /// The command of the server, with its arguments.
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    command: Vec<OsString>,
+}
+
+/// Plays a recording.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let bytes = read(&arguments.file)
+        .with_context(|| format!("cannot read {}", arguments.file.display()))?;
+    let options = Options {
+        wants_unknown: false,
+        is_ordered: true,
+    };
+    // Who has sent a bare message is known from the conversation.
+    let mut senders = Conversation::new(None, options);
+    let mut player = Player {
+        server: Process::start(&arguments.command, true)?,
+        conversation: Conversation::new(None, options),
+        limit: Duration::from_secs(arguments.timeout),
+        ignored: &arguments.ignore,
+        responses: HashMap::new(),
+        requests: Vec::new(),
+        ids: HashMap::new(),
+        compared: 0,
+        different: 0,
+        wrong: 0,
+    };
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    for line in lines.filter(|line| !line.is_empty()) {
+        let entry = Entry::read(line);
+        let from = senders.observe(entry.from, &entry.text).from;
+        player.play(from, &entry.text)?;
+    }
+    let Player {
+        compared,
+        different,
+        wrong,
+        server,
+        ..
+    } = player;
+    server.end(Duration::from_secs(5));
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "{compared} responses compared, {different} different, {wrong} messages with findings"
+    )?;
+    Ok(match different + wrong {
+        0 => Outcome::Valid,
+        _ => Outcome::Invalid,
+    })
+}
+
+struct Player<'a> {
+    server: Process,
+    conversation: Conversation,
+    limit: Duration,
+    ignored: &'a [String],
+    /// Responses that have come, by id.
+    responses: HashMap<String, Value>,
+    /// Questions of the server that have come and were not answered: method and id.
+    requests: Vec<(String, Value)>,
+    /// Ids of the server's questions in the recording, and those that it uses now.
+    ids: HashMap<String, Value>,
+    compared: usize,
+    different: usize,
+    wrong: usize,
+}
+
+impl Player<'_> {
+    fn play(&mut self, from: Direction, text: &str) -> anyhow::Result<()> {
+        let message: Value = serde_json::from_str(text).unwrap_or(Value::Null);
+        let (method, id) = (message.get("method"), message.get("id"));
+        match (from, method, id) {
+            (Direction::Client, None, Some(id)) => {
+                let mut answer = message.clone();
+                if let Some(now) = self.ids.get(&id.to_string()) {
+                    answer["id"] = now.clone();
+                }
+                self.send(&answer.to_string())
+            }
+            (Direction::Client, ..) => self.send(text),
+            (Direction::Server, None, Some(id)) if !id.is_null() => self.compare(&message, id),
+            (Direction::Server, Some(method), Some(id)) => {
+                let method = method.as_str().unwrap_or_default();
+                let now = self.wait(|player| {
+                    let asked = player
+                        .requests
+                        .iter()
+                        .position(|(asked, _)| asked == method)?;
+                    Some(player.requests.remove(asked).1)
+                });
+                let now = now.with_context(|| format!("the server did not send {method}"))?;
+                self.ids.insert(id.to_string(), now);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn send(&mut self, text: &str) -> anyhow::Result<()> {
+        self.conversation.observe(Some(Direction::Client), text);
+        // A broken pipe would count as that of standard output.
+        let sent = self.server.send(text);
+        sent.map_err(|error| anyhow!("the server has closed its input: {error}"))
+    }
+
+    fn compare(&mut self, recorded: &Value, id: &Value) -> anyhow::Result<()> {
+        let key = id.to_string();
+        let now = self.wait(|player| player.responses.remove(&key));
+        let now = now.with_context(|| format!("the server did not answer the request {id}"))?;
+        self.compared += 1;
+        let (mut before, mut after) = (recorded.clone(), now);
+        for pointer in self.ignored {
+            for value in [&mut before, &mut after] {
+                if let Some(ignored) = value.pointer_mut(pointer) {
+                    *ignored = Value::Null;
+                }
+            }
+        }
+        if before != after {
+            self.different += 1;
+            let painter = Painter::stdout();
+            let mut out = io::stdout().lock();
+            writeln!(out, "response {id}")?;
+            for (pointer, before, after) in differences("", &before, &after) {
+                let (before, after) = (format!("- {before}"), format!("+ {after}"));
+                let before = painter.paint(Style::Red, &before);
+                let after = painter.paint(Style::Green, &after);
+                writeln!(out, "  {pointer}\n    {before}\n    {after}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives until `found` finds what is waited for.
+    fn wait<T>(&mut self, found: impl Fn(&mut Self) -> Option<T>) -> anyhow::Result<T> {
+        let until = Instant::now() + self.limit;
+        loop {
+            if let Some(found) = found(self) {
+                return Ok(found);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            match self.server.receive(left) {
+                Received::Line(line) => self.take(&line)?,
+                Received::Silence => bail!("no answer within {} s", self.limit.as_secs()),
+                Received::End => bail!("the server has ended"),
+            }
+        }
+    }
+
+    fn take(&mut self, line: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(line);
+        let observed = self.conversation.observe(Some(Direction::Server), &text);
+        if !observed.breaches.is_empty() {
+            self.wrong += 1;
+            writeln!(io::stdout(), "{}", log_words(&observed, Painter::stdout()))?;
+        }
+        let message: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        let id = message.get("id").cloned();
+        match (message.get("method").and_then(Value::as_str), id) {
+            (Some(method), Some(id)) => self.requests.push((method.to_owned(), id)),
+            (None, Some(id)) => drop(self.responses.insert(id.to_string(), message)),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Lists the values that differ, with their JSON pointers. Of objects and arrays the parts that differ are listed.
+fn differences(pointer: &str, before: &Value, after: &Value) -> Vec<(String, Value, Value)> {
+    let mut found = Vec::new();
+    match (before, after) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();
+            names.sort();
+            names.dedup();
+            for name in names {
+                let of = |object: &serde_json::Map<String, Value>| {
+                    object.get(name).cloned().unwrap_or(Value::Null)
+                };
+                let token = name.replace('~', "~0").replace('/', "~1");
+                found.extend(differences(&format!("{pointer}/{token}"), &of(a), &of(b)));
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                found.extend(differences(&format!("{pointer}/{index}"), a, b));
+            }
+        }
+        _ if before != after => found.push((pointer.to_owned(), before.clone(), after.clone())),
+        _ => {}
+    }
+    found
+}

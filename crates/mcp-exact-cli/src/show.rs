@@ -1,0 +1,270 @@
+//! `mcp-exact show`: a type or a method in a revision with its documentation, and what changed about it since.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use anyhow::anyhow;
+use clap::Args;
+use mcp_exact_model::{Definition, Ir, Method, Shape, diff, render};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::names::{shortened, suggest};
+use crate::output::{Painter, Style};
+use crate::registry::{CompiledRevision, Registry};
+use crate::revisions::COMPILED;
+
+/// The arguments of `mcp-exact show`.
+#[derive(Args)]
+#[command(after_help = "\
+Without a name, all methods and types of the revision are listed.
+
+Exit code: 0 it is printed, 2 wrong usage or an unknown name.")]
+pub struct Arguments {
+    /// The type or the method, such as Tool or tools/call.
+    #[arg(value_name = "TYPE|METHOD")]
+    name: Option<String>,
+    /// The revision; without it the newest one that has the name.
+    #[arg(long, short, value_name = "R")]
+    revision: Option<String>,
+    /// Print JSON, for tools.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    revision: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a Method>,
+    definitions: Vec<&'a Definition>,
+}
+
+#[derive(Serialize)]
+struct Names<'a> {
+    revision: &'a str,
+    methods: Vec<&'a str>,
+    types: Vec<&'a str>,
+}
+
+/// Prints a type or a method, or the names of all.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let wanted = match &arguments.revision {
+        Some(id) => vec![Registry::new().revision(id)?.revision],
+        None => COMPILED.iter().rev().collect(),
+    };
+    let Some(name) = &arguments.name else {
+        return list(arguments, wanted.first().copied());
+    };
+    let models: Vec<Ir> = wanted
+        .iter()
+        .map(|revision| revision.model())
+        .collect::<Result<_, _>>()?;
+    let Some(ir) = models.iter().find(|ir| has(ir, name)) else {
+        return Err(unknown(name, &models));
+    };
+    let method = ir.methods.iter().find(|method| method.method == *name);
+    let definitions = match method {
+        Some(method) => parts(ir, method),
+        None => ir.get(name).into_iter().collect(),
+    };
+    if arguments.json {
+        let revision = &ir.revision;
+        let shown = Shown {
+            revision,
+            method,
+            definitions,
+        };
+        return print(&(serde_json::to_string_pretty(&shown)? + "\n"));
+    }
+    let painter = Painter::stdout();
+    let mut text = String::new();
+    if let Some(method) = method {
+        method_text(&mut text, ir, method, painter);
+    }
+    for definition in definitions {
+        definition_text(&mut text, ir, definition, painter);
+    }
+    changes(&mut text, ir, name, painter)?;
+    print(&text)
+}
+
+fn print(text: &str) -> anyhow::Result<Outcome> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(Outcome::Valid)
+}
+
+fn has(ir: &Ir, name: &str) -> bool {
+    ir.get(name).is_some() || ir.methods.iter().any(|method| method.method == name)
+}
+
+fn unknown(name: &str, models: &[Ir]) -> anyhow::Error {
+    let mut names: Vec<&str> = models
+        .iter()
+        .flat_map(|ir| {
+            let methods = ir.methods.iter().map(|method| method.method.as_str());
+            let types = ir
+                .definitions
+                .iter()
+                .map(|definition| definition.name.as_str());
+            methods.chain(types)
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let place = match models {
+        [only] => format!("revision {}", only.revision),
+        _ => "any revision".to_owned(),
+    };
+    let mut problem = format!("no type or method `{}` in {place}", shortened(name));
+    suggest(&mut problem, name, names.into_iter());
+    anyhow!(problem)
+}
+
+fn list(arguments: &Arguments, revision: Option<&CompiledRevision>) -> anyhow::Result<Outcome> {
+    let revision = revision.ok_or_else(|| anyhow!("this program was built without revisions"))?;
+    let ir = revision.model()?;
+    let official = ir
+        .definitions
+        .iter()
+        .filter(|definition| definition.official);
+    let names = Names {
+        revision: &ir.revision,
+        methods: ir
+            .methods
+            .iter()
+            .map(|method| method.method.as_str())
+            .collect(),
+        types: official
+            .map(|definition| definition.name.as_str())
+            .collect(),
+    };
+    if arguments.json {
+        return print(&(serde_json::to_string_pretty(&names)? + "\n"));
+    }
+    let painter = Painter::stdout();
+    let mut text = format!(
+        "{}\n",
+        painter.paint(Style::Bold, &format!("Methods of {}", ir.revision))
+    );
+    for method in &ir.methods {
+        _ = writeln!(text, "  {:<44}{}", method.method, direction(method));
+    }
+    _ = writeln!(
+        text,
+        "{}",
+        painter.paint(Style::Bold, &format!("Types of {}", ir.revision))
+    );
+    for name in names.types {
+        _ = writeln!(text, "  {name}");
+    }
+    print(&text)
+}
+
+fn direction(method: &Method) -> &'static str {
+    match (method.from_client, method.from_server) {
+        (true, true) => "both ways",
+        (true, false) => "client → server",
+        (false, true) => "server → client",
+        (false, false) => "inside other messages",
+    }
+}
+
+/// Returns the definitions that a method carries: message, parameters, results.
+fn parts<'i>(ir: &'i Ir, method: &'i Method) -> Vec<&'i Definition> {
+    let mut names = vec![method.definition.as_str()];
+    if let Some(mcp_exact_model::Type::Ref { name, .. }) = &method.params {
+        names.push(name);
+    }
+    names.extend(method.result.as_deref());
+    names.extend(method.outcomes.iter().map(String::as_str));
+    names.dedup();
+    names.into_iter().filter_map(|name| ir.get(name)).collect()
+}
+
+fn method_text(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
+    let kind = if method.request {
+        "request"
+    } else {
+        "notification"
+    };
+    let name = painter.paint(Style::Bold, &method.method);
+    _ = writeln!(
+        text,
+        "{name} ({kind}, {}, revision {})",
+        direction(method),
+        ir.revision
+    );
+    if let Some(params) = &method.params {
+        let required = if method.params_required {
+            ""
+        } else {
+            ", can be left out"
+        };
+        _ = writeln!(
+            text,
+            "  params: {}{required}",
+            render::type_words(ir, params)
+        );
+    }
+    if let Some(result) = &method.result {
+        _ = writeln!(text, "  result: {result}");
+    }
+    text.push('\n');
+}
+
+fn definition_text(text: &mut String, ir: &Ir, definition: &Definition, painter: Painter) {
+    let name = painter.paint(Style::Bold, &definition.name);
+    _ = writeln!(text, "{name} (revision {})", ir.revision);
+    description(text, definition.description.as_deref(), "  ");
+    match &definition.shape {
+        Shape::Struct(members) | Shape::Document(members) => {
+            for member in members {
+                let optional = if member.required { "" } else { "?" };
+                let value = render::member_words(ir, &member.value);
+                let name = painter.paint(Style::Green, &member.name);
+                _ = writeln!(text, "  {name}{optional}: {value}");
+                description(text, member.description.as_deref(), "      ");
+            }
+        }
+        _ => _ = writeln!(text, "  {}", render::outline_words(ir, definition)),
+    }
+    text.push('\n');
+}
+
+fn description(text: &mut String, words: Option<&str>, indent: &str) {
+    for line in words.unwrap_or_default().lines() {
+        _ = writeln!(text, "{}", format!("{indent}{line}").trim_end());
+    }
+}
+
+/// Adds what changed about a name in each later revision.
+fn changes(text: &mut String, ir: &Ir, name: &str, painter: Painter) -> anyhow::Result<()> {
+    let newer = COMPILED
+        .iter()
+        .skip_while(|revision| revision.id() != ir.revision);
+    let newer: Vec<Ir> = newer
+        .map(CompiledRevision::model)
+        .collect::<Result<_, _>>()?;
+    let heading = painter.paint(Style::Bold, "Changes since");
+    if newer.len() < 2 {
+        return Ok(());
+    }
+    _ = writeln!(text, "{heading}");
+    for pair in newer.windows(2) {
+        let lines = render::changes_of(&diff(&pair[0], &pair[1]), name);
+        let id = &pair[1].revision;
+        match lines.as_slice() {
+            [] => _ = writeln!(text, "  {id}: none"),
+            lines => {
+                _ = writeln!(text, "  {id}:");
+                for line in lines {
+                    _ = writeln!(text, "    {line}");
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! `mcp-exact check` beyond one error in one message: every violation, unknown members, parts of messages, recordings.
+
+use std::fs;
+
+use expect_test::{Expect, expect};
+use tempfile::TempDir;
+
+use crate::program::run;
+
+fn check(files: &[(&str, &str)], arguments: &[&str], expected: Expect) {
+    let folder = TempDir::new().expect("a folder for the test");
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).expect("a file for the test");
+    }
+    expected.assert_eq(&run(folder.path(), arguments, b"").transcript());
+}
+
+#[test]
+fn every_violation_is_listed() {
+    let tool = "{\n  \"name\": 5,\n  \"title\": false,\n  \"annotations\": {\"readOnlyHint\": \"yes\"},\n  \"icons\": [{\"mimeType\": 1}]\n}";
+    check(
+        &[("tool.json", tool)],
+        &[
+            "check",
+            "--revision",
+            "2025-11-25",
+            "--type",
+            "Tool",
+            "tool.json",
+        ],
+        expect![[r#"
+            exit 1
+            out: tool.json: invalid
+            out:   (whole document): missing member `inputSchema` (required, line 1 column 1)
+            out:   /name: expected a string (type, line 2 column 11)
+            out:   /title: expected a string (type, line 3 column 12)
+            out:   /annotations/readOnlyHint: expected true or false (type, line 4 column 35)
+            out:   /icons/0: missing member `src` (required, line 5 column 13)
+            out:   /icons/0/mimeType: expected a string (type, line 5 column 26)
+        "#]],
+    );
+}
+
+#[test]
+fn unknown_members_are_listed_on_request() {
+    let tool = r#"{"name":"echo","descripton":"Echoes","inputSchema":{"type":"object","x":1},"_meta":{"a":1},"vendor":{}}"#;
+    let arguments = [
+        "check",
+        "-r",
+        "2025-06-18",
+        "-t",
+        "Tool",
+        "tool.json",
+        "--unknown",
+    ];
+    check(
+        &[("tool.json", tool)],
+        &arguments[..6],
+        expect![[r#"
+        exit 0
+        out: tool.json: valid
+    "#]],
+    );
+    check(
+        &[("tool.json", tool)],
+        &arguments,
+        expect![[r#"
+        exit 1
+        out: tool.json: valid, with unknown members
+        out:   /descripton: Tool does not define it; did you mean `description`? (unknown)
+        out:   /vendor: Tool does not define it (unknown)
+    "#]],
+    );
+    let json = [&arguments[..], &["--json"]].concat();
+    check(
+        &[("tool.json", tool)],
+        &json,
+        expect![[r#"
+        exit 1
+        out: {"file":"tool.json","accepted":true,"checked":"definition","count":0,"violations":[],"unknown":[{"pointer":"/descripton","kind":"unknown","message":"Tool does not define it; did you mean `description`?"},{"pointer":"/vendor","kind":"unknown","message":"Tool does not define it"}]}
+    "#]],
+    );
+    // The envelope of a message is not unknown, and neither is the result in a response.
+    let call =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","argument":{}}}"#;
+    check(
+        &[("call.json", call)],
+        &[
+            "check",
+            "-r",
+            "2025-06-18",
+            "-d",
+            "client",
+            "--unknown",
+            "call.json",
+        ],
+        expect![[r#"
+            exit 1
+            out: call.json: valid, with unknown members
+            out:   /params/argument: CallToolRequestParams does not define it; did you mean `arguments`? (unknown)
+        "#]],
+    );
+}
+
+#[test]
+fn responses_are_checked_as_what_they_answer() {
+    let response = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}"#;
+    check(
+        &[("response.json", response)],
+        &[
+            "check",
+            "-r",
+            "2025-06-18",
+            "--method",
+            "tools/list",
+            "response.json",
+        ],
+        expect![[r#"
+            exit 1
+            out: response.json: invalid
+            out:   /result/tools/0: missing member `inputSchema` (required)
+        "#]],
+    );
+    check(
+        &[("response.json", response)],
+        &[
+            "check",
+            "-r",
+            "2025-06-18",
+            "--method",
+            "tools/lst",
+            "response.json",
+        ],
+        expect![[r#"
+            exit 2
+            err: error: unknown method `tools/lst` in revision 2025-06-18; did you mean `tools/list`, `roots/list` or `tools/call`?
+            err:   `mcp-exact show --revision 2025-06-18` lists all of them
+        "#]],
+    );
+}
+
+#[test]
+fn parts_of_messages_are_checked() {
+    let files = [
+        ("params.json", "{\"name\": 1}"),
+        ("result.json", "{\"content\": [{\"type\": \"text\"}]}"),
+        ("error.json", "{\"code\": \"x\", \"message\": \"y\"}"),
+        ("trick.json", "{}, \"id\": 2"),
+    ];
+    let part = |part: &'static str, file: &'static str| {
+        [
+            "check",
+            "-r",
+            "2025-06-18",
+            "-m",
+            "tools/call",
+            "--part",
+            part,
+            file,
+        ]
+    };
+    check(
+        &files,
+        &part("request", "params.json"),
+        expect![[r#"
+        exit 1
+        out: params.json: invalid
+        out:   /name: expected a string (type, line 1 column 10)
+    "#]],
+    );
+    check(
+        &files,
+        &part("result", "result.json"),
+        expect![[r#"
+        exit 1
+        out: result.json: invalid
+        out:   /content/0: missing member `text` (required)
+    "#]],
+    );
+    check(
+        &files,
+        &part("error", "error.json"),
+        expect![[r#"
+        exit 1
+        out: error.json: invalid
+        out:   /code: expected a number (type, line 1 column 10)
+    "#]],
+    );
+    check(
+        &files,
+        &part("request", "trick.json"),
+        expect![[r#"
+        exit 1
+        out: trick.json: invalid
+        out:   (whole document): the text is not JSON (syntax, line 1 column 3)
+    "#]],
+    );
+}
+
+/// A conversation in which every kind of slip is made once.
+const LOG: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"progressToken":"t"}}}
+{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":2}}
+{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":2}}
+{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"u","progress":1}}
+{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}
+{"jsonrpc":"2.0","id":"q","method":"roots/list"}
+{"jsonrpc":"2.0","id":"2","result":{"tools":[]}}
+{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"}]}}
+{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
+not JSON
+{"jsonrpc":"2.0","id":3,"method":"ping"}
+"#;
+
+#[test]
+fn recordings_pair_responses_with_requests() {
+    check(
+        &[("log.jsonl", LOG)],
+        &["check", "--log", "log.jsonl"],
+        expect![[r#"
+            exit 1
+            out: log.jsonl:6: server notifications/progress
+            out:   the progress is 2 after 2 (PROG.increasing)
+            out: log.jsonl:7: server notifications/progress
+            out:   no request had the progress token "u" (PROG.active-only)
+            out: log.jsonl:8: server notifications/message
+            out:   the server did not declare `logging` (LOG.capability-declared)
+            out: log.jsonl:9: server request roots/list
+            out:   roots/list needs `roots`, which the client did not declare (LIFE.only-negotiated-capabilities)
+            out: log.jsonl:10: server result for the id "2"
+            out:   /id: the id is "2"; that of the request is 2 (RPC.response-id-matches)
+            out: log.jsonl:11: server result of tools/list
+            out:   /result/tools/0: missing member `inputSchema` (RPC.base-protocol)
+            out: log.jsonl:12: server result for the id 2
+            out:   the request with the id 2 is answered already (RPC.version-2.0)
+            out: log.jsonl:13: server not a message
+            out:   it is not JSON: expected ident at line 1 column 2 (STD.stdout-clean)
+            out: log.jsonl: 14 messages, 8 with findings, 2025-06-18, 2 requests without response
+        "#]],
+    );
+    let recorded = LOG.lines().take(3).enumerate().map(|(index, line)| {
+        let from = ["client", "server", "client"][index];
+        format!("{{\"from\":\"{from}\",\"message\":{line}}}\n")
+    });
+    let recorded: String = recorded.collect();
+    check(
+        &[("log.jsonl", &recorded)],
+        &["check", "--log", "log.jsonl"],
+        expect![[r#"
+            exit 0
+            out: log.jsonl: 3 messages, 0 with findings, 2025-06-18
+        "#]],
+    );
+    let first = LOG.lines().next().unwrap_or_default();
+    check(
+        &[("log.jsonl", first)],
+        &["check", "--json", "--log", "log.jsonl", "-r", "2026-07-28"],
+        expect![[r#"
+            exit 1
+            out: {"file":"log.jsonl","line":1,"from":"client","revision":"2026-07-28","message":"request initialize","breaches":[{"rule":"RPC.base-protocol","pointer":"/method","message":"unknown method `initialize`: a request that a client sends cannot have it"}]}
+        "#]],
+    );
+}

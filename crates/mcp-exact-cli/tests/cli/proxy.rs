@@ -1,0 +1,124 @@
+//! `mcp-exact proxy` and `replay`, with the program itself as the server: `check --jsonl` answers lines, `proxy` does not care
+//! what they say.
+
+use std::fs;
+use std::path::Path;
+
+use expect_test::expect;
+
+use crate::program::{program, run};
+
+/// A server that answers `initialize` and `ping` by a script of the shell's own.
+#[cfg(unix)]
+const SERVER: &str = r#"
+read -r line
+echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}'
+read -r line
+read -r line
+echo '{"jsonrpc":"2.0","id":2,"result":{}}'
+echo "$EXTRA"
+exit 3
+"#;
+
+#[cfg(unix)]
+const CLIENT: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"ping"}
+"#;
+
+#[cfg(unix)]
+#[test]
+fn bytes_and_exit_code_pass_unchanged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = format!("EXTRA='not JSON  '{SERVER}");
+    let arguments = ["proxy", "--record", "log.jsonl", "--", "sh", "-c", &server];
+    let ended = run(folder.path(), &arguments, CLIENT.as_bytes());
+    assert_eq!(ended.code, 3);
+    let plain = std::process::Command::new("sh")
+        .args(["-c", &server])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("the shell runs");
+    assert_eq!(ended.out.as_bytes(), plain.stdout);
+    expect![[r#"
+        mcp-exact: server not a message
+          it is not JSON: expected ident at line 1 column 2 (STD.stdout-clean)
+    "#]]
+    .assert_eq(&ended.err);
+    let log = fs::read_to_string(folder.path().join("log.jsonl")).expect("a recording");
+    assert_eq!(log.lines().count(), 6, "{log}");
+    let checked = run(folder.path(), &["check", "--log", "log.jsonl"], b"");
+    assert_eq!(checked.code, 1);
+    assert!(
+        checked.out.contains("log.jsonl:6: server not a message"),
+        "{}",
+        checked.out
+    );
+    let failing = [
+        &["proxy", "--fail", "--report", "report.txt"],
+        &arguments[3..],
+    ]
+    .concat();
+    assert_eq!(run(folder.path(), &failing, CLIENT.as_bytes()).code, 1);
+    let report = fs::read_to_string(folder.path().join("report.txt")).expect("a report");
+    assert!(report.contains("STD.stdout-clean"), "{report}");
+}
+
+#[cfg(unix)]
+#[test]
+fn replays_compare_responses() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = ["proxy", "--record", "log.jsonl", "--", "sh", "-c", SERVER];
+    run(folder.path(), &record, CLIENT.as_bytes());
+    let same = run(
+        folder.path(),
+        &["replay", "log.jsonl", "--", "sh", "-c", SERVER],
+        b"",
+    );
+    expect![[r#"
+        exit 0
+        out: 2 responses compared, 0 different, 0 messages with findings
+    "#]]
+    .assert_eq(&same.transcript());
+    let other = SERVER.replace("\"name\":\"s\"", "\"name\":\"t\"");
+    let arguments = ["replay", "log.jsonl", "--", "sh", "-c", other.as_str()];
+    expect![[r#"
+        exit 1
+        out: response 1
+        out:   /result/serverInfo/name
+        out:     - "s"
+        out:     + "t"
+        out: 2 responses compared, 1 different, 0 messages with findings
+    "#]]
+    .assert_eq(&run(folder.path(), &arguments, b"").transcript());
+    let ignoring = [
+        &["replay", "--ignore", "/result/serverInfo/name"],
+        &arguments[1..],
+    ]
+    .concat();
+    assert_eq!(run(folder.path(), &ignoring, b"").code, 0);
+    let silent = run(folder.path(), &["replay", "log.jsonl", "--", "true"], b"");
+    assert_eq!(silent.code, 2, "{}", silent.out);
+}
+
+#[test]
+fn a_command_that_does_not_start_is_exit_code_2() {
+    let ended = run(Path::new("."), &["proxy", "--", "no-such-program"], b"");
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended.err.starts_with("error: cannot start no-such-program"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn pipes_and_no_color_get_no_colours() {
+    let output = program()
+        .args(["check", "--revision", "2025-06-18", "--type", "Role", "-"])
+        .env("NO_COLOR", "1")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("the program runs");
+    assert!(!output.stdout.contains(&0x1b));
+}

@@ -1,0 +1,187 @@
+//! `mcp-exact doctor` finds what is planted: this program is also the faulty server, started with the name of its fault.
+//!
+//! Each fault is found under the id of its rule, and the server without a fault is clean, on standard streams and over HTTP.
+
+#[path = "doctor/server.rs"]
+mod server;
+
+use std::process::{Command, Stdio};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// Faults that show on standard streams, with the rules that the doctor has to name and the revision that it is asked to try.
+const FAULTS: &[(&str, &str, &str)] = &[
+    (
+        "accepts-any-revision",
+        "LIFE.version-alternative",
+        "2025-11-25",
+    ),
+    ("forgets-its-revision", "LIFE.version-echo", "2025-11-25"),
+    ("no-server-info", "RPC.base-protocol", "2025-11-25"),
+    ("id-as-string", "RPC.response-id-matches", "2025-11-25"),
+    ("answers-twice", "RPC.version-2.0", "2025-11-25"),
+    (
+        "answers-notifications",
+        "RPC.no-reply-to-notification",
+        "2025-11-25",
+    ),
+    ("prints-to-stdout", "STD.stdout-clean", "2025-11-25"),
+    ("pretty-prints", "STD.no-newline", "2025-11-25"),
+    (
+        "result-for-unknown-method",
+        "RPC.method-not-found",
+        "2025-11-25",
+    ),
+    (
+        "silent-on-unknown-method",
+        "RPC.method-not-found",
+        "2025-11-25",
+    ),
+    ("tool-without-schema", "RPC.base-protocol", "2025-11-25"),
+    ("undeclared-tools", "TOOL.capability-declared", "2025-11-25"),
+    ("undeclared-logs", "LOG.capability-declared", "2025-11-25"),
+    ("refuses-ping", "PING.empty-reply", "2025-11-25"),
+    ("refuses-batches", "RPC.batch-received", "2025-03-26"),
+    ("progress-goes-back", "PROG.increasing", "2025-11-25"),
+    ("progress-of-others", "PROG.active-only", "2025-11-25"),
+    (
+        "asks-undeclared",
+        "LIFE.only-negotiated-capabilities",
+        "2025-11-25",
+    ),
+    (
+        "no-structured-content",
+        "TOOL.output-matches-schema",
+        "2025-11-25",
+    ),
+    ("cancels-others", "CANC.own-in-flight-only", "2025-11-25"),
+    ("no-discover", "VER.discover", "2026-07-28"),
+    (
+        "any-revision-in-meta",
+        "VER.unsupported-lists-supported",
+        "2026-07-28",
+    ),
+    ("metadata-not-needed", "META.missing-is-32602", "2026-07-28"),
+    ("old-error-code", "RPC.retired-codes", "2026-07-28"),
+    ("own-error-code", "RPC.forbidden-codes", "2026-07-28"),
+    ("sends-requests", "RPC.no-server-requests", "2026-07-28"),
+    ("no-result-type", "RPC.base-protocol", "2026-07-28"),
+    ("logs-unasked", "LOG.silent-without-level", "2026-07-28"),
+    ("empty-contents", "RES.not-found-not-empty", "2026-07-28"),
+    ("asks-in-lists", "MRTR.three-methods", "2026-07-28"),
+    ("late-acknowledgement", "SUB.ack-first", "2026-07-28"),
+];
+
+/// Faults that show over HTTP alone.
+const HTTP_FAULTS: &[(&str, &str, &str)] = &[
+    ("any-origin", "HTTP.origin", "2025-11-25"),
+    ("notification-200", "HTTP.202", "2025-11-25"),
+    (
+        "wrong-content-type",
+        "HTTP.response-content-type",
+        "2025-11-25",
+    ),
+    ("get-404", "HTTP.405", "2025-11-25"),
+    (
+        "any-version-header",
+        "HDR.version-unsupported-400",
+        "2025-11-25",
+    ),
+    ("immortal-session", "SESS.404", "2025-11-25"),
+    ("headers-not-compared", "HDR.version-mismatch", "2026-07-28"),
+    (
+        "unknown-method-200",
+        "HTTP.status-unknown-method",
+        "2026-07-28",
+    ),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, flag, transport, fault] = arguments.as_slice()
+        && flag == "--serve"
+    {
+        return server::serve(transport, fault);
+    }
+    let mut trials = vec![Trial::test(
+        "stdio::nothing_is_found_without_a_fault",
+        || clean("stdio"),
+    )];
+    trials.extend(FAULTS.iter().map(|(fault, rule, revision)| {
+        Trial::test(format!("stdio::{fault}"), move || {
+            planted("stdio", fault, rule, revision)
+        })
+    }));
+    if cfg!(feature = "http") {
+        trials.push(Trial::test(
+            "http::nothing_is_found_without_a_fault",
+            || clean("http"),
+        ));
+        trials.extend(HTTP_FAULTS.iter().map(|(fault, rule, revision)| {
+            Trial::test(format!("http::{fault}"), move || {
+                planted("http", fault, rule, revision)
+            })
+        }));
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+fn clean(transport: &str) -> Result<(), Failed> {
+    let (code, found) = examine(transport, "none", &[]);
+    let findings = &found["findings"];
+    if code != 0 || findings != &serde_json::json!([]) {
+        return Err(format!("exit code {code}, {findings:#}").into());
+    }
+    let revisions = found["revisions"].as_array().map_or(0, Vec::len);
+    let known = mcp_exact_revisions::all().len();
+    match revisions == known {
+        true => Ok(()),
+        false => Err(format!("the server was examined in {}", found["revisions"]).into()),
+    }
+}
+
+fn planted(transport: &str, fault: &str, rule: &str, revision: &str) -> Result<(), Failed> {
+    let (code, found) = examine(transport, fault, &["--revision", revision]);
+    let findings = found["findings"].as_array().cloned().unwrap_or_default();
+    let hit = findings.iter().find(|finding| finding["rule"] == rule);
+    match hit {
+        Some(hit) if code == 1 && hit["level"] == "MUST" => Ok(()),
+        _ => Err(format!("{rule} was not found: exit code {code}, {found:#}").into()),
+    }
+}
+
+/// Lets the doctor examine the faulty server; returns its exit code and what it prints.
+fn examine(transport: &str, fault: &str, further: &[&str]) -> (i32, serde_json::Value) {
+    let this = std::env::current_exe().expect("this program has a path");
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
+    doctor.args(["doctor", "--json", "--timeout", "2", "--call", "measure={}"]);
+    doctor.args(further).arg("--");
+    let mut listening = None;
+    match transport {
+        "http" => {
+            let mut server = Command::new(this)
+                .args(["--serve", "http", fault])
+                .stdout(Stdio::piped())
+                .stdin(Stdio::piped())
+                .spawn()
+                .expect("the server starts");
+            let url = server::first_line(server.stdout.take().expect("it has output"));
+            doctor.arg(url);
+            listening = Some(server);
+        }
+        _ => {
+            doctor.arg(this).args(["--serve", "stdio", fault]);
+        }
+    }
+    let output = doctor.output().expect("the doctor runs");
+    if let Some(mut server) = listening {
+        // It ends with its input.
+        drop(server.stdin.take());
+        let _ = server.wait();
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let found = serde_json::from_str(&text).unwrap_or_else(
+        |_| serde_json::json!({"printed": text, "error": String::from_utf8_lossy(&output.stderr)}),
+    );
+    (output.status.code().unwrap_or(-1), found)
+}

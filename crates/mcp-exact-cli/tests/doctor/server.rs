@@ -1,0 +1,509 @@
+//! Server with one fault, by name. Speaks every revision, both lifecycles, on standard streams and over HTTP, by hand: a
+//! library would not let it be wrong.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde_json::{Value, json};
+
+const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+const STATELESS: &str = "2026-07-28";
+const META: &str = "io.modelcontextprotocol/";
+const SESSION: &str = "session-1";
+
+/// Serves until the input ends.
+pub fn serve(transport: &str, fault: &str) {
+    match transport {
+        "http" => serve_http(fault),
+        _ => serve_stdio(fault),
+    }
+}
+
+/// Reads the first line of a stream.
+pub fn first_line(stream: impl Read) -> String {
+    let mut line = String::new();
+    let _ = BufReader::new(stream).read_line(&mut line);
+    line.trim().to_owned()
+}
+
+/// State of one connection.
+struct Server<'f> {
+    fault: &'f str,
+    revision: String,
+}
+
+impl Server<'_> {
+    fn is(&self, fault: &str) -> bool {
+        self.fault == fault
+    }
+
+    /// Answers a message with any number of messages.
+    fn answer(&mut self, message: &Value) -> Vec<Value> {
+        let Some(method) = message["method"].as_str() else {
+            return Vec::new();
+        };
+        let Some(id) = message.get("id") else {
+            return match self.is("answers-notifications") {
+                true => vec![json!({"jsonrpc": "2.0", "id": 0, "result": {}})],
+                false => Vec::new(),
+            };
+        };
+        let params = &message["params"];
+        let version = params["_meta"][format!("{META}protocolVersion")].as_str();
+        let stateless = version.is_some() && method != "initialize";
+        let mut answers = match method {
+            _ if stateless => self.before_stateless(params),
+            "tools/list" => self.before_handshake(),
+            "tools/call" => self.progress(params),
+            _ => Vec::new(),
+        };
+        let outcome = match stateless {
+            true => self.stateless(method, params, version.unwrap_or_default()),
+            false => self.handshake(method, params),
+        };
+        if self.is("silent-on-unknown-method")
+            && outcome.as_ref().is_err_and(|error| error.0 == -32601)
+        {
+            return answers;
+        }
+        let id = match self.is("id-as-string") {
+            true => json!(id.to_string()),
+            false => id.clone(),
+        };
+        let mut response = json!({"jsonrpc": "2.0", "id": id});
+        match outcome {
+            Ok(result) => response["result"] = result,
+            Err((code, text, data)) => {
+                response["error"] = json!({"code": code, "message": text});
+                if !data.is_null() {
+                    response["error"]["data"] = data;
+                }
+            }
+        }
+        if method == "subscriptions/listen" {
+            return self.subscribe(id);
+        }
+        if self.is("answers-twice") && method == "tools/list" {
+            answers.push(response.clone());
+        }
+        answers.push(response);
+        answers
+    }
+
+    /// Sends what a faulty server sends in the middle of a request of the handshake revisions.
+    fn before_handshake(&self) -> Vec<Value> {
+        match self.fault {
+            "undeclared-logs" => vec![log()],
+            "asks-undeclared" => vec![json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})],
+            "cancels-others" => {
+                vec![
+                    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 77}}),
+                ]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn before_stateless(&self, _: &Value) -> Vec<Value> {
+        match self.fault {
+            "logs-unasked" => vec![log()],
+            "sends-requests" => vec![json!({"jsonrpc": "2.0", "id": "q", "method": "ping"})],
+            _ => Vec::new(),
+        }
+    }
+
+    fn progress(&self, params: &Value) -> Vec<Value> {
+        let token = &params["_meta"]["progressToken"];
+        let progress = |token: &Value, value: i64| {
+            json!({"jsonrpc": "2.0", "method": "notifications/progress",
+                "params": {"progressToken": token, "progress": value}})
+        };
+        if token.is_null() {
+            return Vec::new();
+        }
+        match self.fault {
+            "progress-goes-back" => vec![progress(token, 5), progress(token, 3)],
+            "progress-of-others" => vec![progress(&json!("nobody's"), 1)],
+            _ => vec![progress(token, 1), progress(token, 2)],
+        }
+    }
+
+    fn subscribe(&self, id: Value) -> Vec<Value> {
+        let meta = json!({format!("{META}subscriptionId"): id});
+        let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+            "params": {"_meta": meta, "notifications": {"toolsListChanged": true}}});
+        let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}});
+        match self.is("late-acknowledgement") {
+            true => vec![changed, acknowledged],
+            false => vec![acknowledged],
+        }
+    }
+
+    fn capabilities(&self) -> Value {
+        match self.is("undeclared-tools") {
+            true => json!({"resources": {}, "prompts": {}}),
+            false => json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}}),
+        }
+    }
+
+    fn handshake(&mut self, method: &str, params: &Value) -> Result<Value, Refusal> {
+        match method {
+            "initialize" => {
+                let offer = params["protocolVersion"].as_str().unwrap_or_default();
+                let agreed = match HANDSHAKE.contains(&offer) {
+                    _ if self.is("accepts-any-revision") => offer,
+                    _ if self.is("forgets-its-revision") => match offer {
+                        "2025-11-25" => "2025-06-18",
+                        _ => "2025-11-25",
+                    },
+                    true => offer,
+                    false => "2025-11-25",
+                };
+                self.revision = agreed.to_owned();
+                let mut result = json!({"protocolVersion": agreed, "capabilities": self.capabilities(),
+                    "serverInfo": {"name": "faulty", "version": "1.0.0"}});
+                if self.is("no-server-info") {
+                    result
+                        .as_object_mut()
+                        .map(|result| result.remove("serverInfo"));
+                }
+                Ok(result)
+            }
+            "ping" if self.is("refuses-ping") => Err(refusal(-32601, "Method not found")),
+            "ping" => Ok(json!({})),
+            _ => self.feature(method, params, -32002),
+        }
+    }
+
+    fn stateless(&mut self, method: &str, params: &Value, version: &str) -> Result<Value, Refusal> {
+        if version != STATELESS && !self.is("any-revision-in-meta") {
+            let data = json!({"supported": [STATELESS], "requested": version});
+            return Err((-32022, "Unsupported protocol version".to_owned(), data));
+        }
+        let declared = params["_meta"].get(format!("{META}clientCapabilities"));
+        if declared.is_none() && !self.is("metadata-not-needed") {
+            return Err(refusal(-32602, "clientCapabilities are missing"));
+        }
+        let mut result = match method {
+            "server/discover" if self.is("no-discover") => {
+                return Err(refusal(-32601, "Method not found"));
+            }
+            "server/discover" => {
+                json!({"supportedVersions": [STATELESS], "capabilities": self.capabilities()})
+            }
+            "subscriptions/listen" => json!({}),
+            _ => self.feature(method, params, -32602)?,
+        };
+        let lists = [
+            "tools/list",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+            "server/discover",
+        ];
+        if lists.contains(&method) {
+            result["ttlMs"] = json!(0);
+            result["cacheScope"] = json!("private");
+        }
+        result["_meta"] =
+            json!({format!("{META}serverInfo"): {"name": "faulty", "version": "1.0.0"}});
+        result["resultType"] = json!("complete");
+        if self.is("no-result-type") && method == "tools/list" {
+            result
+                .as_object_mut()
+                .map(|result| result.remove("resultType"));
+        }
+        if self.is("asks-in-lists") && method == "prompts/list" {
+            return Ok(json!({"resultType": "input_required", "requestState": "s"}));
+        }
+        Ok(result)
+    }
+
+    /// Serves what all revisions have.
+    fn feature(&self, method: &str, params: &Value, not_found: i64) -> Result<Value, Refusal> {
+        let invalid_cursor = params.get("cursor").is_some();
+        match method {
+            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list"
+                if invalid_cursor =>
+            {
+                Err(refusal(-32602, "Invalid cursor"))
+            }
+            "tools/list" => Ok(json!({"tools": [self.tool()]})),
+            "tools/call" if params["name"] == "measure" => {
+                let mut result = json!({"content": [{"type": "text", "text": "{\"size\":1}"}]});
+                if !self.is("no-structured-content") {
+                    result["structuredContent"] = json!({"size": 1});
+                }
+                Ok(result)
+            }
+            "resources/list" => Ok(json!({"resources": [{"uri": "faulty://one", "name": "one"}]})),
+            "resources/templates/list" => Ok(json!({"resourceTemplates": []})),
+            "resources/read" if params["uri"] == "faulty://one" => {
+                Ok(json!({"contents": [{"uri": "faulty://one", "text": "1"}]}))
+            }
+            "resources/read" => match self.fault {
+                "empty-contents" => Ok(json!({"contents": []})),
+                "old-error-code" => Err(refusal(-32002, "Resource not found")),
+                "own-error-code" => Err(refusal(-32077, "Resource not found")),
+                _ => Err(refusal(not_found, "Resource not found")),
+            },
+            "prompts/list" => Ok(json!({"prompts": [{"name": "greet"}]})),
+            "prompts/get" if params["name"] == "greet" => Ok(
+                json!({"messages": [{"role": "user", "content": {"type": "text", "text": "Hello"}}]}),
+            ),
+            "prompts/get" => Err(refusal(-32602, "Unknown prompt")),
+            _ if self.is("result-for-unknown-method") => Ok(json!({})),
+            _ => Err(refusal(-32601, "Method not found")),
+        }
+    }
+
+    fn tool(&self) -> Value {
+        let mut tool = json!({"name": "measure", "inputSchema": {"type": "object"},
+            "outputSchema": {"type": "object", "properties": {"size": {"type": "integer"}}}});
+        if self.is("tool-without-schema") {
+            tool.as_object_mut().map(|tool| tool.remove("inputSchema"));
+        }
+        tool
+    }
+}
+
+type Refusal = (i64, String, Value);
+
+fn refusal(code: i64, text: &str) -> Refusal {
+    (code, text.to_owned(), Value::Null)
+}
+
+fn log() -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "here"}})
+}
+
+fn serve_stdio(fault: &str) {
+    let mut server = Server {
+        fault,
+        revision: String::new(),
+    };
+    let mut out = io::stdout().lock();
+    if fault == "prints-to-stdout" {
+        let _ = writeln!(out, "Server is ready");
+    }
+    for line in io::stdin().lock().lines().map_while(Result::ok) {
+        let message: Value = serde_json::from_str(&line).unwrap_or_default();
+        let answers = match &message {
+            Value::Array(_) if fault == "refuses-batches" || server.revision != "2025-03-26" => {
+                vec![
+                    json!({"jsonrpc": "2.0", "id": "none", "error": {"code": -32600, "message": "no batches"}}),
+                ]
+            }
+            Value::Array(items) => {
+                let all: Vec<Value> = items.iter().flat_map(|item| server.answer(item)).collect();
+                vec![Value::Array(all)]
+            }
+            one => server.answer(one),
+        };
+        for answer in answers {
+            let text = match fault {
+                "pretty-prints" => serde_json::to_string_pretty(&answer),
+                _ => serde_json::to_string(&answer),
+            };
+            let _ = writeln!(out, "{}", text.unwrap_or_default());
+            let _ = out.flush();
+        }
+    }
+}
+
+static SESSION_ENDED: AtomicBool = AtomicBool::new(false);
+
+fn serve_http(fault: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    let _ = writeln!(io::stdout(), "http://{address}/mcp");
+    let fault = fault.to_owned();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let fault = fault.clone();
+            thread::spawn(move || connection(stream, &fault));
+        }
+    });
+    // The end of the input ends the program.
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+}
+
+fn connection(stream: TcpStream, fault: &str) {
+    let Ok(reading) = stream.try_clone() else {
+        return;
+    };
+    let (mut input, mut output) = (BufReader::new(reading), stream);
+    while let Some(request) = HttpRequest::read(&mut input) {
+        let (status, headers, body) = respond(&request, fault);
+        let head = format!(
+            "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{headers}\r\n",
+            body.len()
+        );
+        if output
+            .write_all(head.as_bytes())
+            .and_then(|()| output.write_all(body.as_bytes()))
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+struct HttpRequest {
+    method: String,
+    headers: Vec<(String, String)>,
+    body: Value,
+}
+
+impl HttpRequest {
+    fn read(input: &mut impl BufRead) -> Option<Self> {
+        let mut line = String::new();
+        if input.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let method = line.split(' ').next()?.to_owned();
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            input.read_line(&mut line).ok()?;
+            match line.trim().split_once(':') {
+                Some((name, value)) => headers.push((name.to_lowercase(), value.trim().to_owned())),
+                None => break,
+            }
+        }
+        let mut request = Self {
+            method,
+            headers,
+            body: Value::Null,
+        };
+        let length = request
+            .header("content-length")
+            .and_then(|length| length.parse().ok())
+            .unwrap_or(0);
+        let mut body = vec![0; length];
+        input.read_exact(&mut body).ok()?;
+        request.body = serde_json::from_slice(&body).unwrap_or_default();
+        Some(request)
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(found, _)| found == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Answers an HTTP request with status, further headers and body.
+fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
+    let empty = |status: u16| (status, String::new(), String::new());
+    if request.header("origin").is_some() && fault != "any-origin" {
+        return empty(403);
+    }
+    let message = &request.body;
+    let version = message["params"]["_meta"][format!("{META}protocolVersion")].as_str();
+    let is_initialize = message["method"] == "initialize";
+    match request.method.as_str() {
+        "GET" => return empty(if fault == "get-404" { 404 } else { 405 }),
+        "DELETE" => {
+            SESSION_ENDED.store(true, Ordering::Release);
+            return empty(204);
+        }
+        _ => {}
+    }
+    let mut server = Server {
+        fault,
+        revision: String::new(),
+    };
+    if let Some(version) = version {
+        return stateless_http(&mut server, request, version);
+    }
+    if is_initialize {
+        SESSION_ENDED.store(false, Ordering::Release);
+    } else if SESSION_ENDED.load(Ordering::Acquire) && fault != "immortal-session" {
+        return empty(404);
+    }
+    let header = request.header("mcp-protocol-version");
+    let is_known = header.is_none_or(|header| HANDSHAKE.contains(&header));
+    if !is_known && fault != "any-version-header" {
+        return empty(400);
+    }
+    let answers: Vec<Value> = match message {
+        Value::Array(items) => {
+            let all: Vec<Value> = items.iter().flat_map(|item| server.answer(item)).collect();
+            vec![Value::Array(all)]
+        }
+        one => server.answer(one),
+    };
+    let session = match is_initialize {
+        true => format!("mcp-session-id: {SESSION}\r\n"),
+        false => String::new(),
+    };
+    if answers.is_empty() {
+        return match fault {
+            "notification-200" => (200, String::new(), "{}".to_owned()),
+            _ => empty(202),
+        };
+    }
+    match answers.as_slice() {
+        _ if fault == "wrong-content-type" => (
+            200,
+            format!("content-type: text/plain\r\n{session}"),
+            answers[0].to_string(),
+        ),
+        [one] => (
+            200,
+            format!("content-type: application/json\r\n{session}"),
+            one.to_string(),
+        ),
+        several => {
+            let events: String = several
+                .iter()
+                .map(|event| format!("data: {event}\n\n"))
+                .collect();
+            (
+                200,
+                format!("content-type: text/event-stream\r\n{session}"),
+                events,
+            )
+        }
+    }
+}
+
+fn stateless_http(
+    server: &mut Server<'_>,
+    request: &HttpRequest,
+    version: &str,
+) -> (u16, String, String) {
+    let message = &request.body;
+    let json = "content-type: application/json\r\n".to_owned();
+    if message.get("id").is_none() {
+        return (202, String::new(), String::new());
+    }
+    let is_same = request.header("mcp-protocol-version") == Some(version)
+        && request.header("mcp-method") == message["method"].as_str();
+    if !is_same && !server.is("headers-not-compared") {
+        let error = json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32020, "message": "Header mismatch"}});
+        return (400, json, error.to_string());
+    }
+    let answers = server.answer(message);
+    let last = answers.last().cloned().unwrap_or_default();
+    let status = match last["error"]["code"].as_i64() {
+        Some(-32601) if !server.is("unknown-method-200") => 404,
+        Some(-32022 | -32602) => 400,
+        _ => 200,
+    };
+    if answers.len() > 1 {
+        let events: String = answers
+            .iter()
+            .map(|event| format!("data: {event}\n\n"))
+            .collect();
+        return (
+            200,
+            "content-type: text/event-stream\r\n".to_owned(),
+            events,
+        );
+    }
+    (status, json, last.to_string())
+}

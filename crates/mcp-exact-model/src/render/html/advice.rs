@@ -1,0 +1,222 @@
+//! What an author of a server or a client has to do to go from one revision to another.
+//!
+//! A change concerns who sends the value and who receives it: that follows from the methods that carry it. The advice is
+//! derived from the schemas alone; what a type means is in the changelogs.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::Consequence;
+use super::reach::{params, reachable, results};
+use crate::diff::{Diff, Directions, Meaning, Status, diff, merged};
+use crate::ir::Ir;
+use crate::render::{lines, method_words};
+
+/// Advice for one pair of revisions.
+#[derive(Debug, Serialize)]
+pub struct Pair {
+    id: String,
+    from: String,
+    to: String,
+    roles: Vec<Role>,
+}
+
+/// Advice for the authors of one side.
+#[derive(Debug, Serialize)]
+struct Role {
+    id: &'static str,
+    name: &'static str,
+    parts: Vec<Part>,
+}
+
+/// Changes with one instruction.
+#[derive(Debug, Serialize)]
+struct Part {
+    title: &'static str,
+    items: Vec<Item>,
+    count: usize,
+}
+
+/// A method or a type with what changed about it.
+#[derive(Debug, Serialize)]
+struct Item {
+    name: String,
+    anchor: String,
+    note: String,
+    lines: Vec<(String, Consequence)>,
+}
+
+/// Returns the advice for every pair of an older and a newer revision, the newest step first.
+pub fn pairs(revisions: &[Ir]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (index, to) in revisions.iter().enumerate().rev() {
+        for from in revisions[..index].iter().rev() {
+            let differences = diff(from, to);
+            pairs.push(Pair {
+                id: format!("advice-{}-{}", from.revision, to.revision),
+                from: from.revision.clone(),
+                to: to.revision.clone(),
+                roles: vec![
+                    role("server", "Server", true, from, to, &differences),
+                    role("client", "Client", false, from, to, &differences),
+                ],
+            });
+        }
+    }
+    pairs
+}
+
+fn role(
+    id: &'static str,
+    name: &'static str,
+    is_server: bool,
+    from: &Ir,
+    to: &Ir,
+    diff: &Diff,
+) -> Role {
+    let sent = Values::of(from, to, is_server);
+    let received = Values::of(from, to, !is_server);
+    let parts = vec![
+        Part::new(
+            "Stop sending, and do not expect any more",
+            methods(diff, is_server, Status::Removed),
+        ),
+        Part::new(
+            "Change what you send",
+            changes(diff, &sent, |meaning| meaning.breaks_writing()),
+        ),
+        Part::new(
+            "Be ready to receive",
+            changes(diff, &received, |meaning| meaning.breaks_reading()),
+        ),
+        Part::new("New methods", methods(diff, is_server, Status::Added)),
+        Part::new("Methods that changed as such", changed(diff)),
+        Part::new(
+            "You can send more",
+            changes(diff, &sent, |meaning| meaning == Meaning::Additive),
+        ),
+    ];
+    Role {
+        id,
+        name,
+        parts: parts
+            .into_iter()
+            .filter(|part| !part.items.is_empty())
+            .collect(),
+    }
+}
+
+impl Part {
+    fn new(title: &'static str, items: Vec<Item>) -> Self {
+        Self {
+            title,
+            count: items.iter().map(|item| item.lines.len().max(1)).sum(),
+            items,
+        }
+    }
+}
+
+/// Definitions that one side sends, in both revisions.
+struct Values<'i>(BTreeSet<&'i str>);
+
+impl<'i> Values<'i> {
+    fn of(from: &'i Ir, to: &'i Ir, by_server: bool) -> Self {
+        let mut found = BTreeSet::new();
+        for ir in [from, to] {
+            for (name, method) in merged(ir) {
+                let (asks, answers) = match method.directions {
+                    Directions::BothWays => (true, true),
+                    Directions::ClientToServer => (!by_server, by_server),
+                    // What stands inside a result of the server is asked by the server.
+                    Directions::ServerToClient | Directions::Embedded => (by_server, !by_server),
+                };
+                if asks {
+                    found.extend(reachable(ir, params(ir, name)));
+                }
+                if answers {
+                    found.extend(reachable(ir, results(ir, name)));
+                }
+            }
+        }
+        Self(found)
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+}
+
+fn changes(diff: &Diff, values: &Values<'_>, is_wanted: impl Fn(Meaning) -> bool) -> Vec<Item> {
+    let mut items = Vec::new();
+    for definition in &diff.definitions {
+        let before = definition.before.as_deref().unwrap_or_default();
+        if !(values.contains(&definition.name) || values.contains(before)) {
+            continue;
+        }
+        let found = definition
+            .changes
+            .iter()
+            .filter(|change| is_wanted(change.meaning));
+        let found = lines(found).into_iter().map(|line| {
+            let words = format!("{} {}", line.sign.letter(), line.words());
+            (words, Consequence::of(line.meaning))
+        });
+        let found: Vec<_> = found.collect();
+        if !found.is_empty() {
+            items.push(Item {
+                name: definition.name.clone(),
+                anchor: format!("type-{}", definition.name),
+                note: String::new(),
+                lines: found,
+            });
+        }
+    }
+    items
+}
+
+/// Lists methods that came or went, as this side sees them.
+fn methods(diff: &Diff, is_server: bool, status: Status) -> Vec<Item> {
+    let found = diff.methods.iter().filter(|method| method.status == status);
+    found
+        .map(|method| {
+            let sends = match method.directions {
+                Directions::BothWays => "you send and receive it",
+                Directions::ClientToServer if is_server => "you receive it",
+                Directions::ServerToClient if !is_server => "you receive it",
+                Directions::Embedded => "inside other messages",
+                _ => "you send it",
+            };
+            let kind = if method.request {
+                "request"
+            } else {
+                "notification"
+            };
+            Item {
+                name: method.method.clone(),
+                anchor: format!("method-{}", method.method),
+                note: format!("{kind}, {sends}"),
+                lines: Vec::new(),
+            }
+        })
+        .collect()
+}
+
+fn changed(diff: &Diff) -> Vec<Item> {
+    let found = diff
+        .methods
+        .iter()
+        .filter(|method| !method.changes.is_empty());
+    found
+        .map(|method| {
+            let lines = method.changes.iter();
+            let lines = lines.map(|change| (method_words(change), Consequence::of(change.meaning)));
+            Item {
+                name: method.method.clone(),
+                anchor: format!("method-{}", method.method),
+                note: String::new(),
+                lines: lines.collect(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,78 @@
+//! What definitions refer to, directly and through others: a method carries what its types contain.
+
+use std::collections::BTreeSet;
+
+use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
+
+/// Returns the definitions that these refer to, themselves included. Unions of all messages of a side are not followed: they
+/// contain everything.
+pub fn reachable<'i>(ir: &'i Ir, from: impl IntoIterator<Item = &'i str>) -> BTreeSet<&'i str> {
+    let mut found = BTreeSet::new();
+    let mut waiting: Vec<&str> = from.into_iter().collect();
+    while let Some(name) = waiting.pop() {
+        let Some(definition) = ir.get(name) else {
+            continue;
+        };
+        if found.insert(definition.name.as_str()) {
+            references(definition, &mut waiting);
+        }
+    }
+    found
+}
+
+/// Returns the definitions that a method carries, with all that they refer to.
+pub fn carried<'i>(ir: &'i Ir, method: &str) -> BTreeSet<&'i str> {
+    reachable(
+        ir,
+        params(ir, method).into_iter().chain(results(ir, method)),
+    )
+}
+
+/// Returns the definitions of the message and the parameters of a method.
+pub fn params<'i>(ir: &'i Ir, method: &str) -> Vec<&'i str> {
+    let mut names = Vec::new();
+    for found in ir.methods.iter().filter(|found| found.method == method) {
+        names.push(found.definition.as_str());
+        if let Some(Type::Ref { name, .. }) = &found.params {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Returns the definitions of the results of a method.
+pub fn results<'i>(ir: &'i Ir, method: &str) -> Vec<&'i str> {
+    let methods = ir.methods.iter().filter(|found| found.method == method);
+    methods
+        .flat_map(|found| found.result.iter().chain(&found.outcomes))
+        .map(String::as_str)
+        .collect()
+}
+
+fn references<'i>(definition: &'i Definition, to: &mut Vec<&'i str>) {
+    let members = |members: &'i [Member], to: &mut Vec<&'i str>| {
+        for member in members {
+            if let MemberValue::Type(value) = &member.value {
+                reference(value, to);
+            }
+        }
+    };
+    match &definition.shape {
+        Shape::Struct(list) | Shape::Document(list) => members(list, to),
+        Shape::Union(union) => union
+            .variants
+            .iter()
+            .for_each(|variant| reference(&variant.value, to)),
+        Shape::Alias(value) => reference(value, to),
+        Shape::Enum(_) | Shape::Constant(_) | Shape::Runtime(_) => {}
+    }
+}
+
+fn reference<'i>(value: &'i Type, to: &mut Vec<&'i str>) {
+    match value {
+        Type::Ref { name, .. } => to.push(name),
+        Type::Array { items, .. } => reference(items, to),
+        Type::Map(inner) | Type::Nullable(inner) => reference(inner, to),
+        _ => {}
+    }
+}
