@@ -12,9 +12,12 @@ pub mod examples;
 pub mod interop;
 pub mod miri;
 pub mod nightly;
+pub mod package;
+pub mod page;
 pub mod quickstart;
 pub mod schema;
 pub mod test;
+pub mod transcripts;
 
 use std::path::PathBuf;
 

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use xtask::bench::{self, Bench};
 use xtask::{
-    codegen, conformance, diff, interop, miri, nightly, quickstart, schema, test, workspace_root,
+    codegen, conformance, diff, interop, miri, nightly, package, page, quickstart, schema, test,
+    transcripts, workspace_root,
 };
 
 /// The commands that build this workspace.
@@ -41,6 +42,10 @@ enum Task {
     Miri,
     /// Run what takes too long for every change: property tests with many seeds, mutation testing, Miri.
     Nightly(nightly::Arguments),
+    /// Package the crates, and build and test them outside of the workspace.
+    Package(package::Arguments),
+    /// Use the page of revisions in headless Chromium, as a person does.
+    Page(page::Arguments),
     /// Do what the README tells a new user to do, in an empty folder.
     Quickstart,
     /// Bring or check the official schemas.
@@ -58,6 +63,8 @@ enum Task {
         )]
         arguments: Vec<String>,
     },
+    /// Run the commands in docs/cli.md again, and write down what they print.
+    Transcripts(transcripts::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -190,7 +197,10 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Schema {
             action: SchemaAction::Verify,
         } => schema::files::verify(&root.join("schema")),
+        Task::Package(arguments) => package::run(&root, &arguments),
+        Task::Page(arguments) => page::run(&root, &arguments),
         Task::Test { arguments } => test::run(&root, &arguments),
+        Task::Transcripts(arguments) => transcripts::run(&root, &arguments),
     }
 }
 

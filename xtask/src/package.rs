@@ -1,0 +1,155 @@
+//! Packages the crates as they are published, and builds and tests them outside of the workspace.
+//!
+//! What only works inside the workspace fails here: files that a package does not hold, features that another member switches
+//! on, dependencies without a version.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+/// Arguments of `cargo xtask package`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Build and test these packages only; all of them are packaged.
+    #[arg(long, short, value_name = "NAME")]
+    package: Vec<String>,
+    /// Build, and do not test.
+    #[arg(long)]
+    no_test: bool,
+    /// Package what is not committed, too.
+    #[arg(long)]
+    allow_dirty: bool,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    publish: Option<Vec<String>>,
+}
+
+impl Package {
+    /// Drafts and tests say `publish = false`.
+    fn is_published(&self) -> bool {
+        self.publish
+            .as_ref()
+            .is_none_or(|registries| !registries.is_empty())
+    }
+
+    fn folder(&self) -> String {
+        format!("{}-{}", self.name, self.version)
+    }
+}
+
+/// Packages, builds and tests.
+///
+/// # Errors
+/// When a crate cannot be packaged, does not build, or a test fails.
+pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    let packages = published(root)?;
+    let mut pack = cargo(root);
+    pack.args(["package", "--locked", "--no-verify"]);
+    if arguments.allow_dirty {
+        pack.arg("--allow-dirty");
+    }
+    for package in &packages {
+        pack.args(["--package", &package.name]);
+    }
+    succeed(pack, "cargo package")?;
+    let scratch = tempfile::tempdir().context("cannot create a folder")?;
+    let folder = scratch.path();
+    for package in &packages {
+        let archive = root
+            .join("target/package")
+            .join(format!("{}.crate", package.folder()));
+        let mut unpack = Command::new("tar");
+        unpack.arg("-xzf").arg(&archive).arg("-C").arg(folder);
+        succeed(unpack, "tar")?;
+    }
+    patch(folder, &packages)?;
+    let wanted = |package: &&Package| {
+        arguments.package.is_empty() || arguments.package.contains(&package.name)
+    };
+    for package in packages.iter().filter(wanted) {
+        let place = folder.join(package.folder());
+        println!("== {}", package.folder());
+        build(&place, folder, &["build"])?;
+        if !arguments.no_test {
+            build(&place, folder, &["test", "--lib", "--bins"])?;
+        }
+    }
+    println!("{} crates packaged", packages.len());
+    Ok(())
+}
+
+fn published(root: &Path) -> anyhow::Result<Vec<Package>> {
+    let output = cargo(root)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
+        .output()?;
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("cargo metadata failed")?;
+    Ok(metadata
+        .packages
+        .into_iter()
+        .filter(Package::is_published)
+        .collect())
+}
+
+fn cargo(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(folder);
+    command
+}
+
+/// Lets the packages find each other as if they were published.
+fn patch(folder: &Path, packages: &[Package]) -> anyhow::Result<()> {
+    let mut config = "[patch.crates-io]\n".to_owned();
+    for package in packages {
+        let path: PathBuf = folder.join(package.folder());
+        config.push_str(&format!(
+            "{} = {{ path = {:?} }}\n",
+            package.name,
+            path.display().to_string()
+        ));
+    }
+    fs::create_dir_all(folder.join(".cargo"))?;
+    Ok(fs::write(folder.join(".cargo/config.toml"), config)?)
+}
+
+fn build(place: &Path, folder: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    let mut command = cargo(place);
+    command
+        .args(arguments)
+        .arg("--target-dir")
+        .arg(folder.join("target"));
+    let has_targets = place.join("src/lib.rs").exists() || !arguments.contains(&"--lib");
+    if !has_targets {
+        // A program alone has no library to test.
+        command = cargo(place);
+        command
+            .args(["test", "--bins", "--target-dir"])
+            .arg(folder.join("target"));
+    }
+    succeed(
+        command,
+        &format!("cargo {} in {}", arguments.join(" "), place.display()),
+    )
+}
+
+fn succeed(mut command: Command, what: &str) -> anyhow::Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {what}"))?;
+    match status.success() {
+        true => Ok(()),
+        false => bail!("{what} failed"),
+    }
+}

@@ -1,0 +1,152 @@
+//! Runs the commands in the documentation again, and writes down what they print.
+//!
+//! Blocks of `docs/cli.md` that are fenced as `console` hold commands after `$ `, each with its output. The server that they
+//! talk to is pinned in `docs/transcripts/`; the files that they read are there too.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+const PAGE: &str = "docs/cli.md";
+const FILES: &str = "docs/transcripts";
+const INSTALLED: &str = "target/transcripts";
+const FENCE: &str = "```console";
+const END: &str = "```";
+
+/// Arguments of `cargo xtask transcripts`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Write nothing; fail if a command prints something else than the page says.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs the commands of the page.
+///
+/// # Errors
+/// When the server cannot be installed, a command cannot be run, or the page differs with `--check`.
+pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    install(root)?;
+    build(root)?;
+    let folder = root.join(INSTALLED).join("work");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    for entry in fs::read_dir(root.join(FILES))? {
+        let entry = entry?;
+        fs::copy(entry.path(), folder.join(entry.file_name()))?;
+    }
+    let path = root.join(PAGE);
+    let before = fs::read_to_string(&path).with_context(|| format!("cannot read {PAGE}"))?;
+    let after = rewritten(&before, |command| output(root, &folder, command))?;
+    let count = before.lines().filter(|line| line.starts_with("$ ")).count();
+    if before == after {
+        println!("{PAGE}: {count} commands, all as before");
+    } else if arguments.check {
+        bail!("{PAGE} is not what the program prints; run `cargo xtask transcripts`");
+    } else {
+        fs::write(&path, after)?;
+        println!("{PAGE}: {count} commands, written anew");
+    }
+    Ok(())
+}
+
+/// Installs the server, unless the lock file is the one that was installed.
+fn install(root: &Path) -> anyhow::Result<()> {
+    let target = root.join(INSTALLED);
+    let lock = fs::read(root.join(FILES).join("package-lock.json"))?;
+    let stamp = target.join("installed.json");
+    if fs::read(&stamp).is_ok_and(|stamp| stamp == lock) {
+        return Ok(());
+    }
+    fs::create_dir_all(&target)?;
+    for file in ["package.json", "package-lock.json"] {
+        fs::copy(root.join(FILES).join(file), target.join(file))?;
+    }
+    let status = Command::new("npm")
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .current_dir(&target)
+        .status()
+        .context("cannot run npm; install node 20 or later")?;
+    if !status.success() {
+        bail!("npm ci failed in {}", target.display());
+    }
+    Ok(fs::write(stamp, lock)?)
+}
+
+fn build(root: &Path) -> anyhow::Result<()> {
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--package", "mcp-exact-cli"])
+        .current_dir(root)
+        .status()?;
+    match status.success() {
+        true => Ok(()),
+        false => bail!("the program does not build"),
+    }
+}
+
+/// Returns what a command prints, on both streams.
+fn output(root: &Path, folder: &Path, command: &str) -> anyhow::Result<String> {
+    let before = std::env::var("PATH").unwrap_or_default();
+    let program = root.join("target/debug");
+    let server = root.join(INSTALLED).join("node_modules/.bin");
+    let path = format!("{}:{}:{before}", program.display(), server.display());
+    let output = Command::new("sh")
+        .args(["-c", &format!("({command}) 2>&1")])
+        .current_dir(folder)
+        .env("PATH", path)
+        .env("NO_COLOR", "1")
+        .output()
+        .with_context(|| format!("cannot run `{command}`"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = text.replace(&folder.display().to_string(), ".");
+    let mut lines: String = text
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect();
+    if let Some(code) = output.status.code().filter(|code| *code != 0) {
+        lines.push_str(&format!("[exit code {code}]\n"));
+    }
+    Ok(lines)
+}
+
+/// Returns the page with the output of each command.
+fn rewritten(
+    page: &str,
+    mut output: impl FnMut(&str) -> anyhow::Result<String>,
+) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let mut is_inside = false;
+    for line in page.lines() {
+        match line {
+            FENCE => is_inside = true,
+            END if is_inside => is_inside = false,
+            _ if is_inside => {
+                if let Some(command) = line.strip_prefix("$ ") {
+                    text.push_str(&format!("{line}\n{}", output(command)?));
+                }
+                continue;
+            }
+            _ => {}
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_take_the_place_of_older_ones() {
+        let page = "a\n```console\n$ one\nold\n$ two\n```\n```text\n$ not\n```\n";
+        let after = rewritten(page, |command| Ok(format!("<{command}>\n")));
+        let expected = "a\n```console\n$ one\n<one>\n$ two\n<two>\n```\n```text\n$ not\n```\n";
+        assert_eq!(after.expect("nothing fails"), expected);
+    }
+}
