@@ -40,7 +40,7 @@
   check("kinds are told apart", shown().includes("type-LoggingLevel") && !shown().includes("type-Tool"));
   set("kind", "", "change");
   set("consequence", "none", "change");
-  check("consequences are told apart", shown().length > 0 && shown().every(id => !document.getElementById(id).querySelector("section[data-step]")));
+  check("consequences are told apart", shown().length > 0 && shown().every(id => !document.getElementById(id).querySelector("section[data-step] li")));
   set("consequence", "", "change");
 
   const tool = document.getElementById("type-Tool");
