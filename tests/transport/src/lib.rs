@@ -3,4 +3,5 @@
 
 pub mod echo;
 pub mod http;
+pub mod proxy;
 pub mod shared;

@@ -215,7 +215,7 @@ async fn cut_streams_are_resumed() {
         ..HttpServerOptions::default()
     };
     let server = TestServer::start(options).await;
-    let proxy = super::proxy::CuttingProxy::start(server.address).await;
+    let proxy = mcp_exact_tests_transport::proxy::CuttingProxy::start(server.address).await;
     let (client, _) = connect(&proxy.url("/mcp"), "2025-11-25");
     client.ready().await.expect("connected");
     for round in 0..20 {

@@ -4,7 +4,6 @@ mod cuts;
 mod hardening;
 mod http;
 mod memory;
-mod proxy;
 mod shared;
 #[cfg(unix)]
 mod stdio;
