@@ -59,6 +59,8 @@ pub(crate) struct ClientConnection {
     /// Whether another session follows one that the server has ended.
     pub(crate) begins_again: bool,
     has_lost_session: bool,
+    /// Whether the program has closed the client: no session follows.
+    pub(crate) is_closed: bool,
 }
 
 impl ClientConnection {
@@ -239,7 +241,7 @@ impl ClientHandle {
     }
 
     /// Waits until a revision is negotiated, and returns what was negotiated and what is worth keeping for the next connection
-    /// to the same server.
+    /// to the same server. After the loss of a session that another one follows, waits for that one.
     ///
     /// # Errors
     /// [`ConnectError`] if the client cannot talk to the server, or the connection has ended.
@@ -250,7 +252,9 @@ impl ClientHandle {
             if let Some(error) = &connection.failed {
                 return Poll::Ready(Err(error.clone()));
             }
-            if let Some(negotiated) = &connection.negotiated {
+            if let Some(negotiated) = &connection.negotiated
+                && !connection.has_lost_session
+            {
                 return Poll::Ready(Ok(negotiated.clone()));
             }
             connection
@@ -371,6 +375,7 @@ impl ClientHandle {
     /// then ends the session and the process of the server.
     pub fn close(&self) {
         self.shared.call(|state, now| {
+            state.role.is_closed = true;
             state.endpoint.shutdown(now);
             state.role.fail(ConnectError::Closed);
         });

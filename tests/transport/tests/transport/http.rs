@@ -268,3 +268,32 @@ async fn lists_survive_lost_sessions() {
     client.close();
     driver.await.expect("driver");
 }
+
+/// A client that is closed while nothing answers it, or between two sessions, stays closed.
+#[tokio::test]
+async fn closed_client_begins_no_session() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let silent = silent.expect("bound");
+    let url = format!("http://{}/sse", silent.local_addr().expect("an address"));
+    for transport in [HttpTransport::Sse, HttpTransport::Streamable] {
+        let endpoint = HttpEndpoint::new(&url).expect("a URL").transport(transport);
+        let config = echo::client_settings("2024-11-05");
+        let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        client.close();
+        let ended = tokio::time::timeout(Duration::from_secs(5), driver).await;
+        ended.expect("in time").expect("driver");
+    }
+    let server = TestServer::start(HttpServerOptions::default()).await;
+    let endpoint = HttpEndpoint::new(&server.url("/mcp")).expect("a URL");
+    let endpoint = endpoint.retry(Duration::from_secs(3600));
+    let config = echo::client_settings("2025-11-25");
+    let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+    client.ready().await.expect("connected");
+    server.service.end_sessions();
+    assert_eq!(call(&client, "echo", "").await, Err(Outcome::Lost));
+    client.close();
+    let ended = tokio::time::timeout(Duration::from_secs(5), driver).await;
+    ended.expect("in time").expect("driver");
+    assert_eq!(server.service.sessions(), 0);
+}

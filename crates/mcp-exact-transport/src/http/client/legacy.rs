@@ -15,6 +15,7 @@ use mcp_exact_session::http::post_headers;
 use mcp_exact_session::{
     Binding, ClientEndpoint, Closed, HttpHints, StreamId, Transmit, TransportFailure,
 };
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -29,9 +30,24 @@ use crate::transport::Received;
 
 /// How long the first event may take.
 const FIRST_EVENT: Duration = Duration::from_secs(30);
+/// How long the response to a POST may take before the next message is posted. A server that answers a POST only after it has
+/// worked on the message may need the next one for that.
+const IN_ORDER: Duration = Duration::from_secs(1);
 
 /// Runs a session until it ends.
 pub(super) async fn run(driver: &Driver) -> Result<(), HttpClientError> {
+    let (mut events, messages) = tokio::select! {
+        opened = open(driver) => opened?,
+        () = driver.closed_by_program() => return Ok(()),
+    };
+    if let Some(stream) = begin(driver) {
+        serve(driver, &mut events, stream, &messages).await;
+    }
+    Ok(())
+}
+
+/// Opens the event stream and reads where messages are posted to.
+async fn open(driver: &Driver) -> Result<(Events, Uri), HttpClientError> {
     let connection = &driver.connection;
     let mut headers = HeaderMap::new();
     headers.insert(http::header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
@@ -53,9 +69,7 @@ pub(super) async fn run(driver: &Driver) -> Result<(), HttpClientError> {
     let messages = timeout(FIRST_EVENT, first_event(&mut events, target))
         .await
         .map_err(late)??;
-    let stream = begin(driver);
-    serve(driver, &mut events, stream, &messages).await;
-    Ok(())
+    Ok((events, messages))
 }
 
 struct Events {
@@ -90,26 +104,34 @@ async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientE
     }
 }
 
-/// Puts an endpoint of this transport in place and opens its stream.
-fn begin(driver: &Driver) -> StreamId {
+/// Puts an endpoint of this transport in place and opens its stream; `None` if the program has closed the client.
+fn begin(driver: &Driver) -> Option<StreamId> {
     Seen::take(&driver.seen.has_closed);
     let settings = Arc::clone(&driver.settings);
     driver.connection.shared.call(|state, now| {
+        if state.role.is_closed {
+            return None;
+        }
         let endpoint = ClientEndpoint::new(settings, Binding::HttpSse, None, now);
         state.role.restart();
         state.role.begins_again = false;
         state.replace(endpoint);
         state.endpoint.endpoint_known();
-        state.endpoint.open_standalone()
+        Some(state.endpoint.open_standalone())
     })
 }
 
 async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages: &Uri) {
     let connection = &driver.connection;
     let mut tasks = JoinSet::new();
+    let mut previous: Option<oneshot::Receiver<()>> = None;
     while !driver.seen.has_closed.load(Ordering::Acquire) {
         while let Some((transmit, message)) = driver.take_output() {
             if let Transmit::Frame { stream, http, .. } = transmit {
+                // One after the other, because messages keep their order: a server refuses what arrives before
+                // `notifications/initialized`, and does not know yet what is cancelled.
+                let (done, is_done) = oneshot::channel();
+                let before = previous.replace(is_done);
                 let post = send(
                     Arc::clone(connection),
                     messages.clone(),
@@ -117,7 +139,13 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
                     message,
                     http,
                 );
-                tasks.spawn(post);
+                tasks.spawn(async move {
+                    if let Some(before) = before {
+                        let _ = timeout(IN_ORDER, before).await;
+                    }
+                    post.await;
+                    drop(done);
+                });
             }
         }
         tokio::select! {

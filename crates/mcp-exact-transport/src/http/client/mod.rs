@@ -245,12 +245,17 @@ impl Driver {
                     // A server that forgets its sessions at once is not asked at once again.
                     match begun.elapsed() < LASTING {
                         true => {
-                            tokio::time::sleep(pause).await;
+                            tokio::select! {
+                                () = tokio::time::sleep(pause) => {}
+                                () = self.closed_by_program() => {}
+                            }
                             pause = (pause * 2).min(LONGEST_PAUSE);
                         }
                         false => pause = self.endpoint.retry,
                     }
-                    self.begin_again();
+                    if !self.begin_again() {
+                        break self.explain();
+                    }
                 }
             }
         }
@@ -281,8 +286,15 @@ impl Driver {
         Some((transmit, message.into()))
     }
 
-    /// Begins a new session in place of one that the server has ended.
-    fn begin_again(&self) {
+    /// Completes when the program has closed the client.
+    async fn closed_by_program(&self) {
+        while !self.connection.shared.lock().role.is_closed {
+            self.notify.notified().await;
+        }
+    }
+
+    /// Begins a new session in place of one that the server has ended. Returns false if the program has closed the client.
+    fn begin_again(&self) -> bool {
         self.connection.forget_session();
         for flag in [
             &self.seen.has_negotiated,
@@ -292,9 +304,13 @@ impl Driver {
             Seen::take(flag);
         }
         self.connection.shared.call(|state, now| {
+            if state.role.is_closed {
+                return false;
+            }
             let cached = state.role.verdict();
             state.role.restart();
             state.endpoint.begin_again(cached.as_ref(), now);
-        });
+            true
+        })
     }
 }

@@ -27,6 +27,8 @@ use crate::transport::Received;
 const BARRIER: Duration = Duration::from_secs(5);
 /// Attempts to resume a stream that carries the answer to a request.
 const ATTEMPTS: u32 = 8;
+/// How long the response of a cancelled request is read on, where closing it is not the cancellation.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// Runs a session until it ends.
 pub(super) async fn run(driver: &Driver) -> Ended {
@@ -79,12 +81,23 @@ async fn send_all(
             }
             Transmit::Close { stream } => {
                 if let Some(task) = posts.remove(&stream) {
-                    task.abort();
+                    match driver.connection.lingers() {
+                        true => drop(tasks.spawn(end_late(task))),
+                        false => task.abort(),
+                    }
                 }
             }
             _ => {}
         }
     }
+}
+
+/// Ends a POST whose stream the endpoint has closed, later. Before 2026-07-28, "disconnection SHOULD NOT be interpreted as the client
+/// cancelling its request" (`basic/transports`, "Sending Messages to the Server"): the response is read on for a while, so that the
+/// connection can be used again, and because some servers (Python 1.8.1) stop serving a session whose response is closed.
+async fn end_late(task: AbortHandle) {
+    sleep(LINGER).await;
+    task.abort();
 }
 
 /// Completes when the endpoint has something due.
@@ -367,12 +380,22 @@ async fn end_session(driver: &Driver, tasks: &mut JoinSet<()>) {
 }
 
 impl Connection {
-    /// Revision of the session, if it has event streams that are opened by GET.
+    /// Revision of the session, if it has event streams that are opened by GET. A server that negotiates 2024-11-05 here, which
+    /// defines HTTP+SSE alone, serves the transport of 2025-03-26 (Python 1.8.1, TypeScript 1.10).
     fn revision_with_streams(&self) -> Option<Revision> {
         let state = self.shared.lock();
         let revision = state.endpoint.session_info()?.revision;
         let spec = mcp_exact_revisions::find(revision.as_str())?;
-        spec.has_http_get_stream().then_some(revision)
+        let has_streams = spec.has_http_get_stream() || !spec.has_streamable_http();
+        has_streams.then_some(revision)
+    }
+
+    /// Returns true if closing the response of a request does not cancel it.
+    fn lingers(&self) -> bool {
+        let state = self.shared.lock();
+        let info = state.endpoint.session_info();
+        let spec = info.and_then(|info| mcp_exact_revisions::find(info.revision.as_str()));
+        spec.is_some_and(|spec| !spec.has_disconnect_cancellation())
     }
 
     /// Returns true if a request waits for its answer on a stream.
