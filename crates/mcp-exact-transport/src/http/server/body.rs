@@ -229,13 +229,23 @@ impl Attachment {
     fn append(&self, message: &Message) -> Option<Append> {
         let held = self.resumable.as_ref()?;
         let log = Arc::clone(held.log.as_ref()?);
-        let key = held.session.log_stream(self.stream);
+        let (key, session) = (
+            held.session.log_stream(self.stream),
+            Arc::clone(&held.session),
+        );
         let event = LogEvent {
             sequence: message.sequence,
             data: message.bytes.clone(),
             last: message.last,
         };
-        Some(Box::pin(async move { log.append(&key, event).await }))
+        Some(Box::pin(async move {
+            log.append(&key, event).await?;
+            // The session was ended at the same time, and the log would keep the event for nobody.
+            if session.is_forgotten() {
+                log.remove_session(session.id()).await?;
+            }
+            Ok(())
+        }))
     }
 
     /// Records what comes until the stream ends or a connection takes over.

@@ -12,6 +12,11 @@ use crate::http::{EVENT_STREAM, JSON, has_media_type};
 
 /// Checks where a request comes from and whom it is for (`basic/transports`, "Security Warning").
 pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result<(), Refusal> {
+    // RFC 9112, section 3.2.
+    if parts.headers.get_all(HOST).iter().count() > 1 {
+        let words = "the request names more than one `Host`; send one";
+        return Err(refuse(StatusCode::BAD_REQUEST, words));
+    }
     let forbidden = |words| refuse(StatusCode::FORBIDDEN, words);
     let mut origins = parts.headers.get_all(ORIGIN).iter();
     let origin_allowed = origins.all(|origin| {
@@ -27,11 +32,10 @@ pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result
             let mut named = parts.headers.get_all(HOST).iter();
             let first = named.next().map(|host| host.to_str().unwrap_or(""));
             let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-            let is_single = named.next().is_none();
             let is_same =
                 |host: &str| authority.is_none_or(|named| named.eq_ignore_ascii_case(host));
             match (first, authority) {
-                (Some(host), _) => is_single && is_same(host) && is_host_allowed(host, hosts),
+                (Some(host), _) => is_same(host) && is_host_allowed(host, hosts),
                 (None, Some(authority)) => is_host_allowed(authority, hosts),
                 (None, None) => false,
             }

@@ -12,7 +12,7 @@ use mcp_exact_session::{Refusal as Refused, StreamId, StreamKind};
 
 use super::body::{Attachment, EventStream, missed};
 use super::post::{has_priming, prime, refused};
-use super::response::{Refusal, ResponseBody, empty, events, refuse};
+use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
 use super::service::{Checked, Inner, method_not_allowed};
 use super::session::Session;
 use super::{checks, resume};
@@ -44,18 +44,22 @@ pub(super) async fn respond(
     checks::check_get_types(&request.parts.headers)?;
     if inner.is_draining() {
         let words = "the server shuts down; try again later";
-        return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, words));
+        return Err(unavailable(words));
     }
-    let mut stream = match request.parts.headers.get(LAST_EVENT_ID) {
+    let (mut stream, is_standalone) = match request.parts.headers.get(LAST_EVENT_ID) {
         Some(id) => {
             let id = id.to_str().ok().and_then(|id| id.parse().ok());
             let words = "`Last-Event-ID` was not issued by this server";
-            let id = id.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, words))?;
-            resumed(inner, &session, id).await?
+            let id: EventId = id.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, words))?;
+            let is_standalone = session.standalone() == Some(StreamId::from_number(id.stream));
+            (resumed(inner, &session, id).await?, is_standalone)
         }
-        None => standalone(inner, &session)?,
+        None => (standalone(inner, &session)?, true),
     };
-    stream.end_with(inner.drained());
+    // The stream of a request brings its answer first.
+    if is_standalone {
+        stream.end_with(inner.drained());
+    }
     stream.keep(session.enter());
     Ok(events(stream))
 }
@@ -68,8 +72,7 @@ fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventStream,
         None => {
             let shared = session.shared();
             let opened = shared.call(|state, _| state.endpoint.open(StreamKind::Standalone));
-            let stream = opened
-                .map_err(|error| refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))?;
+            let stream = opened.map_err(|error| unavailable(&error.to_string()))?;
             session.add_standalone(stream);
             // Most sessions are idle from here on.
             shared.lock().endpoint.shrink();
@@ -115,7 +118,7 @@ async fn resumed(
         }
         Err(EventLogError::Unavailable(_)) => {
             let words = "the event log is not available; try again later";
-            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, words));
+            return Err(unavailable(words));
         }
         Err(error) => return Err(gone(&error.to_string())),
     };

@@ -12,7 +12,7 @@ use mcp_exact_session::{Binding, StreamKind};
 use super::body::{Attachment, EventStream, Output};
 use super::checks;
 use super::post::{context_of, open_post, read_body, receive};
-use super::response::{Refusal, ResponseBody, empty, events, refuse};
+use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
 use super::service::{Checked, Inner};
 use super::session::{Session, new_id};
 use crate::clock;
@@ -28,7 +28,7 @@ pub(super) fn open(
     checks::check_get_types(&request.parts.headers)?;
     if inner.is_draining() || inner.sessions.len() >= inner.options().sessions {
         let words = "no session can be started now; try again later";
-        return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, words));
+        return Err(unavailable(words));
     }
     let failed = |words: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, words);
     let id = new_id().map_err(|_| failed("the system has no random numbers"))?;
@@ -43,7 +43,11 @@ pub(super) fn open(
     let mut body = EventStream::new(Some(attachment), inner.options().keep_alive);
     let messages = format!("{}?sessionId={id}", inner.messages_path());
     sse::encode_event(body.prelude(), None, Some("endpoint"), messages.as_bytes());
-    body.end_with(inner.drained());
+    let (drained, answering) = (inner.drained(), Arc::clone(&session));
+    body.end_with(async move {
+        drained.await;
+        answering.answered().await;
+    });
     body.keep((session.enter(), EndOfSession(Arc::clone(inner), id)));
     Ok(events(body))
 }

@@ -131,7 +131,12 @@ impl HttpListener {
         drop(self.listener);
         service.drain();
         drop(stop);
-        let finish = async { while tasks.join_next().await.is_some() {} };
+        let finish = async {
+            while tasks.join_next().await.is_some() {}
+            if service.outlives_process() {
+                service.settled().await;
+            }
+        };
         let _ = timeout(self.options.drain, finish).await;
         service.end_sessions();
         tasks.shutdown().await;

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::body::{Attachment, EventStream, Next, Output};
 use super::listen::RemoteAddress;
-use super::response::{Refusal, ResponseBody, empty, error, events, json, refuse};
+use super::response::{Refusal, ResponseBody, empty, error, events, json, refuse, unavailable};
 use super::service::{Checked, Inner};
 use super::session::{Session, new_id};
 use super::{bus, checks, resume};
@@ -90,13 +90,6 @@ pub(super) fn context_of(request: &Checked) -> FrameContext<RequestContext> {
     inbound.http = Some(headers_of(&request.parts.headers));
     inbound.principal.clone_from(&request.principal);
     inbound
-}
-
-fn unavailable(words: &str) -> Refusal {
-    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, words);
-    let headers = response.headers_mut();
-    headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
-    response
 }
 
 /// Reads a body within the limits of size and time.
@@ -285,9 +278,6 @@ async fn answer(
         id = attachment.first_event_id().filter(|_| has_priming(session));
     }
     let mut stream = EventStream::new(Some(attachment), options.keep_alive);
-    if session.is_some() && options.event_log.is_some() {
-        stream.end_with(inner.drained());
-    }
     if let Some(id) = id {
         prime(&mut stream, id, options.retry);
     }

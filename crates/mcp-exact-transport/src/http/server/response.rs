@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use mcp_exact_session::PeerError;
@@ -106,6 +106,14 @@ pub(super) fn events(stream: EventStream) -> Response<ResponseBody> {
 /// Creates a response with an error that answers no request in particular.
 pub(super) fn refuse(status: StatusCode, words: &str) -> Refusal {
     Box::new(error(status, &PeerError::invalid_request(words)))
+}
+
+/// Creates a response with status 503, which asks the client to try again.
+pub(super) fn unavailable(words: &str) -> Refusal {
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, words);
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 /// Creates a response with an error without an id.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use mcp_exact_session::{Principal, SnapshotDue};
 
-use super::response::{Refusal, refuse};
+use super::response::{Refusal, refuse, unavailable};
 use super::service::Inner;
 use super::session::Session;
 use crate::endpoint::resume_server;
@@ -55,10 +55,6 @@ pub(super) async fn find(
 fn unknown() -> Refusal {
     let words = "no such session; send `initialize` again";
     refuse(StatusCode::NOT_FOUND, words)
-}
-
-fn unavailable(words: &str) -> Refusal {
-    refuse(StatusCode::SERVICE_UNAVAILABLE, words)
 }
 
 /// Loads the record of a session; status 404 if there is none, or if it is somebody else's.

@@ -20,7 +20,7 @@ use mcp_exact_session::{Change, Principal, ServerSettings};
 use tokio::sync::watch;
 
 use super::options::HttpServerOptions;
-use super::response::{Refusal, ResponseBody, empty, refuse};
+use super::response::{Refusal, ResponseBody, empty, refuse, unavailable};
 use super::session::{Session, Sessions};
 use super::{bus, checks, cors, get, legacy, post, resume};
 use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
@@ -113,8 +113,9 @@ impl HttpService {
         }
     }
 
-    /// Begins a shutdown: new requests get status 503, streams of sessions are closed so that their clients resume them, and
-    /// subscriptions end. Calls in flight are still answered.
+    /// Begins a shutdown: new requests get status 503, the streams of sessions that belong to no request are closed so that their
+    /// clients resume them, and subscriptions end. Calls in flight are still answered; [`settled`](Self::settled) waits for those
+    /// whose clients have lost their connections.
     pub fn drain(&self) {
         self.inner.drain.send_replace(true);
         for listener in self.inner.listeners() {
@@ -122,10 +123,31 @@ impl HttpService {
         }
     }
 
-    /// Ends all sessions.
+    /// Completes when no session has a call in flight, and every answer was sent or recorded in the event log. After
+    /// [`drain`](Self::drain) no calls are added. Sessions that another process resumes have their answers then, whether or not
+    /// their clients were connected.
+    pub async fn settled(&self) {
+        for session in self.inner.sessions.all() {
+            session.settled().await;
+        }
+    }
+
+    /// Returns true if another process can resume the sessions.
+    pub(super) fn outlives_process(&self) -> bool {
+        self.inner.options.session_store.is_some()
+    }
+
+    /// Ends all sessions of this process. A session store keeps their records, so that another process resumes them; without one,
+    /// what the event log has of them is removed.
     pub fn end_sessions(&self) {
+        let runtime = tokio::runtime::Handle::try_current().ok();
+        let runtime = runtime.filter(|_| !self.outlives_process());
         for session in self.inner.sessions.take_all() {
             session.end();
+            if let Some(runtime) = &runtime {
+                let inner = Arc::clone(&self.inner);
+                runtime.spawn(async move { inner.end_session(&session).await });
+            }
         }
     }
 
@@ -323,7 +345,7 @@ impl Inner {
         if !self.sessions.insert(session, self.options.sessions) {
             session.end();
             let words = "too many sessions; try again later";
-            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, words));
+            return Err(unavailable(words));
         }
         if !self.has_sweeper.swap(true, Ordering::AcqRel) {
             tokio::spawn(sweep(Arc::downgrade(self)));
@@ -333,7 +355,7 @@ impl Inner {
 
     /// Ends a session everywhere and forgets what is kept of it.
     pub(super) async fn end_session(&self, session: &Session) {
-        session.end();
+        session.forget_all();
         // What cannot be removed goes by the limits of the log.
         if let Some(log) = &self.options.event_log
             && let Err(error) = log.remove_session(session.id()).await

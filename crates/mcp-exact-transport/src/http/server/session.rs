@@ -8,9 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcp_exact_session::{Principal, SnapshotDue, StreamId};
+use tokio::time::sleep;
 
 use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::LogStream;
+
+/// How often a shutdown looks for answers that are not sent yet.
+const SETTLE: Duration = Duration::from_millis(5);
 
 /// A session.
 pub(super) struct Session {
@@ -31,6 +35,8 @@ struct State {
     last_used: Instant,
     last_saved: Instant,
     has_ended: bool,
+    /// What is kept of the session is removed.
+    is_forgotten: bool,
 }
 
 impl Session {
@@ -51,6 +57,7 @@ impl Session {
                 last_used: Instant::now(),
                 last_saved: Instant::now(),
                 has_ended: false,
+                is_forgotten: false,
             }),
             saving: tokio::sync::Mutex::default(),
         })
@@ -160,9 +167,43 @@ impl Session {
         state.users == 0 && (is_unused || is_closed)
     }
 
+    /// Completes when no request of the client waits for its answer.
+    pub(super) async fn answered(&self) {
+        while self.shared.lock().endpoint.usage().in_flight > 0 {
+            sleep(SETTLE).await;
+        }
+    }
+
+    /// Completes when every request of the client is answered, and its stream was sent or recorded to its end.
+    pub(super) async fn settled(&self) {
+        self.answered().await;
+        while !self.has_sent_all() {
+            sleep(SETTLE).await;
+        }
+    }
+
+    fn has_sent_all(&self) -> bool {
+        let state = self.lock();
+        let shared = self.shared.lock();
+        let mut streams = state.streams.keys();
+        streams
+            .all(|stream| state.standalone == Some(*stream) || !shared.endpoint.has_stream(*stream))
+    }
+
+    /// Ends the session for good: what is still being recorded is removed too.
+    pub(super) fn forget_all(&self) {
+        self.lock().is_forgotten = true;
+        self.end();
+    }
+
+    /// Returns true if what is kept of the session is removed.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.lock().is_forgotten
+    }
+
     /// Ends the session: its requests, its streams and their connections.
     pub(super) fn end(&self) {
-        // From now on nothing is recorded: what is kept of the session is removed.
+        // From now on nothing is recorded.
         self.lock().has_ended = true;
         self.shared.call(|state, now| {
             state.endpoint.shutdown(now);
