@@ -1,8 +1,9 @@
 //! A server with a few tools, written against the events of the session, and a client that calls them.
 //!
-//! Tools: `echo` replies at once, `later` from a task, `never` not at all, `count` reports progress, `ask` asks for roots.
+//! Tools: `echo` replies at once, `later` from a task, `never` not at all, `count` and `slow` report progress, `ask` asks for roots, `note`
+//! writes its argument into the journal of the process.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcp_exact_session::{
@@ -12,6 +13,8 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{ClientHandle, RequestContext, ServerHandle};
 use serde_json::{Value, json};
+
+use crate::file_store::Journal;
 
 /// Revisions that are served, the newest first.
 pub const REVISIONS: [&str; 5] = [
@@ -24,6 +27,9 @@ pub const REVISIONS: [&str; 5] = [
 
 /// Progress notifications of the tool `steps`.
 pub const STEPS: u32 = 20;
+
+/// What the tool `note` writes to, if it is set.
+pub static JOURNAL: OnceLock<Journal> = OnceLock::new();
 
 pub fn object(value: Value) -> JsonObject {
     value.to_string().parse().expect("an object")
@@ -57,31 +63,38 @@ pub fn handle_in_threads(server: &ServerHandle, event: ServerEvent<RequestContex
     let ServerEvent::Request(request) = event else {
         return;
     };
-    let server = server.clone();
-    let params = request
-        .params()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    if !["later", "count"].iter().any(|tool| params.contains(tool)) {
-        if let Some(answer) = reply(&server, &request) {
-            server.reply(request.key, answer).expect("replied once");
-        }
-        return;
-    }
-    std::thread::spawn(move || {
-        let counts = params.contains("count");
-        for step in 1..=3 {
-            std::thread::sleep(Duration::from_millis(5));
-            if counts {
-                let progress = Progress::new(f64::from(step));
-                server.progress(request.key, &progress).expect("increasing");
+    let params = request.params().map(ToString::to_string);
+    let params: Value = params.map_or(Value::Null, |text| text.parse().expect("JSON"));
+    let argument = params["arguments"]["text"]
+        .as_str()
+        .unwrap_or("")
+        .to_owned();
+    let milliseconds = Duration::from_millis;
+    // Progress notifications, the pause after each, and the reply.
+    let (steps, pause, answer) = match params["name"].as_str().unwrap_or("") {
+        "later" => (0, milliseconds(15), argument),
+        "count" => (3, milliseconds(5), "counted".to_owned()),
+        "steps" => (STEPS, Duration::ZERO, "done".to_owned()),
+        "slow" => (10, milliseconds(50), "slow".to_owned()),
+        _ => {
+            if let Some(answer) = reply(server, &request) {
+                server.reply(request.key, answer).expect("replied once");
             }
+            return;
         }
-        let params: Value = params.parse().expect("JSON");
-        let argument = params["arguments"]["text"].as_str().unwrap_or("");
-        server
-            .reply(request.key, text(argument))
-            .expect("replied once");
+    };
+    let server = server.clone();
+    std::thread::spawn(move || {
+        for step in 1..=steps {
+            let progress = Progress::new(f64::from(step));
+            let _ = server.progress(request.key, &progress);
+            std::thread::sleep(pause);
+        }
+        if steps == 0 {
+            std::thread::sleep(pause);
+        }
+        // The session may be over.
+        let _ = server.reply(request.key, text(&answer));
     });
 }
 
@@ -105,6 +118,12 @@ fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Op
     let (key, server) = (request.key, server.clone());
     match params["name"].as_str().unwrap_or("") {
         "echo" => Some(text(argument)),
+        "note" => {
+            if let Some(journal) = JOURNAL.get() {
+                journal.note(argument);
+            }
+            Some(text(argument))
+        }
         "pid" => Some(text(&std::process::id().to_string())),
         "later" => {
             let argument = argument.to_owned();
@@ -121,6 +140,17 @@ fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Op
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
                 let _ = server.reply(key, text("counted"));
+            });
+            None
+        }
+        // Half a second.
+        "slow" => {
+            tokio::spawn(async move {
+                for step in 1..=10 {
+                    let _ = server.progress(key, &Progress::new(f64::from(step)));
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                let _ = server.reply(key, text("slow"));
             });
             None
         }

@@ -1,11 +1,13 @@
 //! A test server over HTTP, raw requests to it, and event streams that are read by hand.
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use mcp_exact_transport::ServerHandler;
 use mcp_exact_transport::http::server::ResponseBody;
 use mcp_exact_transport::http::server::{
     HttpListener, HttpServerOptions, HttpService, ListenOptions,
@@ -19,8 +21,15 @@ use crate::echo;
 
 pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
 
-pub struct TestServer {
+/// A client that writes requests as text, each on a connection of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct RawClient {
     pub address: SocketAddr,
+}
+
+/// A server in this process. What a [`RawClient`] sends, it sends to this server.
+pub struct TestServer {
+    client: RawClient,
     pub service: HttpService,
     stop: Option<oneshot::Sender<()>>,
     pub task: JoinHandle<std::io::Result<()>>,
@@ -32,7 +41,22 @@ impl TestServer {
     }
 
     pub async fn start_with(options: HttpServerOptions, listen: ListenOptions) -> Self {
-        let service = HttpService::new(echo::server_settings(), Arc::new(echo::handle), options);
+        Self::serve(Arc::new(echo::handle), options, listen).await
+    }
+
+    pub async fn start_handler(
+        handler: Arc<dyn ServerHandler>,
+        options: HttpServerOptions,
+    ) -> Self {
+        Self::serve(handler, options, ListenOptions::default()).await
+    }
+
+    async fn serve(
+        handler: Arc<dyn ServerHandler>,
+        options: HttpServerOptions,
+        listen: ListenOptions,
+    ) -> Self {
+        let service = HttpService::new(echo::server_settings(), handler, options);
         let listener = HttpListener::bind("127.0.0.1:0")
             .await
             .expect("bound")
@@ -43,19 +67,29 @@ impl TestServer {
             let _ = stopped.await;
         }));
         Self {
-            address,
+            client: RawClient { address },
             service,
             stop: Some(stop),
             task,
         }
     }
 
-    pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
-    }
-
     pub fn stop(&mut self) {
         self.stop.take();
+    }
+}
+
+impl Deref for TestServer {
+    type Target = RawClient;
+
+    fn deref(&self) -> &RawClient {
+        &self.client
+    }
+}
+
+impl RawClient {
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
     }
 
     /// Sends the text of a request and returns the connection.

@@ -2,6 +2,8 @@
 #![allow(missing_docs, clippy::missing_panics_doc)]
 
 pub mod echo;
+pub mod file_store;
 pub mod http;
+pub mod process;
 pub mod proxy;
 pub mod shared;

@@ -1,12 +1,14 @@
-//! A proxy that cuts all its connections when it is told to.
+//! A proxy that cuts all its connections when it is told to, and leads to another server after a restart.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 pub struct CuttingProxy {
     address: SocketAddr,
+    target: Arc<Mutex<SocketAddr>>,
     cuts: watch::Sender<u64>,
 }
 
@@ -15,10 +17,13 @@ impl CuttingProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");
         let (cuts, cut) = watch::channel(0);
+        let target = Arc::new(Mutex::new(target));
+        let current = Arc::clone(&target);
         tokio::spawn(async move {
             while let Ok((mut near, _)) = listener.accept().await {
                 let mut cut = cut.clone();
                 cut.mark_unchanged();
+                let target = *current.lock().expect("unlocked");
                 tokio::spawn(async move {
                     let Ok(mut far) = TcpStream::connect(target).await else {
                         return;
@@ -30,11 +35,20 @@ impl CuttingProxy {
                 });
             }
         });
-        Self { address, cuts }
+        Self {
+            address,
+            target,
+            cuts,
+        }
     }
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// Leads new connections to this server.
+    pub fn lead_to(&self, target: SocketAddr) {
+        *self.target.lock().expect("unlocked") = target;
     }
 
     pub fn cut(&self) {

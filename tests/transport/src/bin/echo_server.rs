@@ -36,6 +36,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             );
             while std::io::stdin().read_line(&mut line)? > 0 {}
         }
+        // Answers with a line of a gigabyte.
+        "endless" => {
+            use std::io::Write;
+
+            std::io::stdin().read_line(&mut String::new())?;
+            let mut output = std::io::stdout();
+            output.write_all(b"{\"x\":\"")?;
+            let chunk = vec![b'x'; 1 << 20];
+            for _ in 0..1024 {
+                output.write_all(&chunk)?;
+            }
+        }
         // Ignores the end of its input and SIGTERM, and has a child of its own.
         "stubborn" => {
             let script = "trap '' TERM; sleep 1000 & echo $! > \"$0\"; while :; do sleep 0.1; done";

@@ -1,5 +1,6 @@
 //! Tests of the transports with real endpoints, sockets and processes.
 
+mod client;
 mod cuts;
 mod hardening;
 mod http;

@@ -482,6 +482,22 @@ async fn browsers_of_allowed_origins_are_served() {
     );
 }
 
+/// A client of HTTP+SSE posts to the path that it can reach through the proxy in front.
+#[tokio::test]
+async fn prefix_precedes_path_of_messages() {
+    let options = HttpServerOptions {
+        path: Some("/v1/mcp".to_owned()),
+        path_prefix: "/tools".to_owned(),
+        ..HttpServerOptions::default()
+    };
+    let server = TestServer::start(options).await;
+    let request = server.request("/v1/sse", "GET", &[], "");
+    let mut stream = server.open(&request).await;
+    let begun = read_until(&mut stream, "sessionId=").await;
+    let data = "data: /tools/v1/messages?sessionId=";
+    assert!(begun.contains(data), "{begun}");
+}
+
 #[tokio::test]
 async fn cancelled_request_ends_its_response() {
     let server = start().await;

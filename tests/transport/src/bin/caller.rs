@@ -1,0 +1,53 @@
+//! A client that calls one tool and prints its outcome: `caller REVISION TOOL URL`, or `caller REVISION TOOL COMMAND…` for a
+//! server on standard streams.
+//!
+//! Prints `calling` once the call was sent, and `peak BYTES` last: the most memory that it had.
+#![allow(clippy::print_stdout)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_exact_session::CallOptions;
+use mcp_exact_tests_transport::echo;
+use mcp_exact_tests_transport::process::memory;
+use mcp_exact_transport::ServerCommand;
+use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [revision, tool, server, rest @ ..] = arguments.as_slice() else {
+        return Err("caller REVISION TOOL SERVER".into());
+    };
+    let config = echo::client_settings(revision);
+    let handler = Arc::new(echo::answer);
+    let (client, driver) = match server.starts_with("http://") {
+        true => {
+            let transport = match revision.as_str() {
+                "2024-11-05" => HttpTransport::Sse,
+                _ => HttpTransport::Streamable,
+            };
+            let endpoint = HttpEndpoint::new(server)?.transport(transport);
+            let endpoint = endpoint.retry(Duration::from_millis(20));
+            endpoint.connect(config, None, handler)
+        }
+        false => ServerCommand::new(server)
+            .args(rest)
+            .connect(config, None, handler)?,
+    };
+    match client.ready().await {
+        Ok(_) => {
+            let pid = echo::call(&client, "pid", "").await;
+            println!("server {}", pid.unwrap_or_default());
+            let params = echo::call_params(tool, "text");
+            let call = client.request("tools/call", params, CallOptions::default(), None)?;
+            println!("calling");
+            println!("outcome {:?}", call.await);
+        }
+        Err(error) => println!("outcome {error}"),
+    }
+    client.close();
+    driver.await?;
+    println!("peak {}", memory(std::process::id(), "VmHWM"));
+    Ok(())
+}

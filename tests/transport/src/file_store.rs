@@ -1,0 +1,350 @@
+//! A session store and an event log in files: what a process has begun, the next one resumes, after `kill -9` too.
+//!
+//! One file a session and one a stream. A record is replaced by renaming; an event is one appended line, and a line that was
+//! not finished is no event.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::future::ready;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream, StoreFuture};
+use mcp_exact_transport::store::{SessionRecord, SessionStore, SessionStoreError};
+use serde_json::{Value, json};
+
+/// Name of the file of a session. Clients name sessions: nothing of the id becomes part of a path as it is.
+fn file_name(id: &str) -> String {
+    id.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn now() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
+/// Reads a file; `None` if there is none.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces a file at once: whoever reads sees the old or the new text.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let fresh = path.with_extension(format!("{}-{number}.new", std::process::id()));
+    fs::write(&fresh, text)?;
+    fs::rename(fresh, path)
+}
+
+/// Session store in a directory.
+#[derive(Debug)]
+pub struct FileSessionStore(PathBuf);
+
+impl FileSessionStore {
+    pub fn open(directory: &Path) -> io::Result<Self> {
+        let directory = directory.join("sessions");
+        fs::create_dir_all(&directory)?;
+        Ok(Self(directory))
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        self.0.join(file_name(id)).with_extension("json")
+    }
+
+    fn record(&self, id: &str) -> io::Result<Option<SessionRecord>> {
+        let Some(text) = read(&self.path(id))? else {
+            return Ok(None);
+        };
+        let record: Value = serde_json::from_str(&text)?;
+        let text = |member: &str| record[member].as_str().map(str::to_owned);
+        let is_live = record["expires"].as_f64().is_some_and(|at| at > now());
+        Ok(text("snapshot")
+            .filter(|_| is_live)
+            .map(|snapshot| SessionRecord {
+                snapshot,
+                principal: text("principal"),
+            }))
+    }
+}
+
+fn store_failed(error: io::Error) -> SessionStoreError {
+    SessionStoreError::Unavailable(error.into())
+}
+
+impl SessionStore for FileSessionStore {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        record: SessionRecord,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError> {
+        let expires = now() + lifetime.as_secs_f64();
+        let text = json!({
+            "snapshot": record.snapshot, "principal": record.principal, "expires": expires,
+        });
+        let saved = replace(&self.path(id), &text.to_string()).map_err(store_failed);
+        Box::pin(ready(saved))
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
+        Box::pin(ready(self.record(id).map_err(store_failed)))
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> StoreFuture<'a, bool, SessionStoreError> {
+        let removed = self.record(id).map_err(store_failed).map(|record| {
+            let is_removed = fs::remove_file(self.path(id)).is_ok();
+            is_removed && record.is_some()
+        });
+        Box::pin(ready(removed))
+    }
+}
+
+/// Event log in a directory.
+#[derive(Debug)]
+pub struct FileEventLog {
+    directory: PathBuf,
+    /// Number of the last event of each stream that this process has written to.
+    last: Mutex<HashMap<LogStream, u64>>,
+}
+
+/// What the file of a stream holds.
+#[derive(Default)]
+struct Stream {
+    events: Vec<LogEvent>,
+    /// Number of the last event that was dropped.
+    dropped: u64,
+    /// Number of the last event that was appended.
+    last: u64,
+}
+
+impl FileEventLog {
+    pub fn open(directory: &Path) -> io::Result<Self> {
+        let directory = directory.join("events");
+        fs::create_dir_all(&directory)?;
+        Ok(Self {
+            directory,
+            last: Mutex::default(),
+        })
+    }
+
+    /// Returns true if the log holds nothing.
+    pub fn is_empty(&self) -> bool {
+        fs::read_dir(&self.directory).is_ok_and(|mut entries| entries.next().is_none())
+    }
+
+    fn session(&self, id: &str) -> PathBuf {
+        self.directory.join(file_name(id))
+    }
+
+    fn path(&self, stream: &LogStream) -> PathBuf {
+        self.session(&stream.session)
+            .join(stream.stream.to_string())
+    }
+
+    fn stream(&self, key: &LogStream) -> io::Result<Option<Stream>> {
+        let Some(text) = read(&self.path(key))? else {
+            return Ok(None);
+        };
+        let mut stream = Stream::default();
+        let lines = text.split_inclusive('\n');
+        let whole = lines.filter(|line| line.ends_with('\n'));
+        // A line that a killed process has left unfinished is no JSON.
+        for line in whole.filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+            let number = |member: &str| line[member].as_u64();
+            if let Some(dropped) = number("dropped") {
+                stream.dropped = dropped;
+                stream.last = number("last").unwrap_or(dropped);
+                continue;
+            }
+            let sequence = number("sequence").unwrap_or_default();
+            stream.last = sequence;
+            stream.events.push(LogEvent {
+                sequence,
+                data: Bytes::from(line["data"].as_str().unwrap_or_default().to_owned()),
+                last: line["last"] == true,
+            });
+        }
+        Ok(Some(stream))
+    }
+
+    fn add(&self, key: &LogStream, event: &LogEvent) -> io::Result<()> {
+        let mut all = self.last.lock().expect("unlocked");
+        let last = match all.get(key) {
+            Some(last) => *last,
+            None => self.stream(key)?.map_or(0, |stream| stream.last),
+        };
+        if event.sequence <= last {
+            return Ok(());
+        }
+        fs::create_dir_all(self.session(&key.session))?;
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(self.path(key))?;
+        file.write_all(format!("\n{}", line(event)).as_bytes())?;
+        all.insert(key.clone(), event.sequence);
+        Ok(())
+    }
+
+    fn cut(&self, key: &LogStream, through: u64) -> io::Result<()> {
+        let _turn = self.last.lock().expect("unlocked");
+        let Some(mut stream) = self.stream(key)? else {
+            return Ok(());
+        };
+        stream.events.retain(|event| event.sequence > through);
+        let dropped = stream.dropped.max(through.min(stream.last));
+        let head = json!({ "dropped": dropped, "last": stream.last });
+        let events = stream.events.iter().map(line);
+        let text: String = std::iter::once(format!("{head}\n")).chain(events).collect();
+        replace(&self.path(key), &text)
+    }
+}
+
+fn line(event: &LogEvent) -> String {
+    let data = String::from_utf8_lossy(&event.data);
+    let line = json!({ "sequence": event.sequence, "last": event.last, "data": data });
+    format!("{line}\n")
+}
+
+fn log_failed(error: io::Error) -> EventLogError {
+    EventLogError::Unavailable(error.into())
+}
+
+impl EventLog for FileEventLog {
+    fn append<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        event: LogEvent,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        Box::pin(ready(self.add(stream, &event).map_err(log_failed)))
+    }
+
+    fn read_after<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError> {
+        let read = self.stream(stream).map_err(log_failed).and_then(|stream| {
+            let stream = stream.ok_or(EventLogError::UnknownStream)?;
+            if after < stream.dropped {
+                let first = stream.events.first().map(|event| event.sequence);
+                let first = first.unwrap_or(stream.last + 1);
+                return Err(EventLogError::Trimmed { first });
+            }
+            let mut bytes = 0;
+            let mut events = stream.events;
+            events.retain(|event| event.sequence > after);
+            let fitting = events.iter().take_while(|event| {
+                bytes += event.data.len();
+                bytes <= max_bytes
+            });
+            let count = fitting.count().max(1);
+            events.truncate(count);
+            Ok(events)
+        });
+        Box::pin(ready(read))
+    }
+
+    fn trim<'a>(
+        &'a self,
+        stream: &'a LogStream,
+        through: u64,
+    ) -> StoreFuture<'a, (), EventLogError> {
+        Box::pin(ready(self.cut(stream, through).map_err(log_failed)))
+    }
+
+    fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
+        let mut last = self.last.lock().expect("unlocked");
+        last.retain(|stream, _| &*stream.session != session);
+        let removed = match fs::remove_dir_all(self.session(session)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(log_failed(error)),
+            _ => Ok(()),
+        };
+        Box::pin(ready(removed))
+    }
+}
+
+/// A file of lines that several processes append to.
+#[derive(Debug)]
+pub struct Journal(Mutex<File>);
+
+impl Journal {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        Ok(Self(Mutex::new(file)))
+    }
+
+    pub fn note(&self, line: &str) {
+        let mut file = self.0.lock().expect("unlocked");
+        file.write_all(format!("{line}\n").as_bytes())
+            .expect("written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_exact_transport::contract;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn session_store_keeps_contract() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = FileSessionStore::open(directory.path()).expect("opened");
+        contract::session_store(&store, tokio::time::sleep).await;
+    }
+
+    #[tokio::test]
+    async fn event_log_keeps_contract() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = FileEventLog::open(directory.path()).expect("opened");
+        contract::event_log(&log).await;
+    }
+
+    /// A process that was killed in the middle of a write leaves half a line.
+    #[tokio::test]
+    async fn half_an_event_is_none() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = FileEventLog::open(directory.path()).expect("opened");
+        let stream = LogStream {
+            session: "s".into(),
+            stream: 1,
+        };
+        let event = LogEvent {
+            sequence: 1,
+            data: Bytes::from_static(b"{}"),
+            last: false,
+        };
+        log.append(&stream, event.clone()).await.expect("appended");
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(log.path(&stream))
+            .expect("a file");
+        file.write_all(b"{\"sequence\":2,\"da").expect("written");
+        let events = log.read_after(&stream, 0, usize::MAX).await;
+        assert_eq!(events.expect("read"), std::slice::from_ref(&event));
+        let next = LogEvent {
+            sequence: 2,
+            last: true,
+            ..event.clone()
+        };
+        let restarted = FileEventLog::open(directory.path()).expect("opened");
+        let appended = restarted.append(&stream, next.clone()).await;
+        appended.expect("appended");
+        let events = restarted.read_after(&stream, 0, usize::MAX).await;
+        assert_eq!(events.expect("read"), [event, next]);
+    }
+}

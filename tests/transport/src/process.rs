@@ -1,0 +1,158 @@
+//! Processes of the tests: a server over HTTP that is started, stopped and killed, and what the system says of a process.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::http::RawClient;
+
+/// A server over HTTP in a process of its own. Killed when it is dropped.
+pub struct ServerProcess {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl ServerProcess {
+    /// Starts a program that prints `listening on http://ADDRESS` in its first line.
+    pub fn start(program: &str, arguments: &[&str]) -> Self {
+        Self::start_with(Command::new(program).args(arguments))
+    }
+
+    pub fn start_with(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        output.read_line(&mut line).expect("a line");
+        let address = line.trim().strip_prefix("listening on http://");
+        let address = address.and_then(|address| address.parse().ok());
+        Self {
+            child,
+            address: address.unwrap_or_else(|| panic!("no address in {line:?}")),
+        }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        self.client().url(path)
+    }
+
+    pub fn client(&self) -> RawClient {
+        RawClient {
+            address: self.address,
+        }
+    }
+
+    /// Sends a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        signal(self.id(), name);
+    }
+
+    /// Ends the process as `kill -9` does.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("running");
+        self.child.wait().expect("ended");
+    }
+
+    /// Waits until the process has ended by itself, and returns true if it was with success.
+    pub fn has_ended_well(&mut self, within: Duration) -> bool {
+        let mut status = None;
+        wait_until("the server ends", within, || {
+            status = self.child.try_wait().expect("a child");
+            status.is_some()
+        });
+        status.is_some_and(|status| status.success())
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a signal to a process.
+pub fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill")
+        .args([format!("-{name}"), process.to_string()])
+        .status();
+    assert!(sent.expect("kill").success(), "{name} to {process}");
+}
+
+/// Waits until something holds.
+///
+/// # Panics
+/// If it does not hold in time.
+pub fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + within;
+    while !holds() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// [`wait_until`] for tests that share their thread with what they wait for.
+pub async fn settle(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + within;
+    while !holds() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Returns true if a process runs; one that has ended and was not waited for does not.
+pub fn is_running(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().unwrap_or("").chars().next();
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// Bytes of a process that are in memory: `VmRSS` now, or `VmHWM` at the peak.
+pub fn memory(process: u32, line: &str) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let value = status.lines().find_map(|text| text.strip_prefix(line));
+    let kib = value.and_then(|text| text.trim_matches([':', ' ', '\t', 'k', 'B']).parse().ok());
+    kib.map_or(0, |kib: usize| kib << 10)
+}
+
+/// Number of open files of a process.
+pub fn open_files(process: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
+}
+
+/// Allows this process and its children as many open files as the system lets it have.
+pub fn raise_open_files() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+        let limit = getrlimit(Resource::Nofile);
+        let raised = Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        };
+        // Without it, what needs many files says so itself.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+}
+
+/// Completes when the process is asked to end.
+pub async fn terminated() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let mut terminate = signal(SignalKind::terminate()).expect("a runtime");
+        terminate.recv().await;
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await.expect("a runtime");
+}

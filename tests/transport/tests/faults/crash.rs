@@ -1,0 +1,167 @@
+//! `kill -9` under load: the next process resumes every session, and no call is worked on twice.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mcp_exact_session::{CallOptions, ClientEvent, Outcome};
+use mcp_exact_tests_transport::echo::{self, STEPS};
+use mcp_exact_tests_transport::http::Random;
+use mcp_exact_tests_transport::process::ServerProcess;
+use mcp_exact_tests_transport::proxy::CuttingProxy;
+use mcp_exact_transport::http::client::HttpEndpoint;
+use mcp_exact_transport::{ClientHandle, ProgressCallback};
+
+use super::{HTTP_SERVER, SOON};
+
+const CLIENTS: usize = 6;
+const KILLS: usize = 12;
+
+/// What became of the calls of a client.
+#[derive(Debug, Default)]
+struct Calls {
+    /// Arguments of the tool `note`, and whether it has answered.
+    noted: HashMap<String, bool>,
+    answered: usize,
+    lost: usize,
+}
+
+/// Calls tools until it is told to stop.
+async fn work(client: ClientHandle, name: usize, stop: Arc<AtomicBool>) -> Calls {
+    let mut calls = Calls::default();
+    for number in 0.. {
+        if stop.load(Ordering::Acquire) {
+            break;
+        }
+        if number % 3 == 0 {
+            let steps = steps(&client).await;
+            calls.answered += usize::from(steps);
+            calls.lost += usize::from(!steps);
+            continue;
+        }
+        let text = format!("{name}-{number}");
+        let outcome = tokio::time::timeout(SOON, echo::call(&client, "note", &text)).await;
+        let has_answered = match outcome.expect("in time") {
+            Ok(answer) => {
+                assert_eq!(answer, text);
+                true
+            }
+            Err(Outcome::Lost | Outcome::Error(_)) => false,
+            Err(other) => panic!("{text}: {other:?}"),
+        };
+        calls.answered += usize::from(has_answered);
+        calls.lost += usize::from(!has_answered);
+        calls.noted.insert(text, has_answered);
+        if !has_answered {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    calls
+}
+
+/// Calls a tool with progress; returns true if its result came. Then all of its progress came before, once and in order.
+async fn steps(client: &ClientHandle) -> bool {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let note = Arc::clone(&seen);
+    let callback: ProgressCallback =
+        Box::new(move |progress| note.lock().expect("unlocked").push(progress.done));
+    let options = CallOptions {
+        progress: true,
+        ..CallOptions::default()
+    };
+    let params = echo::call_params("steps", "");
+    let request = client.request("tools/call", params, options, Some(callback));
+    let Ok(request) = request else {
+        return false;
+    };
+    let outcome = tokio::time::timeout(SOON, request).await.expect("in time");
+    let seen = seen.lock().expect("unlocked");
+    let expected: Vec<f64> = (1..=STEPS).map(f64::from).collect();
+    match outcome {
+        Outcome::Result(_) => assert_eq!(*seen, expected),
+        Outcome::Lost | Outcome::Error(_) => {
+            assert_eq!(*seen, expected[..seen.len()], "nothing comes twice");
+        }
+        other => panic!("{other:?}"),
+    }
+    matches!(outcome, Outcome::Result(_))
+}
+
+/// Number of records in a directory. A process that was killed may have left one that it had not yet put in place.
+fn count_records(directory: &Path) -> usize {
+    let files = std::fs::read_dir(directory).expect("a directory");
+    let names = files.map(|file| file.expect("a file").path());
+    names
+        .filter(|name| name.extension().is_some_and(|end| end == "json"))
+        .count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_survive_kills_under_load() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = format!("store={}", directory.path().display());
+    let start = || ServerProcess::start(HTTP_SERVER, &[&store, "retry=20", "stream_after=20"]);
+    let mut server = start();
+    let proxy = CuttingProxy::start(server.address).await;
+    let (stop, lost_sessions) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let mut clients = Vec::new();
+    for name in 0..CLIENTS {
+        let endpoint = HttpEndpoint::new(&proxy.url("/mcp")).expect("a URL");
+        let lost = Arc::clone(&lost_sessions);
+        let handler = move |client: &ClientHandle, event: ClientEvent| {
+            if matches!(event, ClientEvent::SessionLost) {
+                lost.fetch_add(1, Ordering::SeqCst);
+            }
+            echo::answer(client, event);
+        };
+        let connected = endpoint.retry(Duration::from_millis(20)).connect(
+            echo::client_settings("2025-11-25"),
+            None,
+            Arc::new(handler),
+        );
+        let (client, driver) = connected;
+        client.ready().await.expect("connected");
+        let work = tokio::spawn(work(client.clone(), name, Arc::clone(&stop)));
+        clients.push((client, driver, work));
+    }
+    let mut random = Random(11);
+    for _ in 0..KILLS {
+        tokio::time::sleep(Duration::from_millis(50 + random.below(200))).await;
+        server.kill();
+        server = start();
+        proxy.lead_to(server.address);
+    }
+    stop.store(true, Ordering::Release);
+    let (mut answered, mut lost) = (0, 0);
+    let mut noted = HashMap::new();
+    for (client, driver, work) in clients {
+        let calls = work.await.expect("no panic");
+        answered += calls.answered;
+        lost += calls.lost;
+        noted.extend(calls.noted);
+        assert_eq!(echo::call(&client, "echo", "end").await, Ok("end".into()));
+        assert_eq!(client.usage().pending, 0);
+        drop((client, driver));
+    }
+    println!("{answered} calls answered, {lost} lost in {KILLS} kills");
+    assert!(answered > CLIENTS * KILLS / 2 && lost > 0);
+    assert_eq!(lost_sessions.load(Ordering::SeqCst), 0, "sessions go on");
+    let sessions = count_records(&directory.path().join("sessions"));
+    assert_eq!(sessions, CLIENTS, "no session was begun beside them");
+    let journal = std::fs::read_to_string(directory.path().join("journal")).expect("a journal");
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    for line in journal.lines() {
+        *times.entry(line).or_default() += 1;
+    }
+    for (text, has_answered) in &noted {
+        let times = times.get(text.as_str()).copied().unwrap_or_default();
+        assert!(times <= 1, "{text} was worked on {times} times");
+        assert!(!has_answered || times == 1, "{text} was answered");
+    }
+}

@@ -1,0 +1,20 @@
+//! Faults with real processes and sockets: what is killed, cut, sent too long, too slow or too often, and a clock that is set.
+//!
+//! Nothing may hang, panic, leak or disturb the clients that behave.
+#![cfg(target_os = "linux")]
+
+mod clock;
+mod connections;
+mod crash;
+mod input;
+mod processes;
+mod sessions;
+mod shutdown;
+mod smuggling;
+
+const HTTP_SERVER: &str = env!("CARGO_BIN_EXE_http_server");
+const STDIO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
+const CALLER: &str = env!("CARGO_BIN_EXE_caller");
+
+/// How long anything may take that a machine under load does at once.
+const SOON: std::time::Duration = std::time::Duration::from_secs(30);

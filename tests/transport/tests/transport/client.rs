@@ -1,0 +1,242 @@
+//! The client over HTTP as a server sees it: connections, headers, redirects, pauses. The server is a script.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use http::{HeaderName, HeaderValue};
+use mcp_exact_tests_transport::echo::{self, call};
+use mcp_exact_transport::http::client::HttpEndpoint;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A request as it has arrived: number of its connection, time, head and body.
+#[derive(Debug, Clone)]
+struct Arrived {
+    connection: usize,
+    at: Instant,
+    head: String,
+    body: String,
+}
+
+/// Gives the response to a request; none closes the connection.
+type Script = dyn Fn(&Arrived) -> Option<String> + Send + Sync;
+
+struct ScriptedServer {
+    address: SocketAddr,
+    arrived: Arc<Mutex<Vec<Arrived>>>,
+}
+
+impl ScriptedServer {
+    async fn start(script: impl Fn(&Arrived) -> Option<String> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let address = listener.local_addr().expect("an address");
+        let (arrived, script) = (Arc::default(), Arc::new(script) as Arc<Script>);
+        let seen: Arc<Mutex<Vec<Arrived>>> = Arc::clone(&arrived);
+        tokio::spawn(async move {
+            for connection in 0.. {
+                let (stream, _) = listener.accept().await.expect("a client");
+                tokio::spawn(serve(
+                    stream,
+                    connection,
+                    Arc::clone(&seen),
+                    Arc::clone(&script),
+                ));
+            }
+        });
+        Self { address, arrived }
+    }
+
+    fn arrived(&self) -> Vec<Arrived> {
+        self.arrived.lock().expect("unlocked").clone()
+    }
+
+    fn endpoint(&self) -> HttpEndpoint {
+        let url = format!("http://{}/mcp", self.address);
+        HttpEndpoint::new(&url).expect("a URL").header(
+            HeaderName::from_static("authorization"),
+            HeaderValue::from_static("Bearer secret"),
+        )
+    }
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    connection: usize,
+    seen: Arc<Mutex<Vec<Arrived>>>,
+    script: Arc<Script>,
+) {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, rest)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(": ")?;
+                let is_length = name.eq_ignore_ascii_case("content-length");
+                value.parse().ok().filter(|_| is_length)
+            });
+            let length: usize = length.unwrap_or(0);
+            if rest.len() >= length {
+                let request = Arrived {
+                    connection,
+                    at: Instant::now(),
+                    head: head.to_owned(),
+                    body: rest[..length].to_owned(),
+                };
+                bytes.drain(..head.len() + 4 + length);
+                let response = script(&request);
+                seen.lock().expect("unlocked").push(request);
+                let Some(response) = response else {
+                    return;
+                };
+                stream
+                    .write_all(response.as_bytes())
+                    .await
+                    .expect("written");
+                if response.contains("Connection: close") {
+                    return;
+                }
+                continue;
+            }
+        }
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer).await {
+            Ok(count @ 1..) => bytes.extend_from_slice(&buffer[..count]),
+            _ => return,
+        }
+    }
+}
+
+fn json(headers: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn empty(status: &str, headers: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{headers}Content-Length: 0\r\n\r\n")
+}
+
+/// What a server of 2025-11-25 answers: the handshake, calls of `echo`, no stream of its own.
+fn answer(request: &Arrived) -> String {
+    let body: serde_json::Value = request.body.parse().unwrap_or_default();
+    let id = &body["id"];
+    match body["method"].as_str() {
+        Some("initialize") => {
+            let result = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#
+            );
+            json("Mcp-Session-Id: s-1\r\n", &result)
+        }
+        Some("tools/call") => {
+            let text = &body["params"]["arguments"]["text"];
+            let result = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":{text}}}]}}}}"#
+            );
+            json("", &result)
+        }
+        Some(_) => empty("202 Accepted", ""),
+        None if request.head.starts_with("GET") => empty("405 Method Not Allowed", ""),
+        None => empty("200 OK", ""),
+    }
+}
+
+#[tokio::test]
+async fn connection_and_headers_are_used_again() {
+    let server = ScriptedServer::start(|request| Some(answer(request))).await;
+    let config = echo::client_settings("2025-11-25");
+    let endpoint = server.endpoint().opens_stream(false);
+    let (client, driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+    client.ready().await.expect("connected");
+    for round in 0..20 {
+        let text = round.to_string();
+        assert_eq!(call(&client, "echo", &text).await, Ok(text));
+    }
+    client.close();
+    driver.await.expect("driver");
+    let arrived = server.arrived();
+    let connections = arrived.iter().map(|request| request.connection).max();
+    assert_eq!(connections, Some(0), "one connection is enough");
+    assert_eq!(arrived.len(), 2 + 20 + 1, "{arrived:?}");
+    for (at, request) in arrived.iter().enumerate() {
+        let head = request.head.to_ascii_lowercase();
+        assert!(head.contains("authorization: bearer secret"), "{head}");
+        assert_eq!(head.contains("mcp-session-id: s-1"), at > 0, "{head}");
+    }
+    let last = arrived.last().expect("requests");
+    assert!(last.head.starts_with("DELETE /mcp "), "{last:?}");
+}
+
+/// Credentials go to the origin alone that the program has named.
+#[tokio::test]
+async fn redirects_stay_within_the_origin() {
+    let other = ScriptedServer::start(|request| Some(answer(request))).await;
+    let elsewhere = format!("Location: http://{}/mcp\r\n", other.address);
+    let server = ScriptedServer::start(move |request| {
+        Some(empty("307 Temporary Redirect", &elsewhere)).filter(|_| !request.head.is_empty())
+    })
+    .await;
+    let config = echo::client_settings("2025-11-25");
+    let connected = server
+        .endpoint()
+        .connect(config, None, Arc::new(echo::answer));
+    let error = connected.0.ready().await.expect_err("it leads elsewhere");
+    let words = error.to_string();
+    assert!(words.contains("another origin"), "{words}");
+    assert_eq!(other.arrived().len(), 0, "nothing went to the other server");
+
+    let server = ScriptedServer::start(|request| {
+        Some(match request.head.contains(" /mcp ") {
+            true => empty("307 Temporary Redirect", "Location: /moved\r\n"),
+            false => answer(request),
+        })
+    })
+    .await;
+    let config = echo::client_settings("2025-11-25");
+    let endpoint = server.endpoint().opens_stream(false);
+    let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+    client.ready().await.expect("connected");
+    assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
+    for request in server.arrived() {
+        assert!(request.head.contains("secret"), "{request:?}");
+    }
+}
+
+/// "The client MUST respect the `retry` field, waiting the given number of milliseconds before attempting to reconnect"
+/// (2025-11-25, `basic/transports`, "Sending Messages to the Server").
+#[tokio::test]
+async fn client_waits_as_long_as_it_is_told() {
+    let server = ScriptedServer::start(|request| {
+        let events =
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+        if request.body.contains("tools/call") {
+            return Some(format!("{events}id: 1-0\nretry: 300\ndata:\n\n"));
+        }
+        if request.head.starts_with("GET") && request.head.contains("1-0") {
+            let result =
+                r#"{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"late"}]}}"#;
+            return Some(format!("{events}id: 1-1\ndata: {result}\n\n"));
+        }
+        Some(answer(request))
+    })
+    .await;
+    let config = echo::client_settings("2025-11-25");
+    let endpoint = server.endpoint().opens_stream(false);
+    let endpoint = endpoint.retry(Duration::from_millis(1));
+    let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+    client.ready().await.expect("connected");
+    assert_eq!(call(&client, "echo", "a").await, Ok("late".to_owned()));
+    let arrived = server.arrived();
+    let [.., posted, resumed] = arrived.as_slice() else {
+        panic!("{arrived:?}");
+    };
+    assert!(
+        resumed
+            .head
+            .to_ascii_lowercase()
+            .contains("last-event-id: 1-0")
+    );
+    let pause = resumed.at.duration_since(posted.at);
+    assert!(pause >= Duration::from_millis(300), "{pause:?}");
+}
