@@ -1,5 +1,5 @@
 //! `cargo xtask nightly`: what takes too long for every change: the property tests with many seeds, mutation testing of the
-//! session's rules and refusals, Miri, and the getting started of the README.
+//! session's rules and refusals, Miri, the getting started of the README, and random traffic with faults over all transports.
 //!
 //! Takes the parts to run and a shard; installs cargo-mutants into `target/` if it is not there. Writes the count of mutants to
 //! `docs/mutants.md` when all of them were tested.
@@ -36,6 +36,12 @@ pub struct Arguments {
     /// Tests one share of the mutants only, such as `0/4`; then nothing is written.
     #[arg(long, value_name = "N/COUNT")]
     shard: Option<String>,
+    /// How long the traffic of `soak` lasts.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    seconds: u64,
+    /// Seed of the traffic of `soak`, as a run has printed it; without it, each run has one of its own.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
 }
 
 /// Part of the nightly checks.
@@ -51,6 +57,8 @@ pub enum Part {
     Quickstart,
     /// The official conformance suite with its own score of SDKs.
     TierCheck,
+    /// Random traffic with faults over all transports; afterwards nothing may be left of it.
+    Soak,
 }
 
 /// Runs the parts in `root`.
@@ -71,6 +79,9 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     if wants(Part::Quickstart) {
         quickstart::run(root)?;
     }
+    if wants(Part::Soak) {
+        soak(root, arguments)?;
+    }
     Ok(())
 }
 
@@ -86,6 +97,26 @@ fn properties(root: &Path) -> anyhow::Result<()> {
     let status = command.status().context("cannot start cargo")?;
     if !status.success() {
         bail!("a property does not hold ({status}); the last seed that is printed shows it again");
+    }
+    Ok(())
+}
+
+fn soak(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
+    let mut build = cargo();
+    build.current_dir(root).args(["build", "--locked"]);
+    build.args(["--package", "mcp-exact-tests-transport", "--bins"]);
+    let status = build.status().context("cannot start cargo")?;
+    if !status.success() {
+        bail!("the programs of tests/transport do not build ({status})");
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    let name = format!("soak{}", std::env::consts::EXE_SUFFIX);
+    let mut command = Command::new(target.join("debug").join(name));
+    command.arg(arguments.seconds.to_string());
+    command.args(arguments.seed.map(|seed| seed.to_string()));
+    let status = command.status().context("cannot start the traffic")?;
+    if !status.success() {
+        bail!("random traffic has found a fault ({status}); `--seed` makes the same traffic again");
     }
     Ok(())
 }

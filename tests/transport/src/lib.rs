@@ -7,3 +7,4 @@ pub mod http;
 pub mod process;
 pub mod proxy;
 pub mod shared;
+pub mod soak;

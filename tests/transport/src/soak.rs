@@ -1,0 +1,386 @@
+//! Mixed random traffic with faults, for as long as one likes; afterwards nothing may be left of it.
+//!
+//! Clients of every revision and transport call tools, cancel, leave and are cut off, beside raw clients that send nonsense or read
+//! nothing. Answers have to be right, every call has to end, and sessions, events, tasks, files and children have to be gone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mcp_exact_session::{CallOptions, Change, Outcome};
+use mcp_exact_transport::event_log::MemoryEventLog;
+use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
+use mcp_exact_transport::http::server::HttpServerOptions;
+use mcp_exact_transport::{
+    ClientHandle, ConnectionOptions, ServerCommand, connect, memory_pair, serve,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::echo::{self, REVISIONS};
+use crate::http::{INITIALIZE, Random, TestServer, call, stateless_call};
+use crate::process::{memory, open_files, settle};
+use crate::proxy::CuttingProxy;
+
+/// Tasks that make traffic at the same time.
+const WORKERS: u64 = 12;
+/// How long a call may take, on a machine under load.
+const CALL: Duration = Duration::from_secs(60);
+/// Growth of memory after the first third of the time that counts as a leak.
+const GROWTH: usize = 48 << 20;
+
+/// What has happened, by name.
+#[derive(Default)]
+pub struct Counts(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Counts {
+    fn note(&self, what: &'static str) {
+        *self.0.lock().expect("unlocked").entry(what).or_default() += 1;
+    }
+
+    fn of(&self, what: &str) -> u64 {
+        let counts = self.0.lock().expect("unlocked");
+        counts.get(what).copied().unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (what, count) in &*self.0.lock().expect("unlocked") {
+            writeln!(f, "{count:>10} {what}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What all workers share.
+struct Site {
+    server: TestServer,
+    proxy: CuttingProxy,
+    /// Path of the server on standard streams.
+    program: String,
+    counts: Counts,
+    stop: AtomicBool,
+}
+
+/// Makes traffic for a time; `program` is the test server on standard streams. Returns what has happened.
+///
+/// # Panics
+/// If an answer is wrong, a call does not end, or something is left.
+pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
+    let before = (open_files(std::process::id()), children());
+    let log = Arc::new(MemoryEventLog::default());
+    let server = TestServer::start(HttpServerOptions {
+        event_log: Some(Arc::clone(&log) as _),
+        idle: Duration::from_secs(2),
+        stream_after: Duration::from_millis(20),
+        retry: Duration::from_millis(20),
+        stream_bytes: 1 << 20,
+        body_timeout: Duration::from_millis(500),
+        ..HttpServerOptions::default()
+    })
+    .await;
+    let site = Arc::new(Site {
+        proxy: CuttingProxy::start(server.address).await,
+        server,
+        program: program.to_owned(),
+        counts: Counts::default(),
+        stop: AtomicBool::new(false),
+    });
+    let mut workers = JoinSet::new();
+    for number in 0..WORKERS {
+        workers.spawn(work(
+            Arc::clone(&site),
+            Random(seed.wrapping_add(number * 7919)),
+        ));
+    }
+    workers.spawn(disturb(Arc::clone(&site), Random(seed ^ 0xc0ff_ee00)));
+    watch_memory(&site, time).await;
+    while let Some(ended) = workers.join_next().await {
+        ended.expect("a worker panicked");
+    }
+    let service = site.server.service.clone();
+    settle("sessions end", CALL, || service.sessions() == 0).await;
+    settle("the event log is empty", CALL, || log.bytes() == 0).await;
+    drop(service);
+    let Ok(site) = Arc::try_unwrap(site) else {
+        panic!("a worker has ended and holds the site");
+    };
+    let Site {
+        mut server, counts, ..
+    } = site;
+    server.stop();
+    let ended = tokio::time::timeout(CALL, &mut server.task).await;
+    ended.expect("in time").expect("task").expect("clean end");
+    drop(server);
+    settle("children are gone", CALL, || children() <= before.1).await;
+    // The proxy accepts for ever; the runtime keeps a few files of its own.
+    let metrics = tokio::runtime::Handle::current().metrics();
+    settle("tasks end", CALL, || metrics.num_alive_tasks() <= 2).await;
+    settle("files are closed", CALL, || {
+        open_files(std::process::id()) <= before.0 + 8
+    })
+    .await;
+    for what in ["answered", "cancelled", "abandoned", "cut off", "nonsense"] {
+        assert!(counts.of(what) > 0, "never happened: {what}");
+    }
+    counts
+}
+
+/// Waits for the end of the time; what the process holds may not grow after the first third of it.
+async fn watch_memory(site: &Site, time: Duration) {
+    let process = std::process::id();
+    tokio::time::sleep(time / 3).await;
+    let warm = memory(process, "VmRSS");
+    tokio::time::sleep(time - time / 3).await;
+    site.stop.store(true, Ordering::Release);
+    let grown = memory(process, "VmRSS").saturating_sub(warm);
+    assert!(grown < GROWTH, "memory grew by {grown} bytes over {warm}");
+}
+
+/// Number of child processes.
+fn children() -> usize {
+    let process = std::process::id();
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    let children = tasks.map(|task| {
+        let list = std::fs::read_to_string(task.path().join("children"));
+        list.unwrap_or_default().split_whitespace().count()
+    });
+    children.sum()
+}
+
+/// Cuts connections, announces changes and ends sessions, at random times.
+async fn disturb(site: Arc<Site>, mut random: Random) {
+    while !site.stop.load(Ordering::Acquire) {
+        tokio::time::sleep(Duration::from_millis(20 + random.below(400))).await;
+        match random.below(20) {
+            0 => {
+                site.server.service.end_sessions();
+                site.counts.note("all sessions ended");
+            }
+            1..=5 => {
+                site.server.service.publish(&Change::Tools);
+            }
+            _ => {
+                site.proxy.cut();
+                site.counts.note("cut");
+            }
+        }
+    }
+}
+
+async fn work(site: Arc<Site>, mut random: Random) {
+    while !site.stop.load(Ordering::Acquire) {
+        match random.below(16) {
+            0 => nonsense(&site, &mut random).await,
+            1 => half_a_request(&site, &mut random).await,
+            2 => read_nothing(&site).await,
+            3 => in_memory(&site, &mut random).await,
+            4 => as_process(&site, &mut random).await,
+            _ => over_http(&site, &mut random).await,
+        }
+    }
+}
+
+fn pick<T: Copy>(random: &mut Random, all: &[T]) -> T {
+    let count = u64::try_from(all.len()).expect("small");
+    all[usize::try_from(random.below(count)).expect("small")]
+}
+
+/// A client over HTTP, through the proxy or past it.
+async fn over_http(site: &Site, random: &mut Random) {
+    let revision = pick(random, &REVISIONS);
+    let is_cut = random.below(2) == 0;
+    let (path, transport) = match revision {
+        "2024-11-05" => ("/sse", HttpTransport::Sse),
+        _ => ("/mcp", HttpTransport::Streamable),
+    };
+    let url = match is_cut {
+        true => site.proxy.url(path),
+        false => site.server.url(path),
+    };
+    let endpoint = HttpEndpoint::new(&url).expect("a URL");
+    let endpoint = endpoint
+        .transport(transport)
+        .retry(Duration::from_millis(20));
+    let config = echo::client_settings(revision);
+    let connected = endpoint.connect(config, None, Arc::new(echo::answer));
+    use_client(site, random, revision, connected).await;
+}
+
+/// A client and a server in this process.
+async fn in_memory(site: &Site, random: &mut Random) {
+    let (near, far) = memory_pair(1 << 14, 4 << 20);
+    let options = ConnectionOptions {
+        drain: Duration::from_millis(200),
+        ..ConnectionOptions::default()
+    };
+    let settings = echo::server_settings();
+    let never = std::future::pending::<()>();
+    let served = tokio::spawn(serve(settings, Arc::new(echo::handle), far, options, never));
+    let config = echo::client_settings(pick(random, &REVISIONS));
+    let connected = connect(config, None, Arc::new(echo::answer), near, options);
+    use_client(site, random, "in memory", connected).await;
+    let served = tokio::time::timeout(CALL, served).await;
+    // An aborted client breaks the connection, which is an error of the transport and no panic.
+    drop(served.expect("in time").expect("no panic"));
+}
+
+/// A server as a child process.
+async fn as_process(site: &Site, random: &mut Random) {
+    let mode = pick(random, &["tokio", "threads"]);
+    let command = ServerCommand::new(&site.program)
+        .arg(mode)
+        .shutdown_waits(Duration::from_millis(300), Duration::from_millis(300))
+        .stderr(|_| {});
+    let config = echo::client_settings(pick(random, &REVISIONS));
+    let connected = command.connect(config, None, Arc::new(echo::answer));
+    use_client(site, random, mode, connected.expect("started")).await;
+}
+
+/// Calls tools, and leaves in order or by dropping everything.
+async fn use_client(
+    site: &Site,
+    random: &mut Random,
+    what: &str,
+    (client, driver): (ClientHandle, JoinHandle<()>),
+) {
+    let ready = tokio::time::timeout(CALL, client.ready()).await;
+    let ready = ready.unwrap_or_else(|_| panic!("a client is not ready: {what}"));
+    if ready.is_err() {
+        site.counts.note("not connected");
+    } else {
+        for _ in 0..random.below(12) {
+            one_call(site, random, &client).await;
+        }
+    }
+    if random.below(3) == 0 {
+        site.counts.note("abandoned");
+        driver.abort();
+        let _ = driver.await;
+        return;
+    }
+    client.close();
+    let ended = tokio::time::timeout(CALL, driver).await;
+    let ended = ended.unwrap_or_else(|_| panic!("a driver does not end: {what}"));
+    ended.expect("no panic");
+    assert_eq!(
+        client.usage().pending,
+        0,
+        "a closed client waits for nothing"
+    );
+}
+
+async fn one_call(site: &Site, random: &mut Random, client: &ClientHandle) {
+    let tool = pick(
+        random,
+        &["echo", "echo", "later", "count", "steps", "slow", "never"],
+    );
+    let text = "x".repeat(usize::try_from(random.below(3000)).expect("small"));
+    let options = CallOptions {
+        progress: random.below(2) == 0,
+        ..CallOptions::default()
+    };
+    let last = Arc::new(Mutex::new(0.0));
+    let callback: mcp_exact_transport::ProgressCallback = Box::new(move |progress| {
+        let mut last = last.lock().expect("unlocked");
+        assert!(progress.done > *last, "progress does not increase");
+        *last = progress.done;
+    });
+    let callback = options.progress.then_some(callback);
+    let request = client.request(
+        "tools/call",
+        echo::call_params(tool, &text),
+        options,
+        callback,
+    );
+    let Ok(mut request) = request else {
+        // The session is over, or begins again.
+        site.counts.note("not sent");
+        return tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    if tool == "never" || random.below(6) == 0 {
+        tokio::time::sleep(Duration::from_millis(random.below(60))).await;
+        match random.below(2) {
+            0 => drop(request),
+            _ => {
+                request.cancel("enough");
+                drop(tokio::time::timeout(CALL, request).await.expect("it ends"));
+            }
+        }
+        return site.counts.note("cancelled");
+    }
+    let outcome = tokio::time::timeout(CALL, request).await;
+    match outcome.expect("a call ends") {
+        Outcome::Result(result) => {
+            let result: serde_json::Value = result.object().to_string().parse().expect("JSON");
+            let expected = match tool {
+                "count" => "counted",
+                "steps" => "done",
+                "slow" => "slow",
+                _ => &text,
+            };
+            assert_eq!(result["content"][0]["text"], expected, "{tool}");
+            site.counts.note("answered");
+        }
+        Outcome::Lost => site.counts.note("lost"),
+        Outcome::Error(_) => site.counts.note("error"),
+        other => panic!("{tool}: {other:?}"),
+    }
+}
+
+/// Reads what comes for a while, and closes.
+async fn listen(stream: &mut tokio::net::TcpStream) {
+    let mut bytes = Vec::new();
+    let read = stream.read_to_end(&mut bytes);
+    let _ = tokio::time::timeout(Duration::from_millis(200), read).await;
+}
+
+/// A request with random bytes in it.
+async fn nonsense(site: &Site, random: &mut Random) {
+    let call = call(2, "echo", "a");
+    let body = pick(random, &[INITIALIZE, &call, ""]);
+    let method = pick(random, &["POST", "GET", "DELETE", "PUT", "OPTIONS"]);
+    let headers = [("Mcp-Session-Id", "unknown"), ("Last-Event-ID", "1-1")];
+    let count = usize::try_from(random.below(3)).expect("small");
+    let request = site.server.request("/mcp", method, &headers[..count], body);
+    let mut bytes = request.into_bytes();
+    for _ in 0..random.below(8) {
+        let at = usize::try_from(random.below(bytes.len() as u64)).expect("small");
+        bytes[at] = u8::try_from(random.below(256)).expect("a byte");
+    }
+    let stream = tokio::net::TcpStream::connect(site.server.address).await;
+    let mut stream = stream.expect("connected");
+    let _ = stream.write_all(&bytes).await;
+    listen(&mut stream).await;
+    site.counts.note("nonsense");
+}
+
+/// A request that stops somewhere.
+async fn half_a_request(site: &Site, random: &mut Random) {
+    let request = site.server.request("/mcp", "POST", &[], INITIALIZE);
+    let length = random.below(request.len() as u64);
+    let half = &request[..usize::try_from(length).expect("small")];
+    let mut stream = site.server.open(half).await;
+    if random.below(2) == 0 {
+        listen(&mut stream).await;
+    }
+    site.counts.note("cut off");
+}
+
+/// A call with much output that nobody reads.
+async fn read_nothing(site: &Site) {
+    let (headers, body) = stateless_call(1, "flood", "");
+    let headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let request = site.server.request("/mcp", "POST", &headers, &body);
+    let stream = site.server.open(&request).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(stream);
+    site.counts.note("not read");
+}
