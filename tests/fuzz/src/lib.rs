@@ -4,10 +4,12 @@
 //! the other.
 
 mod hostile;
+mod http;
 mod seen;
 mod session;
 mod sides;
 
+pub use http::{http, responses};
 pub use session::{explore, session};
 
 use mcp_exact_wire::{

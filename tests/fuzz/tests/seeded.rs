@@ -150,6 +150,39 @@ fn the_corpus_of_sessions_reaches_what_can_happen() {
 }
 
 #[test]
+fn http_requests_are_answered() {
+    run("http", mcp_exact_tests_fuzz::http, 4_000);
+}
+
+/// The requests of the corpus reach sessions and streams, and are refused in every way.
+#[test]
+fn corpus_of_requests_reaches_every_response() {
+    let requests = corpus("http");
+    let seen: BTreeSet<String> = requests
+        .iter()
+        .flat_map(|requests| mcp_exact_tests_fuzz::responses(requests))
+        .collect();
+    println!("http: {seen:?}");
+    let expected = [
+        "200 application/json",
+        "200 text/event-stream",
+        "202",
+        "204",
+        "400 application/json",
+        "403 application/json",
+        "404 application/json",
+        "405",
+        "415 application/json",
+        "503 application/json",
+    ];
+    let missing: Vec<_> = expected
+        .iter()
+        .filter(|what| !seen.contains(**what))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn the_reader_agrees_with_serde_json() {
     run("reader", mcp_exact_tests_fuzz::reader, 300_000);
 }

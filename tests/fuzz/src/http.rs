@@ -1,0 +1,259 @@
+//! The HTTP service under arbitrary requests: every one gets a response, which is what its headers say, and nothing is left.
+//!
+//! The input is text: requests between lines `===`, each with a first line `METHOD TARGET [FRAMES]`, headers, an empty line and a
+//! body. After that many frames of its body a response is dropped. `$1` to `$9` are the ids of the sessions that were begun, `@1`
+//! to `@9` the ids of the events that were sent last on the responses so far.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
+use http_body_util::{BodyExt, Full};
+use mcp_exact_session::{
+    Identity, InputRequest, JsonObject, PeerError, Progress, RawResult, Reply, ServerConfig,
+    ServerEvent,
+};
+use mcp_exact_transport::event_log::MemoryEventLog;
+use mcp_exact_transport::http::server::{HttpServerOptions, HttpService, ResponseBody};
+use mcp_exact_transport::sse::{Decoded, Decoder};
+use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
+use mcp_exact_wire::{Json, from_slice};
+
+/// Requests of one input that are sent.
+const REQUESTS: usize = 24;
+/// Frames that are read of a response unless its request says how many.
+const FRAMES: usize = 32;
+const SESSIONS: usize = 4;
+/// Time of a clock that goes on whenever everything waits: a response that is later never comes.
+const NEVER: Duration = Duration::from_secs(100_000);
+
+/// Sends the requests of an input to a service.
+pub fn http(bytes: &[u8]) {
+    responses(bytes);
+}
+
+/// Sends the requests of an input to a service, and returns statuses and media types of its responses, such as `200 text/event-stream`.
+pub fn responses(bytes: &[u8]) -> BTreeSet<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    let handler: Arc<dyn ServerHandler> = Arc::new(handle);
+    let seen = runtime.block_on(async {
+        let mut site = Site::new(Arc::clone(&handler));
+        for request in split(bytes, b"\n===\n").into_iter().take(REQUESTS) {
+            site.send(request).await;
+        }
+        site.service.end_sessions();
+        assert_eq!(site.service.sessions(), 0);
+        site.seen
+    });
+    drop(runtime);
+    assert_eq!(Arc::strong_count(&handler), 1, "a session is left");
+    seen
+}
+
+/// Replies at once to what can be replied to.
+fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
+    let ServerEvent::Request(request) = event else {
+        return;
+    };
+    let params = request.params().map(ToString::to_string);
+    let params = params.unwrap_or_default();
+    let result = |text: &str| -> Reply {
+        let object: JsonObject = text.parse().expect("an object");
+        Reply::Result(RawResult::from(object))
+    };
+    let text = result(r#"{"content":[{"type":"text","text":"a"}]}"#);
+    let reply = match request.method() {
+        "tools/list" => result(r#"{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}"#),
+        "tools/call" if params.contains("never") => return,
+        "tools/call" if params.contains("ask") && request.responses.is_empty() => {
+            Reply::InputRequired {
+                requests: vec![("roots".to_owned(), InputRequest::new("roots/list", None))],
+                state: None,
+            }
+        }
+        "tools/call" => {
+            let _ = server.progress(request.key, &Progress::new(1.0));
+            text
+        }
+        other => PeerError::method_not_found(other).into(),
+    };
+    if let Err(error) = server.reply(request.key, reply) {
+        let error = PeerError::internal(error.to_string());
+        let _ = server.reply(request.key, error);
+    }
+}
+
+/// A service, and what its clients know.
+struct Site {
+    service: HttpService,
+    sessions: Vec<String>,
+    events: Vec<String>,
+    /// Responses that were not read to their end, and still may be.
+    open: Vec<Response<ResponseBody>>,
+    /// Statuses and media types of the responses so far.
+    seen: BTreeSet<String>,
+}
+
+impl Site {
+    fn new(handler: Arc<dyn ServerHandler>) -> Self {
+        let mut config = ServerConfig::new(Identity::new("fuzz", "1"));
+        let capabilities = r#"{"tools":{"listChanged":true},"logging":{}}"#;
+        config.capabilities = capabilities.parse().expect("an object");
+        let options = HttpServerOptions {
+            event_log: Some(Arc::new(MemoryEventLog::default())),
+            sessions: SESSIONS,
+            stream_after: Duration::from_millis(1),
+            ..HttpServerOptions::default()
+        };
+        let settings = config.build().expect("a configuration");
+        Self {
+            service: HttpService::new(settings, handler, options),
+            sessions: Vec::new(),
+            events: Vec::new(),
+            open: Vec::new(),
+            seen: BTreeSet::new(),
+        }
+    }
+
+    async fn send(&mut self, text: &[u8]) {
+        let text = self.fill_in(text);
+        let Some((request, frames)) = parse(&text) else {
+            return;
+        };
+        let described = format!("{request:?}");
+        let response = tokio::time::timeout(NEVER, self.service.respond(request)).await;
+        let response = response.unwrap_or_else(|_| panic!("no response to {described}"));
+        assert_ne!(response.status(), 500, "{described}");
+        assert!(self.service.sessions() <= SESSIONS, "{described}");
+        let media = response.headers().get("content-type");
+        let media = media.map_or("", |media| media.to_str().unwrap_or("?"));
+        let seen = format!("{} {media}", response.status().as_u16());
+        self.seen.insert(seen.trim_end().to_owned());
+        if let Some(id) = response.headers().get("mcp-session-id") {
+            let id = id.to_str().expect("visible ASCII").to_owned();
+            self.sessions.push(id);
+        }
+        self.read(response, frames, &described).await;
+    }
+
+    /// Reads a response; what it says of itself has to be so.
+    async fn read(&mut self, mut response: Response<ResponseBody>, frames: usize, of: &str) {
+        if frames == 0 {
+            return;
+        }
+        let media = response.headers().get("content-type");
+        let media = media.map(|media| media.to_str().expect("ASCII").to_owned());
+        let mut whole = Vec::new();
+        let mut is_over = false;
+        for _ in 0..frames {
+            // Streams of sessions go on for as long as their comments keep them alive.
+            let frame = tokio::time::timeout(Duration::from_secs(1), response.body_mut().frame());
+            match frame.await {
+                Ok(Some(frame)) => {
+                    let data = frame.expect("no error").into_data();
+                    whole.extend_from_slice(&data.expect("data"));
+                }
+                Ok(None) => {
+                    is_over = true;
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        match media.as_deref() {
+            Some("application/json") => assert!(from_slice::<Json>(&whole).is_ok(), "{of}"),
+            Some("text/event-stream") => self.note_events(&whole, of),
+            Some(other) => panic!("{other} answers {of}"),
+            None => assert!(whole.is_empty(), "{of}"),
+        }
+        if !is_over {
+            self.open.push(response);
+        }
+    }
+
+    fn note_events(&mut self, bytes: &[u8], of: &str) {
+        let mut decoder = Decoder::new(1 << 22);
+        decoder.push(bytes);
+        while let Some(Decoded::Event(event)) = decoder.next_event() {
+            let data = String::from_utf8(event.data).expect("UTF-8");
+            if event.event == "endpoint" {
+                let id = data.rsplit('=').next().expect("an id");
+                self.sessions.push(id.to_owned());
+            } else if !data.is_empty() {
+                assert!(from_slice::<Json>(data.as_bytes()).is_ok(), "{of}: {data}");
+            }
+        }
+        self.events
+            .extend(decoder.last_event_id().map(str::to_owned));
+    }
+
+    /// Puts the ids into a request that it names by number.
+    fn fill_in(&self, text: &[u8]) -> Vec<u8> {
+        let mut filled = Vec::with_capacity(text.len());
+        let mut bytes = text.iter().copied();
+        while let Some(byte) = bytes.next() {
+            let ids = match byte {
+                b'$' => &self.sessions,
+                b'@' => &self.events,
+                _ => {
+                    filled.push(byte);
+                    continue;
+                }
+            };
+            let number = bytes.next().unwrap_or_default();
+            let at = usize::from(number.wrapping_sub(b'1'));
+            match ids.get(at) {
+                Some(id) => filled.extend_from_slice(id.as_bytes()),
+                None => filled.extend_from_slice(&[byte, number]),
+            }
+        }
+        filled
+    }
+}
+
+/// Takes a request apart; `None` if no HTTP server could hand such a request to a service.
+fn parse(text: &[u8]) -> Option<(Request<Full<Bytes>>, usize)> {
+    let (head, body) = match split(text, b"\n\n").first() {
+        Some(head) => (*head, text.get(head.len() + 2..).unwrap_or_default()),
+        None => (text, &[][..]),
+    };
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let first = std::str::from_utf8(lines.next()?).ok()?;
+    let mut words = first.split(' ');
+    let method: Method = words.next()?.parse().ok()?;
+    let target: Uri = words.next()?.parse().ok()?;
+    let frames = words.next().and_then(|count| count.parse().ok());
+    let mut request = Request::new(Full::new(Bytes::copy_from_slice(body)));
+    *request.method_mut() = method;
+    *request.uri_mut() = target;
+    for line in lines {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+            continue;
+        };
+        let name = HeaderName::from_bytes(&line[..colon]);
+        let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii());
+        if let (Ok(name), Ok(value)) = (name, value) {
+            request.headers_mut().append(name, value);
+        }
+    }
+    Some((request, frames.unwrap_or(FRAMES).min(FRAMES)))
+}
+
+fn split<'a>(mut text: &'a [u8], separator: &[u8]) -> Vec<&'a [u8]> {
+    let mut parts = Vec::new();
+    while let Some(at) = text
+        .windows(separator.len())
+        .position(|window| window == separator)
+    {
+        parts.push(&text[..at]);
+        text = &text[at + separator.len()..];
+    }
+    parts.push(text);
+    parts
+}
