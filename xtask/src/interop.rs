@@ -5,8 +5,10 @@
 
 pub(crate) mod install;
 mod outcome;
+mod pairs;
 mod peers;
 pub(crate) mod process;
+mod proxy;
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,10 +22,11 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::examples;
-use install::Installed;
 use outcome::{Demand, Outcome};
-use peers::{LAST_WITH_HANDSHAKE, Peer, Peers, Transport};
+use pairs::{Fault, Pair, against_ours, among_themselves};
+use peers::{Peers, Transport};
 use process::Listening;
+use proxy::Proxy;
 
 /// How long one client and its server may take together. A slow machine needs a tenth of it.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -33,7 +36,7 @@ const STDIO: &str = "mcp-exact-session";
 const HTTP: &str = "mcp-exact-transport";
 
 /// Pairs that run at once: most of their time they wait.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 2;
 
 /// The arguments of `cargo xtask interop`.
 #[derive(Debug, Args)]
@@ -188,18 +191,8 @@ impl Examples {
     }
 }
 
-/// One client with one server.
-struct Pair {
-    peer: String,
-    direction: &'static str,
-    transport: Transport,
-    mode: String,
-    /// The client, and what comes after it. Over stdio that is the server's command, over HTTP the URL is added.
-    command: Vec<OsString>,
-    /// The server, where it is started before the client.
-    server: Vec<OsString>,
-    demand: Demand,
-}
+/// What our client prints when its call has begun.
+const WAITING: &str = "restart: waiting";
 
 /// A line of the table.
 struct Row {
@@ -224,20 +217,25 @@ impl Pair {
             failures: Vec::new(),
         };
         let log = logs.join(row.log());
-        let listening = match self.server.split_first() {
-            Some((program, arguments)) => {
-                let server = Listening::start(Command::new(program).args(arguments), &log)?;
-                let url = format!("{}{}", server.origin, self.transport.path());
-                self.command.push(url.into());
-                Some(server)
-            }
-            None => None,
-        };
+        let mut site = Site::start(&self.server, self.fault, &log)?;
+        if let Some(origin) = site.origin() {
+            let url = format!("{origin}{}", self.transport.path());
+            self.command.push(url.into());
+        }
         let (program, arguments) = self.command.split_first().context("an empty command")?;
-        let ended = process::run(Command::new(program).args(arguments), DEADLINE, &log)?;
-        drop(listening);
+        let mut command = Command::new(program);
+        let ended = process::run_watched(command.args(arguments), DEADLINE, &log, |printed| {
+            match self.fault == Some(Fault::Restart) && printed.contains(WAITING) {
+                true => site.restart(),
+                false => Ok(()),
+            }
+        })?;
         let outcome = Outcome::of(&ended);
         row.failures = outcome.failures(&self.demand);
+        if !site.has_seen_fault() {
+            row.failures.push("the fault never happened".to_owned());
+        }
+        drop(site);
         if row.failures.is_empty() {
             row.verdict = self.demand.when_met();
         }
@@ -245,6 +243,72 @@ impl Pair {
             row.revision = revision;
         }
         Ok(row)
+    }
+}
+
+/// The server of a pair, and the proxy before it.
+struct Site {
+    /// The server that takes new connections; `None` where the client starts it.
+    server: Option<Listening>,
+    /// The one that takes its place.
+    next: Option<Listening>,
+    proxy: Option<Proxy>,
+    fault: Option<Fault>,
+}
+
+impl Site {
+    fn start(command: &[OsString], fault: Option<Fault>, log: &Path) -> anyhow::Result<Self> {
+        let start = |log: &Path| -> anyhow::Result<Option<Listening>> {
+            let Some((program, arguments)) = command.split_first() else {
+                return Ok(None);
+            };
+            let mut command = Command::new(program);
+            Listening::start(command.args(arguments), log).map(Some)
+        };
+        let server = start(log)?;
+        // Some servers take longer to start than the call that they are to be started in.
+        let next = match fault {
+            Some(Fault::Restart) => {
+                let name = log.file_name().unwrap_or_default().to_string_lossy();
+                start(&log.with_file_name(format!("{name}_again")))?
+            }
+            _ => None,
+        };
+        let proxy = match (&server, fault) {
+            (Some(server), Some(Fault::Cut)) => Some(Proxy::cutting(server.address()?)?),
+            (Some(server), Some(Fault::Restart)) => Some(Proxy::leading_to(server.address()?)?),
+            _ => None,
+        };
+        Ok(Self {
+            server,
+            next,
+            proxy,
+            fault,
+        })
+    }
+
+    /// Where the client connects to.
+    fn origin(&self) -> Option<&str> {
+        let proxy = self.proxy.as_ref().map(|proxy| proxy.origin.as_str());
+        proxy.or(self.server.as_ref().map(|server| server.origin.as_str()))
+    }
+
+    /// Puts another process in place of the server, once.
+    fn restart(&mut self) -> anyhow::Result<()> {
+        if let (Some(next), Some(proxy)) = (self.next.take(), &self.proxy) {
+            proxy.lead_to(next.address()?);
+            // The old one is killed here.
+            self.server = Some(next);
+        }
+        Ok(())
+    }
+
+    fn has_seen_fault(&self) -> bool {
+        match self.fault {
+            None => true,
+            Some(Fault::Cut) => self.proxy.as_ref().is_some_and(Proxy::has_cut),
+            Some(Fault::Restart) => self.next.is_none(),
+        }
     }
 }
 
@@ -273,139 +337,6 @@ impl Row {
         let transport = transport.name();
         format!("{peer:<18}{direction:<24}{transport:<7}{mode:<24}{revision:<12}{verdict}")
     }
-}
-
-/// Our client with the peer's server, then the peer's client with our server, on every transport, every mode with every mode.
-fn against_ours(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Examples) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    for transport in Transport::ALL {
-        pairs.extend(with_our_client(peers, peer, installed, ours, transport));
-        pairs.extend(with_our_server(peers, peer, installed, ours, transport));
-    }
-    pairs
-}
-
-fn with_our_client(
-    peers: &Peers,
-    peer: &Peer,
-    installed: &Installed,
-    ours: &Examples,
-    transport: Transport,
-) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    for client in peers.client_modes(peer).filter(|mode| mode.has(transport)) {
-        let servers = peer.server.iter();
-        for server in servers.filter(|mode| mode.transports.contains(&transport)) {
-            let mut command = vec![ours.client(transport).as_os_str().to_owned()];
-            command.extend(client.arguments.iter().map(OsString::from));
-            if transport == Transport::Sse {
-                command.push("--sse".into());
-            }
-            let theirs = peers.range(peer, server).on(transport, LAST_WITH_HANDSHAKE);
-            let common = peers.our_range(client).newest_common(&theirs);
-            let mut server_command = installed.server(server, transport);
-            if transport == Transport::Stdio {
-                command.append(&mut server_command);
-            }
-            pairs.push(Pair {
-                peer: peer.name.clone(),
-                direction: "our client, its server",
-                transport,
-                mode: modes(Some(&client.mode), server.mode.as_ref()),
-                command,
-                server: server_command,
-                demand: match common {
-                    Some(revision) => Demand::of_our_client(peers, &server.lacks, revision),
-                    None => Demand::refusal(),
-                },
-            });
-        }
-    }
-    pairs
-}
-
-fn with_our_server(
-    peers: &Peers,
-    peer: &Peer,
-    installed: &Installed,
-    ours: &Examples,
-    transport: Transport,
-) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    let clients = peer.client.iter();
-    for client in clients.filter(|mode| mode.transports.contains(&transport)) {
-        for server in peers.server_modes(peer).filter(|mode| mode.has(transport)) {
-            let mut server_command = vec![ours.server(transport).as_os_str().to_owned()];
-            server_command.extend(server.arguments.iter().map(OsString::from));
-            let theirs = peers.range(peer, client).on(transport, LAST_WITH_HANDSHAKE);
-            let common = theirs.newest_common(&peers.our_range(server));
-            pairs.push(Pair {
-                peer: peer.name.clone(),
-                direction: "its client, our server",
-                transport,
-                mode: modes(client.mode.as_ref(), Some(&server.mode)),
-                command: of_peer(installed.command(client), transport, &mut server_command),
-                server: server_command,
-                demand: match common {
-                    Some(revision) => Demand::with_our_server(peers, &client.lacks, revision),
-                    None => Demand::refusal(),
-                },
-            });
-        }
-    }
-    pairs
-}
-
-/// The command of a peer's client: over stdio it takes the server's command, else it is told the transport.
-fn of_peer(
-    mut command: Vec<OsString>,
-    transport: Transport,
-    server: &mut Vec<OsString>,
-) -> Vec<OsString> {
-    match transport {
-        Transport::Stdio => command.append(server),
-        Transport::Http | Transport::Sse => command.push(format!("--{}", transport.name()).into()),
-    }
-    command
-}
-
-/// The peer's client with the peer's server, on every transport, every mode with every mode.
-fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    for transport in Transport::ALL {
-        let has = |mode: &&peers::Mode| mode.transports.contains(&transport);
-        for client in peer.client.iter().filter(has) {
-            for server in peer.server.iter().filter(has) {
-                let mut server_command = installed.server(server, transport);
-                let lacks = [client.lacks.as_slice(), server.lacks.as_slice()].concat();
-                let theirs = peers.range(peer, server).on(transport, LAST_WITH_HANDSHAKE);
-                let common = peers.range(peer, client).newest_common(&theirs);
-                pairs.push(Pair {
-                    peer: peer.name.clone(),
-                    direction: "its client, its server",
-                    transport,
-                    mode: modes(client.mode.as_ref(), server.mode.as_ref()),
-                    command: of_peer(installed.command(client), transport, &mut server_command),
-                    server: server_command,
-                    demand: match common {
-                        Some(revision) => Demand::among_peers(peers, &lacks, revision),
-                        None => Demand::refusal(),
-                    },
-                });
-            }
-        }
-    }
-    pairs
-}
-
-/// The mode of the client, then that of the server.
-fn modes(client: Option<&String>, server: Option<&String>) -> String {
-    let modes: Vec<&str> = client
-        .into_iter()
-        .chain(server)
-        .map(String::as_str)
-        .collect();
-    modes.join(", ")
 }
 
 /// The last line, and the error that becomes the exit code.

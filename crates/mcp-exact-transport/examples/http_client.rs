@@ -78,13 +78,13 @@ async fn use_everything(session: &Session, info: &SessionInfo) -> Result<(), Fai
         uses::use_resources(session).await?;
     }
     if offers("prompts") {
-        uses::use_prompts(session).await?;
+        uses::use_prompts(session, offers("completions")).await?;
     }
     Ok(())
 }
 
-/// Calls the slow tool and waits for the restart of the server: the call ends without a result and is not repeated; a list is,
-/// in a new session.
+/// Calls the slow tool and waits for the restart of the server: the call ends without a result and is not repeated. Another
+/// session begins by itself.
 async fn survive_restart(session: &Session) -> Result<(), Failed> {
     session.list("tools/list", "tools").await?;
     let slow = json!({ "name": "slow", "arguments": {} });
@@ -98,6 +98,7 @@ async fn survive_restart(session: &Session) -> Result<(), Failed> {
         }
         other => say(&format!("call: {other:?}"))?,
     }
+    session.client.ready().await?;
     session.list("tools/list", "tools").await?;
     let echo = json!({ "name": "echo", "arguments": { "text": "hello" } });
     let result = session.request("tools/call", echo).await?;

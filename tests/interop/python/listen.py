@@ -27,7 +27,11 @@ def event_store():
         async def replay_events_after(self, last_event_id, send_callback):
             last = int(last_event_id)
             stream = self.events[last - 1][0]
-            for number, (of, message) in enumerate(self.events[last:], last + 1):
+            number = last
+            # Events arrive while others are sent. The SDK sends by itself what comes after this has returned.
+            while number < len(self.events):
+                of, message = self.events[number]
+                number += 1
                 # An event without a message says where a stream begins.
                 if of == stream and message is not None:
                     await send_callback(EventMessage(message, str(number)))

@@ -23,7 +23,12 @@ pub(super) struct Session {
     /// Whether the specification's "not send a response" for a cancelled request is held against the server. Old SDKs
     /// answer with an error, so it is only for ours.
     silent_after_cancel: bool,
+    /// Whether each of the twenty notifications of the slow tool has to be reported, once and in order.
+    whole_progress: bool,
 }
+
+/// Progress of the slow tool as our client reports it.
+const WHOLE_PROGRESS: &str = "progress: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 19.0, 20.0]";
 
 /// How a client reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +61,27 @@ impl Demand {
         Self::Session(session)
     }
 
+    /// Of our client with a server that is started again in the middle of a call: the call is lost, a list is repeated, and
+    /// another call works.
+    pub(super) fn after_restart(revision: String) -> Self {
+        let steps = ["call", "restart", "tools/list"].map(str::to_owned);
+        Self::Session(Session {
+            revision,
+            steps: steps.to_vec(),
+            reports: Reports::Text,
+            silent_after_cancel: false,
+            whole_progress: false,
+        })
+    }
+
+    /// Demands that none of the progress of our client is missing, although its connection was cut.
+    pub(super) fn with_whole_progress(mut self) -> Self {
+        if let Self::Session(session) = &mut self {
+            session.whole_progress = session.reports == Reports::Text;
+        }
+        self
+    }
+
     /// Of two that have no revision in common.
     pub(super) fn refusal() -> Self {
         Self::Refusal
@@ -82,6 +108,7 @@ impl Session {
             steps,
             reports: Reports::Json,
             silent_after_cancel: false,
+            whole_progress: false,
         }
     }
 }
@@ -169,6 +196,9 @@ impl Outcome {
                 "cancel: the server answered a cancelled request: {with}"
             ));
         }
+        if demand.whole_progress && !self.text.lines().any(|line| line == WHOLE_PROGRESS) {
+            failures.push("progress: not all of it came".to_owned());
+        }
         if self.revision.as_ref() != Some(&demand.revision) {
             failures.push(format!("the revision should be {}", demand.revision));
         }
@@ -222,6 +252,7 @@ mod tests {
             steps: vec!["ping".into(), "cancel".into()],
             reports,
             silent_after_cancel: true,
+            whole_progress: false,
         })
     }
 
@@ -270,6 +301,23 @@ mod tests {
             Reports::Json,
             &wanted,
         );
+    }
+
+    #[test]
+    fn a_cut_loses_no_progress() {
+        let failures = |progress: &str| {
+            let text = format!("ping\ncancel\n{progress}\n2025-06-18");
+            let ended = Ended {
+                status: Some(ExitStatus::default()),
+                stdout: text,
+                stderr: String::new(),
+            };
+            let demand = demand(Reports::Text).with_whole_progress();
+            Outcome::of(&ended).failures(&demand)
+        };
+        assert_eq!(failures(WHOLE_PROGRESS), [""; 0]);
+        let part = WHOLE_PROGRESS.replace("7.0, ", "");
+        assert_eq!(failures(&part), ["progress: not all of it came"]);
     }
 
     #[test]

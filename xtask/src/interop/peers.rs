@@ -132,6 +132,12 @@ pub(super) struct Mode {
     pub(super) transports: Vec<Transport>,
     #[serde(default)]
     pub(super) lacks: Vec<String>,
+    /// Whether a server offers tools of its own instead of those that `README.md` names.
+    #[serde(default)]
+    pub(super) own_tools: bool,
+    /// Whether a client resumes the stream of a call by itself, once its connection is cut.
+    #[serde(default)]
+    pub(super) resumes: bool,
 }
 
 impl Peers {
@@ -308,7 +314,12 @@ mod tests {
                     mode.program
                 );
                 for step in &mode.lacks {
-                    assert!(peers.steps.always.contains(step), "{} {step}", peer.name);
+                    let steps = peers.steps.always.iter().chain(&peers.steps.handshake);
+                    assert!(
+                        steps.clone().any(|known| known == step),
+                        "{} {step}",
+                        peer.name
+                    );
                 }
             }
         }

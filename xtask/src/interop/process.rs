@@ -3,13 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+
+/// How often what a program prints is looked at.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// How a program ended.
 pub(crate) struct Ended {
@@ -21,6 +25,16 @@ pub(crate) struct Ended {
 
 /// Runs a program. Files instead of pipes: a grandchild that keeps one open delays nothing.
 pub(crate) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyhow::Result<Ended> {
+    run_watched(command, deadline, log, |_| Ok(()))
+}
+
+/// Runs a program, and shows what it has printed so far every now and then.
+pub(super) fn run_watched(
+    command: &mut Command,
+    deadline: Duration,
+    log: &Path,
+    mut watch: impl FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Ended> {
     let (out, err) = (log.with_extension("out"), log.with_extension("err"));
     let create = |file: &Path| {
         File::create(file).with_context(|| format!("cannot write {}", file.display()))
@@ -37,15 +51,22 @@ pub(crate) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyh
         // The receiver waits for this one message.
         let _ = sender.send(child.wait());
     });
-    let status = match receiver.recv_timeout(deadline) {
-        Ok(status) => Some(status?),
-        Err(_) => {
-            kill(id)?;
-            None
+    let end = Instant::now() + deadline;
+    let mut watched = Ok(());
+    let status = loop {
+        let left = end.saturating_duration_since(Instant::now());
+        match receiver.recv_timeout(left.min(GLANCE)) {
+            Ok(status) => break Some(status?),
+            Err(_) if left.is_zero() || watched.is_err() => {
+                kill(id)?;
+                break None;
+            }
+            Err(_) => watched = watch(&fs::read_to_string(&out).unwrap_or_default()),
         }
     };
     // After a kill the program is dead, so this comes to an end.
     let _ = waiter.join();
+    watched?;
     let read = |file: &Path| {
         let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         anyhow::Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -62,6 +83,16 @@ pub(super) struct Listening {
     child: Child,
     /// Scheme, host and port.
     pub(super) origin: String,
+}
+
+impl Listening {
+    /// Host and port, for a proxy before it.
+    pub(super) fn address(&self) -> anyhow::Result<SocketAddr> {
+        let address = self.origin.strip_prefix("http://").unwrap_or_default();
+        address
+            .parse()
+            .with_context(|| format!("the server listens on {}, which is no address", self.origin))
+    }
 }
 
 impl Listening {

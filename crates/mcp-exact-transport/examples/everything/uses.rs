@@ -217,17 +217,40 @@ fn is_unknown_method(error: &Failed) -> bool {
     error.and_then(PeerError::code) == Some(code::METHOD_NOT_FOUND)
 }
 
-pub async fn use_prompts(session: &Session) -> Result<(), Failed> {
+/// Gets each prompt. Where the server completes arguments, it is asked for their values.
+pub async fn use_prompts(session: &Session, completes: bool) -> Result<(), Failed> {
     for prompt in session.list("prompts/list", "prompts").await? {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();
-        let names = arguments.filter_map(|argument| argument["name"].as_str());
-        let arguments: Map<_, _> = names.map(|name| (name.into(), WORD.into())).collect();
-        let params = json!({ "name": prompt["name"], "arguments": arguments });
+        let mut values = Map::new();
+        for name in arguments.filter_map(|argument| argument["name"].as_str()) {
+            let value = match completes {
+                true => complete(session, &prompt["name"], name).await?,
+                false => WORD.into(),
+            };
+            values.insert(name.into(), value);
+        }
+        let params = json!({ "name": prompt["name"], "arguments": values });
         let got = session.request("prompts/get", params).await?;
-        let messages = got["messages"].to_string();
-        say(&format!("prompts/get: {}", shorten(&messages)))?;
+        say(&format!(
+            "prompts/get: {}",
+            shorten(&got["messages"].to_string())
+        ))?;
     }
     Ok(())
+}
+
+/// Returns the first value that the server proposes for an argument, or any text.
+async fn complete(session: &Session, prompt: &Value, name: &str) -> Result<Value, Failed> {
+    let params = json!({
+        "ref": { "type": "ref/prompt", "name": prompt },
+        "argument": { "name": name, "value": "" },
+    });
+    let completed = session.request("completion/complete", params).await?;
+    let value = completed["completion"]["values"].get(0).cloned();
+    // A text that is a number too.
+    let value = value.unwrap_or_else(|| "1".into());
+    say(&format!("completion/complete: {name} is {value}"))?;
+    Ok(value)
 }
 
 /// The first characters of a long text.

@@ -1,0 +1,270 @@
+//! Which client meets which server, on which transport, in which modes, and what their run has to show.
+//! Takes the list of peers; starts nothing.
+
+use std::ffi::OsString;
+
+use super::Examples;
+use super::install::Installed;
+use super::outcome::Demand;
+use super::peers::{LAST_WITH_HANDSHAKE, Mode, Peer, Peers, Transport};
+
+/// The directions of the table.
+const OUR_CLIENT: &str = "our client, its server";
+const OUR_SERVER: &str = "its client, our server";
+
+/// One client with one server.
+pub(super) struct Pair {
+    pub(super) peer: String,
+    pub(super) direction: &'static str,
+    pub(super) transport: Transport,
+    pub(super) mode: String,
+    /// The client, and what comes after it. Over stdio that is the server's command, over HTTP the URL is added.
+    pub(super) command: Vec<OsString>,
+    /// The server, where it is started before the client.
+    pub(super) server: Vec<OsString>,
+    pub(super) fault: Option<Fault>,
+    pub(super) demand: Demand,
+}
+
+/// What happens in the middle of the run of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The connection of a call is cut.
+    Cut,
+    /// Another server takes the place of the first one during a call, and knows nothing of its sessions.
+    Restart,
+}
+
+impl Fault {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Cut => "cut",
+            Self::Restart => "restart",
+        }
+    }
+}
+
+/// Our client with the peer's server, then the peer's client with our server, on every transport, every mode with every mode.
+pub(super) fn against_ours(
+    peers: &Peers,
+    peer: &Peer,
+    installed: &Installed,
+    ours: &Examples,
+) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for transport in Transport::ALL {
+        pairs.extend(with_our_client(peers, peer, installed, ours, transport));
+        pairs.extend(with_our_server(peers, peer, installed, ours, transport));
+    }
+    pairs.extend(with_faults(peers, peer, installed, ours));
+    pairs.extend(with_cut_clients(peers, peer, installed, ours));
+    pairs
+}
+
+/// Our client over Streamable HTTP, with a connection that is cut and with a server that is started again.
+fn with_faults(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Examples) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    let has_http = |mode: &&Mode| mode.transports.contains(&Transport::Http);
+    let has_slow_tool = |mode: &&Mode| !mode.own_tools;
+    for server in peer.server.iter().filter(has_http).filter(has_slow_tool) {
+        for client in peers.client_modes(peer) {
+            let Some(revision) = peers
+                .our_range(client)
+                .newest_common(&peers.range(peer, server))
+            else {
+                continue;
+            };
+            for fault in [Fault::Cut, Fault::Restart] {
+                // From 2026-07-28 on no stream can be resumed.
+                if fault == Fault::Cut && revision.as_str() > LAST_WITH_HANDSHAKE {
+                    continue;
+                }
+                let mut command = vec![ours.client(Transport::Http).as_os_str().to_owned()];
+                command.extend(client.arguments.iter().map(OsString::from));
+                let revision = revision.clone();
+                let demand = match fault {
+                    Fault::Cut => {
+                        Demand::of_our_client(peers, &server.lacks, revision).with_whole_progress()
+                    }
+                    Fault::Restart => {
+                        command.push("--restart".into());
+                        Demand::after_restart(revision)
+                    }
+                };
+                pairs.push(Pair {
+                    peer: peer.name.clone(),
+                    direction: OUR_CLIENT,
+                    transport: Transport::Http,
+                    mode: modes(Some(&client.mode), server.mode.as_ref()) + ", " + fault.name(),
+                    command,
+                    server: installed.server(server, Transport::Http),
+                    fault: Some(fault),
+                    demand,
+                });
+            }
+        }
+    }
+    pairs
+}
+
+/// Its clients that resume, with a connection that is cut before our server of handshake revisions.
+fn with_cut_clients(
+    peers: &Peers,
+    peer: &Peer,
+    installed: &Installed,
+    ours: &Examples,
+) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    let resuming = |mode: &&Mode| mode.resumes && mode.transports.contains(&Transport::Http);
+    for client in peer.client.iter().filter(resuming) {
+        let Some(server) = peers.server_modes(peer).last() else {
+            continue;
+        };
+        let mut server_command = vec![ours.server(Transport::Http).as_os_str().to_owned()];
+        server_command.extend(server.arguments.iter().map(OsString::from));
+        let common = peers
+            .range(peer, client)
+            .newest_common(&peers.our_range(server));
+        let Some(revision) = common else {
+            continue;
+        };
+        let command = installed.command(client);
+        pairs.push(Pair {
+            peer: peer.name.clone(),
+            direction: OUR_SERVER,
+            transport: Transport::Http,
+            mode: modes(client.mode.as_ref(), Some(&server.mode)) + ", " + Fault::Cut.name(),
+            command: of_peer(command, Transport::Http, &mut server_command),
+            server: server_command,
+            fault: Some(Fault::Cut),
+            demand: Demand::with_our_server(peers, &client.lacks, revision),
+        });
+    }
+    pairs
+}
+
+fn with_our_client(
+    peers: &Peers,
+    peer: &Peer,
+    installed: &Installed,
+    ours: &Examples,
+    transport: Transport,
+) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for client in peers.client_modes(peer).filter(|mode| mode.has(transport)) {
+        let servers = peer.server.iter();
+        for server in servers.filter(|mode| mode.transports.contains(&transport)) {
+            let mut command = vec![ours.client(transport).as_os_str().to_owned()];
+            command.extend(client.arguments.iter().map(OsString::from));
+            if transport == Transport::Sse {
+                command.push("--sse".into());
+            }
+            let theirs = peers.range(peer, server).on(transport, LAST_WITH_HANDSHAKE);
+            let common = peers.our_range(client).newest_common(&theirs);
+            let mut server_command = installed.server(server, transport);
+            if transport == Transport::Stdio {
+                command.append(&mut server_command);
+            }
+            pairs.push(Pair {
+                peer: peer.name.clone(),
+                direction: OUR_CLIENT,
+                transport,
+                mode: modes(Some(&client.mode), server.mode.as_ref()),
+                command,
+                server: server_command,
+                fault: None,
+                demand: match common {
+                    Some(revision) => Demand::of_our_client(peers, &server.lacks, revision),
+                    None => Demand::refusal(),
+                },
+            });
+        }
+    }
+    pairs
+}
+
+fn with_our_server(
+    peers: &Peers,
+    peer: &Peer,
+    installed: &Installed,
+    ours: &Examples,
+    transport: Transport,
+) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    let clients = peer.client.iter();
+    for client in clients.filter(|mode| mode.transports.contains(&transport)) {
+        for server in peers.server_modes(peer).filter(|mode| mode.has(transport)) {
+            let mut server_command = vec![ours.server(transport).as_os_str().to_owned()];
+            server_command.extend(server.arguments.iter().map(OsString::from));
+            let theirs = peers.range(peer, client).on(transport, LAST_WITH_HANDSHAKE);
+            let common = theirs.newest_common(&peers.our_range(server));
+            pairs.push(Pair {
+                peer: peer.name.clone(),
+                direction: OUR_SERVER,
+                transport,
+                mode: modes(client.mode.as_ref(), Some(&server.mode)),
+                command: of_peer(installed.command(client), transport, &mut server_command),
+                server: server_command,
+                fault: None,
+                demand: match common {
+                    Some(revision) => Demand::with_our_server(peers, &client.lacks, revision),
+                    None => Demand::refusal(),
+                },
+            });
+        }
+    }
+    pairs
+}
+
+/// The command of a peer's client: over stdio it takes the server's command, else it is told the transport.
+fn of_peer(
+    mut command: Vec<OsString>,
+    transport: Transport,
+    server: &mut Vec<OsString>,
+) -> Vec<OsString> {
+    match transport {
+        Transport::Stdio => command.append(server),
+        Transport::Http | Transport::Sse => command.push(format!("--{}", transport.name()).into()),
+    }
+    command
+}
+
+/// The peer's client with the peer's server, on every transport, every mode with every mode.
+pub(super) fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for transport in Transport::ALL {
+        let has = |mode: &&Mode| mode.transports.contains(&transport);
+        for client in peer.client.iter().filter(has) {
+            for server in peer.server.iter().filter(has) {
+                let mut server_command = installed.server(server, transport);
+                let lacks = [client.lacks.as_slice(), server.lacks.as_slice()].concat();
+                let theirs = peers.range(peer, server).on(transport, LAST_WITH_HANDSHAKE);
+                let common = peers.range(peer, client).newest_common(&theirs);
+                pairs.push(Pair {
+                    peer: peer.name.clone(),
+                    direction: "its client, its server",
+                    transport,
+                    mode: modes(client.mode.as_ref(), server.mode.as_ref()),
+                    command: of_peer(installed.command(client), transport, &mut server_command),
+                    server: server_command,
+                    fault: None,
+                    demand: match common {
+                        Some(revision) => Demand::among_peers(peers, &lacks, revision),
+                        None => Demand::refusal(),
+                    },
+                });
+            }
+        }
+    }
+    pairs
+}
+
+/// The mode of the client, then that of the server.
+fn modes(client: Option<&String>, server: Option<&String>) -> String {
+    let modes: Vec<&str> = client
+        .into_iter()
+        .chain(server)
+        .map(String::as_str)
+        .collect();
+    modes.join(", ")
+}

@@ -1,0 +1,162 @@
+//! A proxy between a client and a server: cuts one connection in the middle of a call, or leads to a server that was started again.
+//! Moves bytes and looks for one name in them; knows nothing else of the protocol.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// What the proxy counts in the output of the server.
+const COUNTED: &[u8] = b"notifications/progress";
+
+/// Number that the connection is cut behind.
+const CUT_AFTER: usize = 5;
+
+/// A proxy that accepts for as long as the program runs.
+pub(super) struct Proxy {
+    /// Scheme, host and port.
+    pub(super) origin: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    target: Mutex<SocketAddr>,
+    /// Progress notifications that have passed; none are counted by a proxy that does not cut.
+    seen: Option<AtomicUsize>,
+}
+
+impl Proxy {
+    /// Starts a proxy that leads to a server, and cuts the connection that the fifth progress notification comes on.
+    pub(super) fn cutting(target: SocketAddr) -> io::Result<Self> {
+        Self::start(target, Some(AtomicUsize::new(0)))
+    }
+
+    /// Starts a proxy that leads to a server.
+    pub(super) fn leading_to(target: SocketAddr) -> io::Result<Self> {
+        Self::start(target, None)
+    }
+
+    fn start(target: SocketAddr, seen: Option<AtomicUsize>) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let origin = format!("http://{}", listener.local_addr()?);
+        let target = Mutex::new(target);
+        let shared = Arc::new(Shared { target, seen });
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let shared = Arc::clone(&accepting);
+                thread::spawn(move || shared.serve(near));
+            }
+        });
+        Ok(Self { origin, shared })
+    }
+
+    /// Leads new connections to this server.
+    pub(super) fn lead_to(&self, target: SocketAddr) {
+        let current = &self.shared.target;
+        *current.lock().unwrap_or_else(PoisonError::into_inner) = target;
+    }
+
+    /// Returns true if a connection was cut.
+    pub(super) fn has_cut(&self) -> bool {
+        let seen = self.shared.seen.as_ref();
+        seen.is_some_and(|seen| seen.load(Ordering::SeqCst) >= CUT_AFTER)
+    }
+}
+
+impl Shared {
+    /// Moves the bytes of a connection until one side ends it. An error is an end too.
+    fn serve(&self, near: TcpStream) {
+        let target = *self.target.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(far) = TcpStream::connect(target) else {
+            return;
+        };
+        let (Ok(from_near), Ok(to_far)) = (near.try_clone(), far.try_clone()) else {
+            return;
+        };
+        let upwards = thread::spawn(move || move_bytes(from_near, to_far, |_| true));
+        let mut kept = Vec::new();
+        move_bytes(far, near, |bytes| self.passes(bytes, &mut kept));
+        let _ = upwards.join();
+    }
+
+    /// Counts in what comes; returns false where the connection is to be cut. `kept` is the end of what came before.
+    fn passes(&self, bytes: &[u8], kept: &mut Vec<u8>) -> bool {
+        let Some(seen) = &self.seen else {
+            return true;
+        };
+        kept.extend_from_slice(bytes);
+        let windows = kept.windows(COUNTED.len());
+        let count = windows.filter(|window| *window == COUNTED).count();
+        let rest = kept.len().saturating_sub(COUNTED.len() - 1);
+        kept.drain(..rest);
+        let before = seen.fetch_add(count, Ordering::SeqCst);
+        !(before < CUT_AFTER && before + count >= CUT_AFTER)
+    }
+}
+
+/// Moves bytes until the end, or until `passes` says that what has just come is the last.
+fn move_bytes(mut from: TcpStream, mut to: TcpStream, mut passes: impl FnMut(&[u8]) -> bool) {
+    let mut buffer = [0; 16 << 10];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        let goes_on = passes(&buffer[..count]);
+        if to.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+        if !goes_on {
+            // Both directions, so that both sides see the connection gone.
+            let _ = from.shutdown(Shutdown::Both);
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Read);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends a text through a proxy and returns what arrives, to the end of the connection.
+    fn through(proxy: &Proxy, listener: &TcpListener, text: &str) -> String {
+        let address: SocketAddr = proxy.origin["http://".len()..].parse().expect("an address");
+        let mut near = TcpStream::connect(address).expect("connected");
+        let (mut far, _) = listener.accept().expect("accepted");
+        for half in [&text[..text.len() / 2], &text[text.len() / 2..]] {
+            let _ = far.write_all(half.as_bytes());
+        }
+        let _ = far.shutdown(Shutdown::Write);
+        let mut received = String::new();
+        let _ = near.read_to_string(&mut received);
+        received
+    }
+
+    #[test]
+    fn the_fifth_notification_is_the_last_of_one_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let target = listener.local_addr().expect("an address");
+        let proxy = Proxy::cutting(target).expect("started");
+        assert_eq!(
+            through(&proxy, &listener, "notifications/progress"),
+            "notifications/progress"
+        );
+        assert!(!proxy.has_cut());
+        through(&proxy, &listener, &"notifications/progress ".repeat(4));
+        assert!(proxy.has_cut());
+        let all = "notifications/progress ".repeat(9);
+        assert_eq!(through(&proxy, &listener, &all), all, "it cuts once");
+    }
+
+    #[test]
+    fn new_connections_go_to_the_new_server() {
+        let (first, second) = (
+            TcpListener::bind("127.0.0.1:0").expect("bound"),
+            TcpListener::bind("127.0.0.1:0").expect("bound"),
+        );
+        let proxy = Proxy::leading_to(first.local_addr().expect("an address")).expect("started");
+        assert_eq!(through(&proxy, &first, "one"), "one");
+        proxy.lead_to(second.local_addr().expect("an address"));
+        assert_eq!(through(&proxy, &second, "two"), "two");
+    }
+}
