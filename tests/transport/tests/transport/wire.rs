@@ -295,7 +295,7 @@ async fn sessions_are_counted() {
 struct Tokens;
 
 impl Authenticate for Tokens {
-    fn authenticate<'a>(&'a self, request: &'a http::request::Parts) -> AuthFuture<'a> {
+    fn authenticate<'a>(&'a self, request: &'a mut http::request::Parts) -> AuthFuture<'a> {
         Box::pin(async move {
             match request
                 .headers

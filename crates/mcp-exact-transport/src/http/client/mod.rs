@@ -85,6 +85,21 @@ impl HttpEndpoint {
         self
     }
 
+    /// Replaces the HTTP client by one that is made of it, such as one that authorizes requests.
+    #[must_use]
+    pub fn map_client(
+        mut self,
+        wrap: impl FnOnce(Arc<dyn HttpClient>) -> Arc<dyn HttpClient>,
+    ) -> Self {
+        self.client = wrap(self.client);
+        self
+    }
+
+    /// Returns the URL.
+    pub fn target(&self) -> &Uri {
+        &self.target
+    }
+
     /// Sets which transport is used.
     #[must_use]
     pub fn transport(mut self, transport: HttpTransport) -> Self {

@@ -13,7 +13,7 @@ use super::body::{Attachment, EventStream, Output};
 use super::checks;
 use super::post::{context_of, open_post, read_body, receive};
 use super::response::{Refusal, ResponseBody, empty, events, refuse, unavailable};
-use super::service::{Checked, Inner};
+use super::service::{Checked, Inner, expired};
 use super::session::{Session, new_id};
 use crate::clock;
 use crate::endpoint::ServerEndpoint;
@@ -44,9 +44,16 @@ pub(super) fn open(
     let messages = format!("{}?sessionId={id}", inner.messages_path());
     sse::encode_event(body.prelude(), None, Some("endpoint"), messages.as_bytes());
     let (drained, answering) = (inner.drained(), Arc::clone(&session));
+    let expired = expired(&request.parts);
     body.end_with(async move {
-        drained.await;
-        answering.answered().await;
+        let answered = async {
+            drained.await;
+            answering.answered().await;
+        };
+        tokio::select! {
+            () = answered => {}
+            () = expired => {}
+        }
     });
     body.keep((session.enter(), EndOfSession(Arc::clone(inner), id)));
     Ok(events(body))
@@ -99,6 +106,7 @@ where
     let session = session.ok_or_else(unknown)?;
     let _guard = session.enter();
     let body = read_body(inner, &request, body).await?;
+    inner.authorize(&request.parts, &body)?;
     let context = context_of(&request);
     let shared = session.shared();
     let stream = open_post(shared)?;

@@ -19,6 +19,8 @@ mod service;
 mod session;
 
 pub use listen::{HttpListener, ListenOptions, RemoteAddress};
-pub use options::{Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions};
+pub use options::{
+    Allowed, AuthError, AuthFuture, Authenticate, HttpServerOptions, RequiredScopes, TokenExpiry,
+};
 pub use response::ResponseBody;
 pub use service::HttpService;

@@ -7,10 +7,11 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use mcp_exact_session::Principal;
 
 use crate::event_log::{EventLog, MemoryEventLog};
@@ -23,8 +24,37 @@ pub type AuthFuture<'a> =
 /// Authenticates the requests of clients. Is asked for every request, after the checks of `Host` and `Origin`.
 pub trait Authenticate: Send + Sync + 'static {
     /// Returns who sends the request, or how it is refused. `None` is nobody in particular.
-    fn authenticate<'a>(&'a self, request: &'a Parts) -> AuthFuture<'a>;
+    ///
+    /// Handlers see the request as this leaves it: remove credentials that they must not pass on, and add what they may know to
+    /// its extensions. A [`TokenExpiry`] among them ends the event streams of the request.
+    fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a>;
+
+    /// Checks that an authenticated request may use the scopes of its operation, as
+    /// [`required_scopes`](HttpServerOptions::required_scopes) names them. Unless implemented, no scope is granted.
+    ///
+    /// # Errors
+    /// Some scope is not granted.
+    fn authorize(&self, request: &Parts, scopes: &[String]) -> Result<(), AuthError> {
+        let _ = request;
+        match scopes.is_empty() {
+            true => Ok(()),
+            false => Err(AuthError::forbidden()),
+        }
+    }
+
+    /// Responds to requests for public documents, such as metadata of the resource. Is asked first of all, before any check.
+    fn respond(&self, request: &Parts) -> Option<Response<Bytes>> {
+        let _ = request;
+        None
+    }
 }
+
+/// When the credentials of a request end: an extension that [`Authenticate`] adds to it. Event streams end then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenExpiry(pub SystemTime);
+
+/// Names the scopes that a message needs: takes the body of a request.
+pub type RequiredScopes = Arc<dyn Fn(&[u8]) -> Vec<String> + Send + Sync>;
 
 /// A request was refused by [`Authenticate`].
 #[derive(Debug, Clone)]
@@ -101,6 +131,8 @@ pub struct HttpServerOptions {
     pub change_bus: Option<Arc<dyn ChangeBus>>,
     /// Authenticates requests; without it, everybody who can connect may use the server.
     pub authenticate: Option<Arc<dyn Authenticate>>,
+    /// Names the scopes that messages need; [`Authenticate::authorize`] checks them before the endpoint sees the message.
+    pub required_scopes: Option<RequiredScopes>,
 }
 
 impl Default for HttpServerOptions {
@@ -122,6 +154,7 @@ impl Default for HttpServerOptions {
             session_store: None,
             change_bus: None,
             authenticate: None,
+            required_scopes: None,
         }
     }
 }

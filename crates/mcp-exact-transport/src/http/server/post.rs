@@ -45,6 +45,7 @@ where
 {
     checks::check_post_types(&request.parts.headers)?;
     let body = read_body(inner, &request, body).await?;
+    inner.authorize(&request.parts, &body)?;
     let context = context_of(&request);
     let posted = match &context.http {
         Some(http) => classify(http, &body, &inner.settings().offer),

@@ -75,6 +75,11 @@ impl std::fmt::Debug for ResponseBody {
     }
 }
 
+/// Turns a document into a response.
+pub(super) fn document(response: Response<Bytes>) -> Response<ResponseBody> {
+    response.map(ResponseBody::whole)
+}
+
 /// Creates a response without a body.
 pub(super) fn empty(status: StatusCode) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());

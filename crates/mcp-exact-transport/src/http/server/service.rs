@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{ALLOW, WWW_AUTHENTICATE};
@@ -19,8 +19,8 @@ use http_body::Body;
 use mcp_exact_session::{Change, Principal, ServerSettings};
 use tokio::sync::watch;
 
-use super::options::HttpServerOptions;
-use super::response::{Refusal, ResponseBody, empty, refuse, unavailable};
+use super::options::{AuthError, HttpServerOptions, TokenExpiry};
+use super::response::{Refusal, ResponseBody, document, empty, refuse, unavailable};
 use super::session::{Session, Sessions};
 use super::{bus, checks, cors, get, legacy, post, resume};
 use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
@@ -230,13 +230,17 @@ impl Inner {
 
     async fn respond<B>(
         self: &Arc<Self>,
-        parts: Parts,
+        mut parts: Parts,
         body: B,
     ) -> Result<Response<ResponseBody>, Refusal>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        let authenticate = self.options.authenticate.as_ref();
+        if let Some(response) = authenticate.and_then(|all| all.respond(&parts)) {
+            return Ok(document(response));
+        }
         if let Some(bus) = &self.options.change_bus {
             self.subscription.get_or_init(|| bus::listen(self, &**bus));
         }
@@ -259,7 +263,7 @@ impl Inner {
         if !allow.split(", ").any(|method| parts.method == method) {
             return Err(method_not_allowed(allow));
         }
-        let principal = self.authenticate(&parts).await?;
+        let principal = self.authenticate(&mut parts).await?;
         let checked = Checked {
             parts: Arc::new(parts),
             principal,
@@ -290,17 +294,27 @@ impl Inner {
         format!("{}{}/messages", self.options.path_prefix, self.directory)
     }
 
-    async fn authenticate(&self, parts: &Parts) -> Result<Option<Principal>, Refusal> {
+    async fn authenticate(&self, parts: &mut Parts) -> Result<Option<Principal>, Refusal> {
         let Some(authenticate) = &self.options.authenticate else {
             return Ok(None);
         };
-        authenticate.authenticate(parts).await.map_err(|error| {
-            let mut response = refuse(error.status, "the request is not authorized");
-            if let Some(challenge) = error.challenge {
-                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-            }
-            response
-        })
+        authenticate
+            .authenticate(parts)
+            .await
+            .map_err(not_authorized)
+    }
+
+    /// Checks that the sender of a message may use what it needs.
+    pub(super) fn authorize(&self, parts: &Parts, message: &[u8]) -> Result<(), Refusal> {
+        let (Some(authenticate), Some(required)) =
+            (&self.options.authenticate, &self.options.required_scopes)
+        else {
+            return Ok(());
+        };
+        let scopes = required(message);
+        authenticate
+            .authorize(parts, &scopes)
+            .map_err(not_authorized)
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -312,6 +326,20 @@ impl Inner {
         let mut drain = self.drain.subscribe();
         async move {
             let _ = drain.wait_for(|is_draining| *is_draining).await;
+        }
+    }
+
+    /// Completes when the shutdown begins, or when the credentials of a request end.
+    pub(super) fn drained_or_expired(
+        &self,
+        request: &Parts,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let (drained, expired) = (self.drained(), expired(request));
+        async move {
+            tokio::select! {
+                () = drained => {}
+                () = expired => {}
+            }
         }
     }
 
@@ -392,6 +420,28 @@ async fn sweep(inner: Weak<Inner>) {
             }
         }
     }
+}
+
+/// Completes when the credentials of a request end.
+pub(super) fn expired(request: &Parts) -> impl Future<Output = ()> + Send + use<> {
+    let expiry = request.extensions.get::<TokenExpiry>().copied();
+    async move {
+        match expiry {
+            Some(TokenExpiry(at)) => {
+                let left = at.duration_since(SystemTime::now()).unwrap_or_default();
+                tokio::time::sleep(left).await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn not_authorized(error: AuthError) -> Refusal {
+    let mut response = refuse(error.status, "the request is not authorized");
+    if let Some(challenge) = error.challenge {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
 }
 
 pub(super) fn method_not_allowed(allow: &'static str) -> Refusal {
